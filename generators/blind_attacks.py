@@ -4,7 +4,7 @@ An attack compares one number of both captions, such as their length or a langua
 one is right far from half of the time can be solved in part without looking (SugarCrepe, section 3.1).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,25 +12,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.generators.caption_scores.scorers.scorer import scorer_of
 from twinset.manifests.markdown import table
+from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 #: Words of letters and digits, as `generators.negative_captions.changes.words` finds them, in the syntax of RE2.
 WORD = r"[\pL\pN_]+(?:[-'’][\pL\pN_]+)*"
 
-#: Of each number that both captions have: what is guessed to be true where it differs, by the sign of the gap.
-ATTACKS = {
-    "characters": {-1: "shorter", 1: "longer"},
-    "words": {-1: "fewer words", 1: "more words"},
-    "vera": {1: "higher VERA"},
-    "cola": {1: "higher CoLA"},
-    "lm": {1: "higher language-model score"},
-}
-SCORERS = ("vera", "cola", "lm")
-#: Columns that a table needs for all attacks.
-COLUMNS = (
-    *("caption", "negative_caption", "type", "subtype"),
-    *(f"{scorer}_{side}" for scorer in SCORERS for side in ("caption", "negative")),
-)
+#: Of each length that both captions have: what is guessed to be true where it differs, by the sign of the gap.
+LENGTHS = {"characters": {-1: "shorter", 1: "longer"}, "words": {-1: "fewer words", 1: "more words"}}
+#: Columns that a table needs for all attacks, besides those of its scores.
+COLUMNS = ("caption", "negative_caption", "type", "subtype")
+CAPTION, NEGATIVE = "_caption", "_negative"
 ALL, UNKNOWN = "all", "unknown"
 
 Gaps = NDArray[np.float64]
@@ -55,12 +48,32 @@ def score_gaps(captions: pa.Array, negatives: pa.Array) -> Gaps:
     return numbers_of(captions) - numbers_of(negatives)
 
 
+def scores_among(columns: Iterable[str]) -> list[str]:
+    """Names of the scores that columns hold, of the caption and of the negative each."""
+    names = list(columns)
+    ended = (name.removesuffix(CAPTION) for name in names if name.endswith(CAPTION))
+    return [score for score in ended if score + NEGATIVE in names]
+
+
 def gaps_of(batch: pa.RecordBatch) -> dict[str, Gaps]:
-    """All gaps of a batch of `COLUMNS`, by the names of `ATTACKS`."""
+    """Gaps of a batch of `COLUMNS` and of scores: ``characters``, ``words``, and by score."""
     gaps = length_gaps(batch["caption"], batch["negative_caption"])
-    for scorer in SCORERS:
-        gaps[scorer] = score_gaps(batch[f"{scorer}_caption"], batch[f"{scorer}_negative"])
+    for score in scores_among(batch.schema.names):
+        gaps[score] = score_gaps(batch[score + CAPTION], batch[score + NEGATIVE])
     return gaps
+
+
+def attacks_on(names: Collection[str]) -> Iterator[tuple[str, int, str]]:
+    """Every guess by some numbers, lengths first: the number, the sign of its gap, and what is guessed to be true."""
+    order = [*LENGTHS, *scores_among(TEXT_SCORES)]
+    for name in sorted(names, key=lambda one: (order.index(one) if one in order else len(order), one)):
+        for side, said in (LENGTHS.get(name) or {1: f"higher {title_of(name)}"}).items():
+            yield name, side, said
+
+
+def title_of(score: str) -> str:
+    """Of a score, as cards name it; raises `UnknownKind` where no scorer here gives it."""
+    return scorer_of(score)[1].title
 
 
 def numbers_of(scores: pa.Array) -> NDArray[np.float64]:
@@ -85,7 +98,7 @@ class SignCounts:
         """Count a batch.
 
         Args:
-            gaps: by the names of `ATTACKS`, NaN where there is none.
+            gaps: as `gaps_of`, NaN where there is none.
             codes: kind of each pair, a place in ``kinds``.
             kinds: names.
         """
@@ -120,12 +133,9 @@ def accuracy(signs: Sequence[int], side: int) -> float:
 def attack_table(signs: Signs, kinds: Sequence[str]) -> str:
     """A Markdown table of accuracies and of the share of ties, over all and by kind; empty without pairs."""
     rows = []
-    for name, sides in ATTACKS.items():
-        for side, said in sides.items() if name in signs else ():
-            cells = [
-                f"{accuracy(signs[name][kind], side):.1%}" if kind in signs[name] else "–" for kind in (ALL, *kinds)
-            ]
-            every = signs[name][ALL]
-            rows.append((said, cells[0], f"{every[1] / sum(every):.1%}", *cells[1:]))
+    for name, side, said in attacks_on(signs):
+        cells = [f"{accuracy(signs[name][kind], side):.1%}" if kind in signs[name] else "–" for kind in (ALL, *kinds)]
+        every = signs[name][ALL]
+        rows.append((said, cells[0], f"{every[1] / sum(every):.1%}", *cells[1:]))
     heads = ("guessed true: the caption that has", "all", "ties", *(kind.replace("_", " ") for kind in kinds))
     return table(heads, rows) if rows else ""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from twinset.generators.blind_attacks import ALL, ATTACKS, Gaps
+from twinset.generators.blind_attacks import ALL, Gaps, attacks_on
 from twinset.manifests.markdown import table
 
 CHANCE = 0.5
@@ -125,7 +125,7 @@ class GuessCounts:
         """Count a batch of pairs.
 
         Args:
-            gaps: by the names of `ATTACKS`, the same in each batch; NaN where there is none.
+            gaps: as `generators.blind_attacks.gaps_of`, the same in each batch; NaN where there is none.
             groups: name of each pair's group. kinds: of its kind, in all batches or in none.
         """
         self._found.clear()
@@ -159,7 +159,7 @@ class GuessCounts:
     @property
     def judged(self) -> bool:
         """Whether there are groups enough to tell what is solved."""
-        found = [self.guess(name) for name in ATTACKS]
+        found = [self.guess(name) for name in self._signs]
         return any(one is not None and one.low is not None for one in found)
 
     def solved(self, kinds: Collection[str]) -> list[tuple[str, str, Guess]]:
@@ -168,8 +168,7 @@ class GuessCounts:
         for kind in (ALL, *kinds):
             tried = [
                 (said, one)
-                for name, sides in ATTACKS.items()
-                for side, said in sides.items()
+                for name, side, said in attacks_on(self._signs)
                 if (one := self.guess(name, kind, side)) is not None and one.solved
             ]
             if tried:
@@ -184,12 +183,11 @@ class GuessCounts:
             kinds: names of kinds, a column each.
         """
         rows = []
-        for name, sides in ATTACKS.items():
-            for side, said in sides.items():
-                every = self.guess(name, ALL, side)
-                if every is not None:
-                    by_kind = [_cell(self.guess(name, kind, side)) for kind in kinds]
-                    rows.append((said, _cell(every), between(every), f"{every.ties / every.n:.1%}", *by_kind))
+        for name, side, said in attacks_on(self._signs):
+            every = self.guess(name, ALL, side)
+            if every is not None:
+                by_kind = [_cell(self.guess(name, kind, side)) for kind in kinds]
+                rows.append((said, _cell(every), between(every), f"{every.ties / every.n:.1%}", *by_kind))
         heads = (f"guessed {guessed}: the caption that has", "all", "95 % interval", "ties")
         return table((*heads, *(kind.replace("_", " ") for kind in kinds)), rows) if rows else ""
 

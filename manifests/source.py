@@ -67,13 +67,15 @@ class PlacedSettings(Settings):
     A setting can itself be such settings, or a list of them: of an engine, say. Their settings are then named by key
     path, as in ``engine.model``.
 
-    execution: settings that decide how samples are made, not what they are; the runtime class names those. reasons:
-    what the reasons mean that samples are rejected, or records left out, for.
+    execution: settings that decide how samples are made, not what they are; the runtime class names those. added:
+    settings that came later: no part of the digest where they have their default, so that old datasets stay valid.
+    reasons: what the reasons mean that samples are rejected, or records left out, for.
     """
 
     kind: str
 
     execution: ClassVar[tuple[str, ...]] = ()
+    added: ClassVar[tuple[str, ...]] = ()
     reasons: ClassVar[Mapping[str, str]] = {}
 
     @property
@@ -119,9 +121,10 @@ class PlacedSettings(Settings):
 
     @property
     def incidental(self) -> tuple[str, ...]:
-        """Key paths of settings that are left out of the digest: locations, and those of `execution`."""
+        """Key paths of settings that are left out of the digest: locations, and of `execution` and `added`."""
         inner = [f"{name}.{key}" for name, one in self.within() for key in one.incidental]
-        return tuple(dict.fromkeys((*self.locations, *self.execution, *inner)))
+        unused = [name for name in self.added if getattr(self, name) == type(self).model_fields[name].default]
+        return tuple(dict.fromkeys((*self.locations, *self.execution, *unused, *inner)))
 
     @classmethod
     def leads_to(cls, setting: str) -> str:

@@ -157,11 +157,13 @@ class Component(ABC):
 class Generator(Component, Generic[S]):
     """A source at work for one stage.
 
-    candidate: type of its planned records. columns: of a ``table``, the columns of its rows.
+    candidate: type of its planned records. columns: of a ``table``, the columns of its rows. numbers: of samples,
+    scores that have columns in the rows besides those of their kind.
     """
 
-    candidate: ClassVar[type[Candidate]]
-    columns: ClassVar[pa.Schema | None] = None
+    candidate: type[Candidate]
+    columns: pa.Schema | None = None
+    numbers: tuple[str, ...] = ()
 
     def __init__(self, source: S, context: Context) -> None:
         self.source = source

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.parquet import parquet_rows
+from twinset.manifests.parquet import parquet_columns, parquet_rows
 from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.kinds.fields import REMEDY, stored
 from twinset.shards.kinds.kind import SampleKind, Stored
@@ -48,6 +48,12 @@ def finished_tars(store: Store, subset: str) -> Iterator[tuple[str, int]]:
     for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
         if tar_size:
             yield layout.tar(subset, split, number), kept
+
+
+def index_columns(store: Store, subset: str) -> list[str]:
+    """Names of the columns of ``index.parquet``."""
+    with store.open(layout.meta(subset, "index.parquet")) as stream:
+        return parquet_columns(stream)
 
 
 def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:

@@ -133,9 +133,7 @@ def _write(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, path: Path) -> 
 def read_rows(stream: BinaryIO) -> list[Row]:
     """Rows of one shard, in plan order; ValueError when the columns are of no kind of samples."""
     table = read_parquet(stream)
-    kind = next((kind for kind in KINDS.values() if table.schema.names == schema_of(kind).names), None)
-    if kind is None:
-        raise ValueError(f"columns {', '.join(table.schema.names)} are of no kind of samples")
+    kind = _kind_of(table.schema)
     return [
         Row(
             kind=kind,
@@ -147,3 +145,13 @@ def read_rows(stream: BinaryIO) -> list[Row]:
         )
         for values in table.to_pylist()
     ]
+
+
+def _kind_of(schema: pa.Schema) -> SampleKind:
+    """The kind of samples that rows are of, with the numbers that these have."""
+    doubles = [one.name for one in schema if one.type == pa.float64()]
+    for kind in KINDS.values():
+        found = kind.with_numbers([name for name in doubles if name not in (*JUDGED.names, *kind.numbers)])
+        if schema.names == schema_of(found).names:
+            return found
+    raise ValueError(f"columns {', '.join(schema.names)} are of no kind of samples")

@@ -133,7 +133,7 @@ def settle(job: Job, name: str, run: RunShards, progress: Progress) -> None:
     if not is_indexed(store, state):
         remove_leftovers(store, state)
         progress.phase(name, "writing the index")
-        write_index(store, state, worker.source.makes, worker.generator.columns)
+        write_index(store, state, worker.source.makes, worker.generator.columns, worker.generator.numbers)
     job.settled[name] = state
 
 

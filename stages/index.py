@@ -1,7 +1,7 @@
 """The index of a finished stage: Parquet files of what was kept and of what was rejected, and the sizes of tars."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
@@ -31,14 +31,14 @@ _FLAGGED = pa.schema([(name, pa.string()) for name in ("key", "identity", "tar",
 _REJECTED = ("key", "identity", "split", "group", "filter", "reason", "score", "detail")
 
 
-def index_schemas(makes: str, columns: pa.Schema | None) -> tuple[pa.Schema, pa.Schema]:
-    """Columns of ``index.parquet`` and ``rejections.parquet``. columns: those of a table's rows."""
+def index_schemas(makes: str, columns: pa.Schema | None, numbers: Sequence[str] = ()) -> tuple[pa.Schema, pa.Schema]:
+    """Columns of ``index.parquet`` and ``rejections.parquet``. columns, numbers: of the generator."""
     described: tuple[str, ...] = ()
     if columns is not None:
         schema = rows.table_schema(columns)
         kept = ("key", "identity", "split", "group", *columns.names)
     else:
-        kind = KINDS[makes]
+        kind = KINDS[makes].with_numbers(numbers)
         schema, described = rows.schema_of(kind).append(pa.field("tar", pa.string())), kind.described
         own = (*described, *kind.hashed, *kind.numbers)
         kept = ("key", "identity", "tar", "split", "group", *own, "content", "sources")
@@ -58,7 +58,9 @@ def is_indexed(store: Store, state: StageState, hashed: bool = False) -> bool:
     return not hashed or all(store.sha256(path) == file for path, file in paths.items())
 
 
-def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema | None = None) -> IndexRecord:
+def write_index(
+    store: Store, state: StageState, makes: str, columns: pa.Schema | None = None, numbers: Sequence[str] = ()
+) -> IndexRecord:
     """Write ``index.parquet``, ``rejections.parquet``, ``sizes.json`` and the record that vouches for them.
 
     Where samples have flags, ``flagged.parquet`` has a row for each flag of each. The bytes depend on the rows alone.
@@ -66,7 +68,7 @@ def write_index(store: Store, state: StageState, makes: str, columns: pa.Schema 
     """
     home, stage, place = state.home, state.stage, layout.meta(state.home, "index.json")
     store.remove(place)
-    kept_schema, rejected_schema = index_schemas(makes, columns)
+    kept_schema, rejected_schema = index_schemas(makes, columns, numbers)
     sizes: dict[str, int] = {}
     count = flags = 0
     with store.spool() as spool:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from twinset.cards.block import LONGEST_TEXT, Block, Cell, in_group
 from twinset.cards.kinds.kind import CardKind, how_often, records_of
 from twinset.cards.word_diff import mark_difference, words_of
-from twinset.generators.blind_attacks import COLUMNS, gaps_of, kinds_of
+from twinset.generators.blind_attacks import CAPTION, COLUMNS, NEGATIVE, gaps_of, kinds_of, scores_among
 from twinset.generators.blind_guesses import GuessCounts, same_bag
 from twinset.generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS
 from twinset.manifests.markdown import ranked
 from twinset.manifests.panels import Counts
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.text_pair import TEXT_PAIR, TextPairRecord
-from twinset.shards.read import index_batches, index_rows
+from twinset.shards.read import index_batches, index_columns, index_rows
 from twinset.shards.storage.store import Store
 
 
@@ -56,7 +56,9 @@ def statistics(store: Store, subset: str) -> TextPairStatistics:
         captions |= {hash(row["caption"]), hash(row["negative_caption"])}
         images.add(hash(row["image_sha256"] or row["image_id"]))
     given_away = GuessCounts()
-    for batch in index_batches(store, subset, ("group", *COLUMNS)):
+    scores = scores_among(index_columns(store, subset))
+    numbers = [score + side for score in scores for side in (CAPTION, NEGATIVE)]
+    for batch in index_batches(store, subset, ("group", *COLUMNS, *numbers)):
         given_away.add(gaps_of(batch), batch["group"], kinds_of(batch["type"], batch["subtype"]))
     sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)
     return TextPairStatistics(

@@ -9,19 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from twinset.generators.caption_scores.grouping import rows_by_caption
-from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
+from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS, Scored, Scorer, ScorerSettings
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from twinset.generators.negative_captions.scored import columns_of, scored_schema
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import sample_key
+from twinset.manifests.errors import BuildFailed
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.kinds.samples import Rejected, TableRows
 
 ROWS = 1 << 16  # negatives of which each distinct text is scored once: all of a shard, as a rule
-SCORES = (
-    *("vera_caption", "vera_negative", "cola_caption", "cola_negative"),
-    *("lm_caption", "lm_negative", "similarity"),
-)
 
 
 class ScoreGenerator(Generator[CaptionScores]):
@@ -34,18 +32,13 @@ class ScoreGenerator(Generator[CaptionScores]):
     version = 1
     isolation = "process"  # torch's number of threads is its process's
     candidate = NegativeCaption
-    columns = pa.schema(
-        [
-            *COLUMNS,
-            *(pa.field(name, pa.float64()) for name in SCORES),
-            # Columns of the scorers that read only the beginning of the caption or of the negative, with a space.
-            pa.field("truncated", pa.string(), nullable=False),
-        ]
-    )
 
     def __init__(self, source: CaptionScores, context: Context) -> None:
         super().__init__(source, context)
         self.micro_batch, self.threads = ROWS, source.threads
+        self.scores = columns_of(source.scores_given)
+        # truncated: scores of which only the beginning of the caption or of the negative was read, with a space.
+        self.columns = pa.schema([*scored_schema(self.scores), pa.field("truncated", pa.string(), nullable=False)])
 
     def inputs(self) -> str:
         """Digest of the earlier table."""
@@ -53,7 +46,7 @@ class ScoreGenerator(Generator[CaptionScores]):
 
     def weights(self) -> Mapping[str, str]:
         """One digest a scorer."""
-        return {scorer.kind: scorer.weights() for scorer in self.source.scorers}
+        return {scorer.kind: digest for scorer in self.source.scorers if (digest := scorer.weights())}
 
     def device(self) -> str:
         """As `OnDevice.device_name`."""
@@ -82,14 +75,14 @@ class ScoreGenerator(Generator[CaptionScores]):
                 yield Rejected(one.key, "no-text")
                 continue
             first, second = place[one.caption], place[one.negative_caption]
-            scores = dict.fromkeys(SCORES, cast(float | None, None))
+            scores = dict.fromkeys(self.scores, cast(float | None, None))
             for scorer, found in scored.values():
                 scores |= _scores(scorer, found, first, second)
             wrong = [name for name, value in scores.items() if value is not None and not np.isfinite(value)]
             if wrong:
                 yield Rejected(one.key, "score-not-finite", ", ".join(wrong))
                 continue
-            cut = [scorer.column for scorer, found in scored.values() if found.truncated[[first, second]].any()]
+            cut = [scorer.score for scorer, found in scored.values() if found.truncated[[first, second]].any()]
             yield TableRows(one.key, [{**one.row(), **scores, "truncated": " ".join(cut)}])
 
     def _scored(self, texts: Sequence[str]) -> dict[str, tuple[ScorerSettings, Scored]]:
@@ -100,7 +93,14 @@ class ScoreGenerator(Generator[CaptionScores]):
         with inference(self.threads):
             for settings, scorer in self._scorers:
                 size = max(1, settings.micro_batch * self.micro_batch // ROWS)
-                found[settings.kind] = settings, within_memory(partial(scorer, texts, size))
+                scored = within_memory(partial(scorer, texts, size))
+                if not len(scored.values) == len(scored.truncated) == len(texts):
+                    raise BuildFailed(
+                        f"{CAPTION_SCORERS.named(settings.kind)}: {len(scored.values)} scores and "
+                        f"{len(scored.truncated)} marks of what was cut for {len(texts)} texts; its package must give "
+                        "one each a text"
+                    )
+                found[settings.kind] = settings, scored
         return found
 
     @cached_property
@@ -117,5 +117,5 @@ class ScoreGenerator(Generator[CaptionScores]):
 def _scores(scorer: ScorerSettings, found: Scored, first: int, second: int) -> dict[str, float | None]:
     """Scores by column. first, second: places of caption and negative."""
     if scorer.of_pairs:
-        return {scorer.column: float(found.values[first].astype(np.float64) @ found.values[second].astype(np.float64))}
-    return {f"{scorer.column}_{name}": float(found.values[n]) for name, n in (("caption", first), ("negative", second))}
+        return {scorer.score: float(found.values[first].astype(np.float64) @ found.values[second].astype(np.float64))}
+    return {name: float(found.values[place]) for name, place in zip(scorer.columns(), (first, second), strict=True)}

@@ -9,16 +9,16 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from twinset.generators.blind_attacks import SignCounts
+from twinset.generators.blind_attacks import LENGTHS, SignCounts
 from twinset.generators.negative_captions.prompts import prompt_of
-from twinset.generators.negative_captions.scored import SCORED_COLUMNS, ScoredCaption, scores_of
-from twinset.generators.selection.refinement import AXES, Bools
+from twinset.generators.negative_captions.scored import ScoredCaption, columns_of, scored_schema, scores_in, with_scores
+from twinset.generators.selection.refinement import Bools, axis_of
 from twinset.generators.selection.rules import Step, select
 from twinset.generators.selection.scored import Scored, load_scored
 from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key
-from twinset.shards.contracts import EXAMPLES, Generator, LeftOut
+from twinset.shards.contracts import EXAMPLES, Context, Generator, LeftOut
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import TableRows
 
@@ -30,9 +30,14 @@ class SelectionGenerator(Generator[SelectedNegatives]):
     """Plans a row for each negative caption that is selected, with the identity that it has in the earlier table."""
 
     version = 1
-    candidate = ScoredCaption
     libraries = ("numpy",)
-    columns = pa.schema([*SCORED_COLUMNS, pa.field("prompt", pa.string(), nullable=False)])
+
+    def __init__(self, source: SelectedNegatives, context: Context) -> None:
+        super().__init__(source, context)
+        self._numbers = columns_of(score for setting, score in source.scores_needed() if score not in LENGTHS)
+        self._schema = scored_schema(self._numbers)
+        self.columns = pa.schema([*self._schema, pa.field("prompt", pa.string(), nullable=False)])
+        self._candidate = self.candidate = with_scores(ScoredCaption, self._numbers)
 
     def inputs(self) -> str:
         """Digest of the earlier table."""
@@ -48,15 +53,16 @@ class SelectionGenerator(Generator[SelectedNegatives]):
         Raises `WrongUse` when that lacks scores that the rules need, or nothing is left.
         """
         self.excluded = self._left_out()
-        for batch in self._scores.batches(["identity", *SCORED_COLUMNS.names], self._steps[-1].kept):
+        for batch in self._scores.batches(["identity", *self._schema.names], self._steps[-1].kept):
             for row in batch.to_pylist():
                 key = sample_key(self.name, *json.loads(row["identity"]))
-                yield ScoredCaption(key=key, group=key, split=self.split, **{**row, **scores_of(row)})
+                yield self._candidate(key=key, group=key, split=self.split, **{**row, **scores_in(row, self._numbers)})
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
         """The planned rows and the prompt of each."""
         for one in cast(Sequence[ScoredCaption], candidates):
-            yield TableRows(one.key, [{**one.row(), "prompt": prompt_of(one.negative_caption, self.source.suffix)}])
+            row = {name: getattr(one, name) for name in self._schema.names}
+            yield TableRows(one.key, [{**row, "prompt": prompt_of(one.negative_caption, self.source.suffix)}])
 
     @cached_property
     def _scores(self) -> FinishedStage:
@@ -64,7 +70,7 @@ class SelectionGenerator(Generator[SelectedNegatives]):
 
     @cached_property
     def _scored(self) -> Scored:
-        return load_scored(self._scores, self.source, self.name)
+        return load_scored(self._scores, self.source, self.name, self._numbers)
 
     @cached_property
     def _steps(self) -> list[Step]:
@@ -117,10 +123,10 @@ def reports_of(source: SelectedNegatives, scored: Scored, steps: Sequence[Step])
 
 def _gaps(scored: Scored, points: Mapping[str, Bools]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, axis in AXES.items():
-        gaps, reach = scored.gaps[name], axis.reach
-        if np.isnan(gaps).all():
+    for name, gaps in scored.gaps.items():
+        if name == "characters" or np.isnan(gaps).all():
             continue
+        reach = axis_of(name).reach
         edges = np.linspace(-reach, reach, BINS + 1) if reach else np.arange(-MOST_WORDS - 0.5, MOST_WORDS + 1)
         lowest, highest = (-reach, reach) if reach else (-MOST_WORDS, MOST_WORDS)
         counts = {

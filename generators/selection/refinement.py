@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.generators.caption_scores.scorers.scorer import scorer_of
 from twinset.manifests.canonical import canonical_json, mixed
 
 Floats = NDArray[np.float64]
@@ -36,8 +37,12 @@ class Axis:
     reach: float
 
 
-#: By name. VERA and CoLA are probabilities; of mean log-probabilities 2 nats a token are a lot.
-AXES = {axis.name: axis for axis in (Axis("vera", 1.0), Axis("cola", 1.0), Axis("lm", 2.0), Axis("words", 0.0))}
+WORDS = Axis("words", 0.0)
+
+
+def axis_of(name: str) -> Axis:
+    """The axis of ``words`` or of a score; raises `UnknownKind` where no scorer here gives it."""
+    return WORDS if name == WORDS.name else Axis(name, scorer_of(name)[1].reach)
 
 
 def cells_of(gaps: Sequence[Floats], axes: Sequence[Axis], grid: int) -> Cells:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinset.generators.selection.refinement import AXES, Bools, Floats, ranks_of, refined
+from twinset.generators.selection.refinement import Bools, Floats, axis_of, ranks_of, refined
 from twinset.generators.selection.scored import Scored
 from twinset.generators.selection.source import SelectedNegatives
 from twinset.manifests.errors import WrongUse
@@ -70,7 +70,7 @@ def select(scored: Scored, earlier: FinishedStage, source: SelectedNegatives, se
         keys = (batch[0] for batch in earlier.batches(["key"], kept))
         gaps = [scored.gaps[axis][rows].astype(np.float64) for axis in source.refine]
         balanced = np.zeros(len(scored), dtype=np.bool_)
-        axes = [AXES[axis] for axis in source.refine]
+        axes = [axis_of(axis) for axis in source.refine]
         balanced[rows] = refined(gaps, axes, source.grid, ranks_of(seed, stage, keys))
         narrow("unbalanced", balanced)
     return steps

@@ -1,6 +1,6 @@
 """The scored negative captions of an earlier stage, as columns of numbers."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from twinset.generators.blind_attacks import COLUMNS, SCORERS, kinds_of, length_gaps, numbers_of, score_gaps
+from twinset.generators.blind_attacks import COLUMNS, LENGTHS, NEGATIVE, gaps_of, kinds_of, numbers_of, scores_among
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.selection.refinement import Bools, Floats
 from twinset.generators.selection.source import SelectedNegatives, remedy
@@ -32,8 +32,8 @@ class Scored:
     """Every negative caption, one entry each in every array, in the order of the stage.
 
     kinds: names, in the order of the papers' tables, others after them. kind: of each, a place in ``kinds``.
-    negative: scores of negative captions, by scorer; similarity: of both captions. gaps: by the names of
-    `generators.blind_attacks.ATTACKS`. NaN where a score is absent or not finite.
+    negative: scores of negative captions, by name; similarity: of both captions. gaps: as
+    `generators.blind_attacks.gaps_of`. NaN where a score is absent or not finite.
     flags: what `FLAGS` find.
     """
 
@@ -52,19 +52,19 @@ class Scored:
         return dict(zip(self.kinds, np.bincount(self.kind[chosen], minlength=len(self.kinds)).tolist(), strict=True))
 
 
-def load_scored(earlier: FinishedStage, source: SelectedNegatives, name: str) -> Scored:
+def load_scored(earlier: FinishedStage, source: SelectedNegatives, name: str, numbers: Sequence[str]) -> Scored:
     """Read what a selection needs of a stage of scores, as a stream; memory: some 80 bytes a row.
 
     Args:
         earlier: the stage of scores.
-        source: settings of the selection. name: of its stage, for messages.
+        source: settings of the selection. name: of its stage, for messages. numbers: columns of scores.
 
     Raises:
         WrongUse: the stage is empty, or lacks scores that the settings ask for.
     """
     codes: dict[str, int] = {}
     parts: dict[str, list[NDArray[Any]]] = {}
-    for columns in _batches(earlier, codes):
+    for columns in _batches(earlier, codes, numbers):
         for column, values in columns.items():
             parts.setdefault(column, []).append(values)
     if not parts:
@@ -74,32 +74,35 @@ def load_scored(earlier: FinishedStage, source: SelectedNegatives, name: str) ->
         return np.concatenate(parts.pop(column))
 
     ordered = [*(kind for kind in KINDS if kind in codes), *sorted(codes.keys() - KINDS.keys())]
+    scores = scores_among(numbers)
     place = np.empty(len(ordered), np.int32)
     place[[codes[kind] for kind in ordered]] = np.arange(len(ordered))
     found = Scored(
         kinds=ordered,
         kind=place[whole("kind")],
-        negative={scorer: whole(f"negative {scorer}") for scorer in SCORERS},
+        negative={score: whole(f"negative {score}") for score in scores},
         similarity=whole("similarity"),
-        gaps={one: whole(f"gap {one}") for one in ("characters", "words", *SCORERS)},
+        gaps={one: whole(f"gap {one}") for one in (*LENGTHS, *scores)},
         flags={flag: whole(flag) for flag in FLAGS},
     )
     _refuse_absent(found, earlier.where, source, name)
     return found
 
 
-def _batches(earlier: FinishedStage, codes: dict[str, int]) -> Iterator[dict[str, NDArray[Any]]]:
+def _batches(
+    earlier: FinishedStage, codes: dict[str, int], numbers: Sequence[str]
+) -> Iterator[dict[str, NDArray[Any]]]:
     """Arrays of each batch by name; names of kinds that are new get the next of ``codes``."""
-    for batch in earlier.batches((*COLUMNS, "similarity")):
+    for batch in earlier.batches((*COLUMNS, *numbers)):
         negatives, kinds = batch["negative_caption"], kinds_of(batch["type"], batch["subtype"]).dictionary_encode()
         known = [codes.setdefault(kind, len(codes)) for kind in kinds.dictionary.to_pylist()]
         found = {"kind": np.array(known, np.int32)[kinds.indices.to_numpy()]}
-        for scorer in SCORERS:
-            found[f"negative {scorer}"] = numbers_of(batch[f"{scorer}_negative"])
-            found[f"gap {scorer}"] = score_gaps(batch[f"{scorer}_caption"], batch[f"{scorer}_negative"])
+        for score in scores_among(numbers):
+            found[f"negative {score}"] = numbers_of(batch[score + NEGATIVE])
         found["similarity"] = numbers_of(batch["similarity"])
-        for length, gaps in length_gaps(batch["caption"], negatives).items():
-            found[f"gap {length}"] = gaps.astype(np.float32)  # exact: captions are far shorter than 2**24
+        for name, gaps in gaps_of(batch).items():
+            # Exact: captions are far shorter than 2**24.
+            found[f"gap {name}"] = gaps.astype(np.float32) if name in LENGTHS else gaps
         for flag, test in FLAGS.items():
             found[flag] = test(negatives).to_numpy(zero_copy_only=False)
         yield found

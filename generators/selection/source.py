@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from twinset.generators.blind_attacks import ALL, attack_table
+from twinset.generators.blind_attacks import ALL, attack_table, title_of
+from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
+from twinset.generators.selection.refinement import WORDS
+from twinset.manifests.doors import UnknownKind
 from twinset.manifests.markdown import cell, table
 from twinset.manifests.panels import Panels, Steps
 from twinset.manifests.source import SourceSettings, StageName
@@ -19,9 +22,6 @@ from twinset.shards.contracts import Source
 FUNNEL, GAPS, ATTACKS, PICTURE = "funnel.json", "gaps.json", "attacks.json", "gaps.png"
 #: Points at which gaps and attacks are measured.
 EVERY, BEFORE, AFTER = "all", "before refinement", "selected"
-_TITLES = {"vera": "VERA", "cola": "CoLA", "lm": "language model, nats a token", "words": "words"}
-Scorer = Literal["vera", "cola", "lm"]
-Axis = Literal["vera", "cola", "lm", "words"]
 
 #: What the paper says differently: "the top 35 percentile", and nothing of similarity (BiVLC, section 5.2, step 1).
 _OF_THE_PAPER = {"quantile": 0.65, "similarity": None}
@@ -29,7 +29,7 @@ _OF_THE_PAPER = {"quantile": 0.65, "similarity": None}
 
 def remedy(setting: str, score: str) -> str:
     """What to do where a setting of a selection needs a score that the stage of scores lacks."""
-    scorer = {"similarity": "clip", "lm": "language-model"}.get(score, score)
+    scorer, _ = scorer_of(score)
     instead = "set it to null" if setting == "similarity" else f"leave {score} out of {setting}"
     return (
         f"Name a scorer of kind {scorer} in that stage, or {instead}; with a language model alone, write "
@@ -42,9 +42,9 @@ class SelectedNegatives(Source):
 
     scores: the stage of scores, or the folder of a finished one.
     rules: ``published`` as the authors' code selects, or ``paper`` as section 5.2 says; the card says what differs.
-    quality: scores that negatives are selected by. quantile: of each kind that these must reach (0-1); by default 0.645
-    as published, 0.65 of the paper. similarity: cosine of both captions' embeddings that a pair must be below; null:
-    not asked, as by default of the paper.
+    quality: scores that negatives are selected by, of any caption scorer. quantile: of each kind that these must reach
+    (0-1); by default 0.645 as published, 0.65 of the paper. similarity: cosine of both captions' embeddings that a pair
+    must be below; null: not asked, as by default of the paper.
     refine: gaps that adversarial refinement balances; none: no refinement. grid: bins of a gap on each side of zero.
     suffix: of prompts, as of ``negative-prompts``. licence: of the captions.
     """
@@ -52,10 +52,10 @@ class SelectedNegatives(Source):
     kind: Literal["selected-negatives"]
     scores: StageName
     rules: Literal["published", "paper"] = "published"
-    quality: tuple[Scorer, ...] = Field(default=("vera", "cola"), min_length=1)
+    quality: tuple[str, ...] = Field(default=("vera", "cola"), min_length=1)
     quantile: float = Field(default=0.645, ge=0, le=1)
     similarity: float | None = Field(default=0.999, ge=-1, le=1)
-    refine: tuple[Axis, ...] = ("vera", "cola")
+    refine: tuple[str, ...] = ("vera", "cola")
     grid: int = Field(default=50, ge=1, le=1000)
     suffix: str = SUFFIX
     licence: str = "the captions stay under the terms of their source"
@@ -89,25 +89,42 @@ class SelectedNegatives(Source):
 
     @field_validator("quality", "refine")
     @classmethod
-    def _once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _known(cls, names: tuple[str, ...], setting: ValidationInfo) -> tuple[str, ...]:
         if len(set(names)) < len(names):
             raise ValueError("name each score once")
+        for name in names:
+            if setting.field_name == "refine" and name == WORDS.name:
+                continue
+            try:
+                kind, scorer = scorer_of(name)
+            except UnknownKind as error:
+                raise ValueError(str(error)) from error
+            if scorer.of_pairs:
+                raise ValueError(f"{name} of {kind} is one number of both captions; name a score of each")
         return names
 
     @model_validator(mode="after")
     def _can_be_combined(self) -> SelectedNegatives:
-        if self.rules == "paper" and "lm" in self.quality and len(self.quality) > 1:
+        other = next((name for name in self.quality if not scorer_of(name)[1].probability), None)
+        if self.rules == "paper" and other is not None and len(self.quality) > 1:
             raise ValueError(
-                "quality: the paper's rules average scores, and lm is no probability; name lm alone, or vera and cola"
+                f"quality: the paper's rules average scores, and {other} is not a probability; name it alone, or vera "
+                "and cola"
             )
         return self
+
+    @property
+    def brought(self) -> dict[str, str]:
+        """As `PlacedSettings.brought`: also packages whose scorers say how their scores are laid on the grid."""
+        axes = [axis for axis in self.refine if axis != WORDS.name]
+        return bringing(self.quality, "quality") | bringing(axes, "refine")
 
     def misfit(self, earlier: SourceSettings) -> str:
         """As `SourceSettings.misfit`: a score that the rules need and no scorer of that stage gives."""
         if (given := earlier.scores_given) is None:
             return ""
         for setting, score in self.scores_needed():
-            if score not in (*given, "words"):
+            if score not in (*given, WORDS.name):
                 return f"source.{setting} needs the score {score}, and {self.scores} has only {', '.join(given)}. " + (
                     remedy(setting, score)
                 )
@@ -142,7 +159,7 @@ class SelectedNegatives(Source):
             return {}
         return {
             PICTURE: {
-                f"caption − negative: {_TITLES[name]}": Steps(
+                f"caption − negative: {_title(name)}": Steps(
                     one["edges"], {point: one[point] for point in (EVERY, BEFORE, AFTER)}
                 )
                 for name, one in reports[GAPS].items()
@@ -150,9 +167,17 @@ class SelectedNegatives(Source):
         }
 
 
+def _title(axis: str) -> str:
+    """Of an axis, with its unit."""
+    if axis == WORDS.name:
+        return axis
+    unit = scorer_of(axis)[1].unit
+    return title_of(axis) + (f", {unit}" if unit else "")
+
+
 def _rules(source: SelectedNegatives) -> str:
     steps = []
-    scores = " and ".join(_TITLES[name].split(",")[0] for name in source.quality)
+    scores = " and ".join(map(title_of, source.quality))
     similarity = (
         f"similarity to the caption (CLIP's text encoder) below {source.similarity:g}"
         if source.similarity is not None
@@ -169,7 +194,7 @@ def _rules(source: SelectedNegatives) -> str:
         steps.append(f"{mean}{scores} of the negative caption: at least {share}.")
         steps.append("No repeated negative captions, no questions, and a final full stop or exclamation mark.")
     if source.refine:
-        axes = ", ".join(_TITLES[name] for name in source.refine)
+        axes = ", ".join(map(_title, source.refine))
         steps.append(
             f"Adversarial refinement, all kinds together: of each cell of the gaps' grid ({axes}; {source.grid} bins a "
             "side) and of the opposite cell equally many remain, sampled by seed and key."

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.generators.negative_captions.kinds import COLUMNS
-from twinset.generators.negative_captions.scored import ScoredCaption, scores_of
+from twinset.generators.negative_captions.scored import ScoredCaption, columns_of, scores_in, with_scores
 from twinset.generators.text_pairs.source import TextPairs
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key
@@ -39,18 +39,20 @@ class TextPairGenerator(Generator[TextPairs]):
     """A text pair a row; those of an image are a group."""
 
     version = 1
-    candidate = TextPairCandidate
     libraries = ("numpy", "pillow")
 
     def __init__(self, source: TextPairs, context: Context) -> None:
         super().__init__(source, context)
+        self._scores = columns_of(source.scores)
+        self.numbers = self._scores[len(TEXT_SCORES) :]
+        self._candidate = self.candidate = with_scores(TextPairCandidate, self._scores)
         self._images = ImageFiles(source.images, upright=True) if source.images is not None else None
 
     def inputs(self) -> str:
         """Digest of the earlier table."""
         return self._negatives.digest
 
-    def plan(self) -> Iterator[TextPairCandidate]:
+    def plan(self) -> Iterator[Candidate]:
         """Images in the order in which they first come in the table; pairs of an image in the table's order.
 
         Raises `WrongUse` when images are asked for that no row names.
@@ -75,16 +77,17 @@ class TextPairGenerator(Generator[TextPairs]):
                 "leave images out for an index"
             )
 
-    def _planned(self, row: Mapping[str, Any], image: str) -> TextPairCandidate:
+    def _planned(self, row: Mapping[str, Any], image: str) -> Candidate:
         key = sample_key(self.name, *json.loads(row["identity"]))
         whole = {name: row[name] for name in ("identity", *COLUMNS.names)}
-        return TextPairCandidate(
+        candidate: TextPairCandidate = self._candidate(
             key=key,
             group=row["image_id"] or key,
             split=self._split_of(row["image_id"] or row["caption"]),
             negative_key=row["key"],
-            **{**whole, "image": image, **scores_of(row)},
+            **{**whole, "image": image, **scores_in(row, self._scores)},
         )
+        return candidate
 
     def _split_of(self, image_id: str) -> str:
         """The same for an image in all stages of a recipe that ask for the same share."""
@@ -103,7 +106,7 @@ class TextPairGenerator(Generator[TextPairs]):
         Memory holds a number a row, and where the images are scattered `BLOCK` rows or those of an image.
         """
         there = self._negatives.columns()
-        columns = ["key", "identity", *COLUMNS.names, *(name for name in TEXT_SCORES if name in there)]
+        columns = ["key", "identity", *COLUMNS.names, *(name for name in TEXT_SCORES if name in there), *self.numbers]
         codes, blocks = self._images_in_blocks()
         if (codes[1:] >= codes[:-1]).all():
             for batch in self._negatives.batches(columns):

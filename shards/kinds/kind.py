@@ -1,9 +1,9 @@
 """What every kind of samples has: a descriptor, the sample in memory, its JSON, and its stored form."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
@@ -70,6 +70,10 @@ class SampleKind:
     def described(self) -> tuple[str, ...]:
         """Columns of words of a row, in order."""
         return (*self.texts, *self.columns)
+
+    def with_numbers(self, others: Sequence[str]) -> Self:
+        """The same with further numbers in its rows."""
+        return replace(self, numbers=(*self.numbers, *others))
 
     @property
     def hashed(self) -> tuple[str, ...]:

@@ -106,7 +106,7 @@ def _make_batch(
 
 def _rows(candidates: Sequence[Candidate], worker: StageWorker) -> dict[str, Row]:
     """A row for each candidate, by key, as if it were kept."""
-    kind = KINDS[worker.source.makes]
+    kind = KINDS[worker.source.makes].with_numbers(worker.generator.numbers)
     return {
         c.key: Row(
             kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c)
@@ -207,7 +207,7 @@ def _encode(sample: Sample, row: Row, worker: StageWorker, encoded: dict[str, En
     row.images = {role: image.sha256 for role, image in images.items()} if copy is None else dict(copy.images)
     row.content = content_digest(sample, row.images)
     row.reason = " ".join(sample.flags)
-    row.numbers = {name: sample.scores[name] for name in sample.kind.numbers if name in sample.scores}
+    row.numbers = {name: sample.scores[name] for name in row.kind.numbers if name in sample.scores}
     if copy is not None:
         return list(copy.fields.items())
     source, extension = worker.source, worker.subset.encoding.format

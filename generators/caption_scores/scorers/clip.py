@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.caption_scores.scorers.scorer import (
     LAYOUT,
+    NetworkScorer,
     Scored,
-    ScorerSettings,
     Tokens,
     padded,
     passes,
@@ -33,7 +33,7 @@ Embed = Callable[[NDArray[np.int64], NDArray[np.int64]], "torch.Tensor"]
 TextTower = tuple[Callable[[Sequence[str]], Tokens], int, Embed]  # tokenizer, padding, network
 
 
-class Clip(ScorerSettings):
+class Clip(NetworkScorer):
     """Cosine of the text embeddings of a caption and its negative.
 
     model: folder in transformers' layout, or in open_clip's (``open_clip_config.json`` and its weights). OpenAI's
@@ -42,8 +42,9 @@ class Clip(ScorerSettings):
 
     kind: Literal["clip"]
 
-    column: ClassVar[str] = "similarity"
-    of_pairs: ClassVar[bool] = True
+    score = "similarity"
+    title = "similarity"
+    of_pairs = True
 
     def libraries(self) -> tuple[str, ...]:
         """As `ScorerSettings.libraries`."""

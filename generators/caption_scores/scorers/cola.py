@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from twinset.generators.caption_scores.scorers.scorer import LAYOUT, Scored, ScorerSettings, padded, passes, tokenize
+from twinset.generators.caption_scores.scorers.scorer import LAYOUT, NetworkScorer, Scored, padded, passes, tokenize
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Reference
 from twinset.models.files import find_model
 from twinset.models.loading import load_with_tokenizer
 
@@ -16,12 +17,25 @@ ACCEPTABLE = 1  # the class of CoLA
 UNUSED = (r"\.pooler\.",)  # tensors of the published checkpoint
 
 
-class Cola(ScorerSettings):
+class Cola(NetworkScorer):
     """Probability (0-1) that a sentence is acceptable. model: folder of a classifier of two classes."""
 
     kind: Literal["cola"]
 
-    column: ClassVar[str] = "cola"
+    score = "cola"
+    title = "CoLA"
+    probability = True
+    reference = Reference(
+        "CoLA",
+        "https://arxiv.org/abs/1805.12471",
+        """@article{warstadt2019cola,
+  title     = {Neural Network Acceptability Judgments},
+  author    = {Warstadt, Alex and Singh, Amanpreet and Bowman, Samuel R.},
+  journal   = {Transactions of the Association for Computational Linguistics},
+  volume    = {7},
+  year      = {2019}
+}""",
+    )
 
     def open(self, device: str) -> ColaScorer:
         """As `ScorerSettings.open`."""

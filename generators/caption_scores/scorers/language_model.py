@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from twinset.generators.caption_scores.scorers.prefix_tree import ROOT, PrefixTree, trees
-from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings, tokenize
+from twinset.generators.caption_scores.scorers.scorer import NetworkScorer, Scored, tokenize
 from twinset.manifests.errors import WrongUse
 from twinset.models.language_models.settings import find_language_model
 from twinset.models.loading import load_with_tokenizer
@@ -22,7 +22,7 @@ MOST_NODES = 1024  # of a tree: their logits over 49,152 words take 200 MB
 TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1}
 
 
-class LanguageModel(ScorerSettings):
+class LanguageModel(NetworkScorer):
     """Mean log-probability of a token, in nats; higher is more fluent.
 
     model: as `models.language_models.settings.Transformers.model`. max_tokens: what is read of a longer text.
@@ -31,8 +31,11 @@ class LanguageModel(ScorerSettings):
     kind: Literal["language-model"]
     max_tokens: int = Field(default=256, ge=1, le=8192)
 
-    column: ClassVar[str] = "lm"
-    extra: ClassVar[str] = "language-models"
+    score = "lm"
+    title = "language-model score"
+    unit = "nats a token"
+    reach = 2.0  # a lot, of a mean log-probability
+    extra = "language-models"
 
     def libraries(self) -> tuple[str, ...]:
         """As `ScorerSettings.libraries`."""

@@ -1,17 +1,33 @@
-"""What a scorer is: its settings, what it gives for texts, and the passes that it reads them in."""
+"""Caption scorers: their settings, the door that they come through, what they give, and the passes that they read in.
+
+A package brings one by an entry point of the group ``twinset.caption_scorers``, named as its kind::
+
+    class Commas(ScorerSettings):
+        kind: Literal["commas"]
+        score, title, reach = "commas", "number of commas", 5.0
+
+        def open(self, device: str) -> Scorer:
+            return count_commas  # (texts, micro_batch) -> Scored
+
+A stage of ``caption-scores`` that names it has the columns ``commas_caption`` and ``commas_negative`` besides those of
+`shards.kinds.text_pair.TEXT_SCORES`. A selection can name ``commas`` in ``quality`` and ``refine``, text pairs in
+``scores``. `generators.contract.check_scorer` tests one.
+"""
 
 from __future__ import annotations
 
+import difflib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
-from twinset.manifests.source import Place, PlacedSettings
+from twinset.manifests.doors import OfKind, Registry, UnknownKind
+from twinset.manifests.source import Place, PlacedSettings, Reference
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model
 
 #: Characters that are looked at for each token that a model reads; a caption of 10 MB is cut before it is tokenized.
@@ -26,33 +42,61 @@ LAYOUT = Layout(
 class ScorerSettings(PlacedSettings):
     """Settings of one scorer.
 
-    model: its folder. micro_batch: texts a pass; the last bits of a score depend on it. precision: of the network;
-    probabilities are computed from its numbers in float32 or more.
+    micro_batch: texts a pass; the last bits of a score depend on it.
 
-    extra: the optional dependencies that the model needs.
-    column: its scores' column is called ``COLUMN_caption`` and ``COLUMN_negative``, or ``COLUMN`` where `of_pairs`.
+    score: name of its score: in a selection, and of its columns, ``SCORE_caption`` and ``SCORE_negative``, or ``SCORE``
+        where `of_pairs`. title, unit: of the score, for cards.
+    probability: whether the score is one, so that it can be averaged with others.
+    reach: the gap between caption and negative that the last bin of a refinement's grid ends with.
     of_pairs: whether it gives unit embeddings, whose cosine is the score of caption and negative.
+    reference: what to cite. extra: the optional dependencies that the model needs.
     """
 
-    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
     micro_batch: int = Field(default=32, ge=1, le=4096)
-    precision: Literal["float32", "bfloat16"] = "float32"
 
-    column: ClassVar[str]
+    score: ClassVar[str]
+    title: ClassVar[str]
+    unit: ClassVar[str] = ""
+    probability: ClassVar[bool] = False
+    reach: ClassVar[float] = 1.0
     of_pairs: ClassVar[bool] = False
+    reference: ClassVar[Reference] = Reference("")
     extra: ClassVar[str] = "models"
 
+    @classmethod
+    def columns(cls) -> tuple[str, ...]:
+        """Names of its columns."""
+        return (cls.score,) if cls.of_pairs else (f"{cls.score}_caption", f"{cls.score}_negative")
+
     def libraries(self) -> tuple[str, ...]:
-        """What loads the model; raises as `weights`."""
-        return ("torch", "transformers")
+        """Modules that load the model; raises as `weights`."""
+        return ()
 
     def weights(self) -> str:
-        """Digest of the files that decide the scores; raises `models.files.ModelMissing`."""
-        return find_model(self.model, LAYOUT).digest()
+        """Digest of the files that decide the scores, empty without any; raises `models.files.ModelMissing`."""
+        return ""
 
     @abstractmethod
     def open(self, device: str) -> Scorer:
         """Load the model. device: torch's name of it. Raises `WrongUse` when the files are not such a model's."""
+
+
+class NetworkScorer(ScorerSettings):
+    """A scorer with a network of transformers.
+
+    model: its folder. precision: of the network; probabilities are computed from its numbers in float32 or more.
+    """
+
+    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
+    precision: Literal["float32", "bfloat16"] = "float32"
+
+    def libraries(self) -> tuple[str, ...]:
+        """As `ScorerSettings.libraries`."""
+        return ("torch", "transformers")
+
+    def weights(self) -> str:
+        """As `ScorerSettings.weights`."""
+        return find_model(self.model, LAYOUT).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +162,33 @@ def padded(ids: Sequence[Sequence[int]], padding: int) -> tuple[NDArray[np.int64
         tokens[row, : len(text)] = text
         mask[row, : len(text)] = 1
     return tokens, mask
+
+
+_HOME = "twinset.generators.caption_scores.scorers"
+KINDS = {
+    "vera": f"{_HOME}.vera:Vera",
+    "cola": f"{_HOME}.cola:Cola",
+    "clip": f"{_HOME}.clip:Clip",
+    "language-model": f"{_HOME}.language_model:LanguageModel",
+}
+CAPTION_SCORERS = Registry[ScorerSettings]("caption scorer", ScorerSettings, __name__, "twinset.caption_scorers")
+CaptionScorer = Annotated[SerializeAsAny[ScorerSettings], OfKind(CAPTION_SCORERS)]
+
+
+def bringing(scores: Iterable[str], setting: str) -> dict[str, str]:
+    """Packages that brought scorers, by key path, as `PlacedSettings.brought`. setting: that names these scores."""
+    found = {f"{setting}.{score}": CAPTION_SCORERS.distribution(scorer_of(score)[0]) for score in scores}
+    return {path: package for path, package in found.items() if package}
+
+
+def scorer_of(score: str) -> tuple[str, type[ScorerSettings]]:
+    """Kind and settings of the scorer that gives a score; raises `UnknownKind` naming the scores that there are."""
+    known = dict[str, tuple[str, type[ScorerSettings]]]()
+    for kind in (*KINDS, *(one for one in CAPTION_SCORERS.kinds() if one not in KINDS)):
+        found = CAPTION_SCORERS.find(kind)
+        known.setdefault(found.score, (kind, found))
+        if score in known:
+            return known[score]
+    near = difflib.get_close_matches(score, known, n=1)
+    remedy = f"did you mean {near[0]!r}?" if near else f"name one of {', '.join(known)}, or install its package"
+    raise UnknownKind(f"no caption scorer here gives a score {score!r}; {remedy}")

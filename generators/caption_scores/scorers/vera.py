@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from twinset.generators.caption_scores.scorers.scorer import LAYOUT, Scored, ScorerSettings, padded, passes, tokenize
+from twinset.generators.caption_scores.scorers.scorer import LAYOUT, NetworkScorer, Scored, padded, passes, tokenize
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.source import Reference
 from twinset.models.files import find_model
 from twinset.models.loading import load_with_tokenizer
 
@@ -18,12 +19,25 @@ UNUSED = (r"^decoder\.", r"^lm_head\.")  # of a whole T5
 MOST_TOKENS = 128  # as the published code cuts statements
 
 
-class Vera(ScorerSettings):
+class Vera(NetworkScorer):
     """VERA's calibrated probability (0-1) that a statement is right. model: folder of the published checkpoint."""
 
     kind: Literal["vera"]
 
-    column: ClassVar[str] = "vera"
+    score = "vera"
+    title = "VERA"
+    probability = True
+    reference = Reference(
+        "VERA",
+        "https://arxiv.org/abs/2305.03695",
+        """@inproceedings{liu2023vera,
+  title     = {Vera: A General-Purpose Plausibility Estimation Model for Commonsense Statements},
+  author    = {Liu, Jiacheng and Wang, Wenya and Wang, Dianzhuo and Smith, Noah A. and Choi, Yejin and
+               Hajishirzi, Hannaneh},
+  booktitle = {EMNLP},
+  year      = {2023}
+}""",
+    )
 
     def open(self, device: str) -> VeraScorer:
         """As `ScorerSettings.open`."""

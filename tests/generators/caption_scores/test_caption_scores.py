@@ -13,7 +13,7 @@ import torch
 from pydantic import ValidationError
 
 from tests.generators.caption_scores.conftest import negatives
-from twinset.generators.caption_scores.generator import ROWS, SCORES, ScoreGenerator
+from twinset.generators.caption_scores.generator import ROWS, ScoreGenerator
 from twinset.generators.caption_scores.grouping import rows_by_caption
 from twinset.generators.caption_scores.scorers.clip import Clip
 from twinset.generators.caption_scores.scorers.scorer import Scored
@@ -25,6 +25,7 @@ from twinset.manifests.recipe import content_of, load_recipe, parse_recipe
 from twinset.shards.contracts import Context, OutOfMemory
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.kinds.text_pair import TEXT_SCORES
 from twinset.shards.rows import write_table_rows
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
@@ -129,7 +130,7 @@ def test_scores_stand_in_their_columns(scorer_folders: dict[str, Path], tmp_path
     rows = [
         one.rows[0] for one in made(opened(source(scorer_folders, "cola", "clip"), table)) if isinstance(one, TableRows)
     ]
-    assert len(rows) == 5 and set(SCORES) <= rows[0].keys()
+    assert len(rows) == 5 and set(TEXT_SCORES) <= rows[0].keys()
     for row in rows:
         assert 0 < float(row["cola_caption"] or 0) < 1 and row["cola_negative"] != row["vera_negative"] is None
         assert row["lm_caption"] is None and -1 <= float(row["similarity"] or 0) <= 1 + 1e-6 and row["truncated"] == ""
@@ -205,7 +206,7 @@ def test_a_shard_has_the_same_bytes_again(scorer_folders: dict[str, Path], tmp_p
     for name in ("first", "second"):
         generator = opened(chosen, table)
         results = list(zip(generator.plan(), made(generator), strict=True))
-        write_table_rows(results, ScoreGenerator.columns, tmp_path / name)
+        write_table_rows(results, generator.columns, tmp_path / name)
     assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
     found = pq.read_table(tmp_path / "first")
     assert found["lm_caption"].type == pa.float64() and found["vera_caption"].null_count == 4
@@ -241,6 +242,6 @@ def test_a_build_gives_the_same_bytes_again(scorer_folders: dict[str, Path], tmp
     for out in ("first", "second"):
         counts = build_here(parse_recipe(raw), str(tmp_path / out), 1)["subsets"]["scores"]
         assert (counts["planned"], counts["kept"]) == (4, 4)
-        tables.append(FinishedStage(Store(str(tmp_path / out)), "scores").read(["identity", *SCORES, "truncated"]))
+        tables.append(FinishedStage(Store(str(tmp_path / out)), "scores").read(["identity", *TEXT_SCORES, "truncated"]))
     assert tables[0].equals(tables[1])
     assert tables[0]["lm_caption"].type == pa.float64() and tables[0]["vera_caption"].null_count == 4

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tests.generators.finished_stage import write_index
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.negative_captions.scored import SCORED_COLUMNS
+from twinset.generators.negative_captions.scored import scored_schema
 from twinset.generators.selection.source import SelectedNegatives
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.contracts import Context
@@ -57,8 +57,13 @@ def stage_of(rows: Sequence[Mapping[str, Any]], folder: Path, row_group: int = 1
         "key": [sample_key("scores", name) for name in names],
         "identity": [identity_of(name) for name in names],
     }
-    columns = {one.name: pa.array([row[one.name] for row in rows], one.type) for one in SCORED_COLUMNS}
+    doubles = dict.fromkeys((*TEXT_SCORES, *(name for row in rows for name, value in row.items() if _is_number(value))))
+    columns = {one.name: pa.array([row[one.name] for row in rows], one.type) for one in scored_schema(doubles)}
     return write_index(pa.table({**own, **columns}), folder, "scores", len(rows), row_group)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float)
 
 
 def selection(**settings: Any) -> SelectedNegatives:

@@ -16,7 +16,7 @@ from tests.generators.selection.scored_stage import context, drawn, row, selecte
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.selection.refinement import AXES, cells_of
+from twinset.generators.selection.refinement import axis_of, cells_of
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.models import Recipe
 from twinset.shards.finished_stage import FinishedStage
@@ -55,7 +55,7 @@ def test_published_rules_select_what_the_published_procedure_does(
     gaps = gaps_of([by_id[name] for name in expected])
     slow = [gaps[place] for place in refine(gaps)]
     fast = gaps_of([by_id[name] for name in selected(earlier)])
-    axes = [AXES["vera"], AXES["cola"]]
+    axes = [axis_of("vera"), axis_of("cola")]
     cells = [Counter(map(tuple, cells_of(np.array(side).T, axes, 50).tolist())) for side in (slow, fast)]  # type: ignore[arg-type]
     assert cells[0] == cells[1] and 10 < len(fast) < len(found)
 
@@ -250,10 +250,16 @@ def test_equal_scores_all_pass(tmp_path: Path) -> None:
     [
         ({"refine": ["vera", "vera"]}, "name each score once"),
         ({"quality": []}, "at least 1 item"),
-        ({"rules": "paper", "quality": ["vera", "lm"]}, "lm is no probability"),
+        ({"rules": "paper", "quality": ["vera", "lm"]}, "lm is not a probability"),
         ({"quantile": math.nan}, "less than or equal to 1"),
         ({"grid": 0}, "greater than or equal to 1"),
-        ({"refine": ["characters"]}, "Input should be 'vera', 'cola', 'lm' or 'words'"),
+        (
+            {"refine": ["characters"]},
+            "no caption scorer here gives a score 'characters'; name one of vera, cola, similarity, lm",
+        ),
+        ({"quality": ["colla"]}, "did you mean 'cola'"),
+        ({"quality": ["words"]}, "no caption scorer here gives a score 'words'"),
+        ({"refine": ["similarity"]}, "similarity of clip is one number of both captions; name a score of each"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], said: str) -> None:
