@@ -30,9 +30,10 @@ class UnknownKind(WrongUse):
 class Registry(Generic[T]):
     """One door: parts by name.
 
-    what: ``source`` or ``filter``, for messages. base: the class of the parts. home: the module whose ``KINDS`` maps
-    twinset's own names to ``MODULE:NAME``, imported when a part is looked up, as an entry point is. group: of entry
-    points. objects: whether parts are instances of ``base``; else they are subclasses of it.
+    what: ``source`` or ``filter``, for messages. base: the class of the parts. home: the module whose ``KINDS``, or
+    what is named after a colon, maps twinset's own names to ``MODULE:NAME``, imported when a part is looked up, as an
+    entry point is. group: of entry points. objects: whether parts are instances of ``base``; else they are its
+    subclasses.
     """
 
     what: str
@@ -55,6 +56,16 @@ class Registry(Generic[T]):
     def kinds(self) -> list[str]:
         """All names that can be chosen on this machine."""
         return sorted(self._points())
+
+    def own(self) -> Mapping[str, str]:
+        """Twinset's own names, in their order, with the places of their parts."""
+        home, _, name = self.home.partition(":")
+        return cast(Mapping[str, str], getattr(import_module(home), name or "KINDS"))
+
+    def known(self, kind: str) -> str:
+        """A name as it is, for settings that hold a name alone; raises as `find`."""
+        self._load(kind)
+        return kind
 
     def distribution(self, kind: str) -> str:
         """Name and version of the package that brought a kind; empty for twinset's own."""
@@ -92,14 +103,21 @@ class Registry(Generic[T]):
 
     def _points(self) -> dict[str, EntryPoint]:
         """Of all kinds; no package replaces one of twinset's own."""
-        own = import_module(self.home).KINDS
-        return installed(self.group) | {kind: EntryPoint(kind, place, self.group) for kind, place in own.items()}
+        own = {kind: EntryPoint(kind, place, self.group) for kind, place in self.own().items()}
+        return installed(self.group) | own
+
+
+def installed(group: str) -> dict[str, EntryPoint]:
+    """Entry points of a group, by name."""
+    return dict(all_installed().get(group, {}))
 
 
 @cache
-def installed(group: str) -> dict[str, EntryPoint]:
-    """Entry points of a group, by name."""
-    return {one.name: one for one in entry_points(group=group)}
+def all_installed() -> dict[str, dict[str, EntryPoint]]:
+    """Twinset's groups of entry points; read at once, since each look reads the metadata of every package."""
+    found = entry_points()
+    groups = [group for group in found.groups if group.startswith("twinset.")]
+    return {group: {one.name: one for one in found.select(group=group)} for group in groups}
 
 
 def where_the_demo_is() -> str:

@@ -31,8 +31,8 @@ VALUES = (
 )
 #: Options with a choice of values.
 CHOICES = (
-    ("objective", OBJECTIVES, "what is compared (default: infonce)"),
-    ("regulariser", REGULARISERS, "added to the objective"),
+    ("objective", OBJECTIVES.kinds(), "what is compared (default: infonce)"),
+    ("regulariser", REGULARISERS.kinds(), "added to the objective"),
     (
         "twins",
         ("both", "first"),

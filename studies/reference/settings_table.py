@@ -8,7 +8,7 @@ from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import annotated_types
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -111,6 +111,9 @@ def _type(field: FieldInfo) -> str:
             f"settings of kind {listed}" if len(_kinds(door)) <= _MOST_KINDS else f"settings of {door.registry.what}s"
         )
         return (f"list: {kinds}" if get_origin(_bare(field.annotation)) is tuple else kinds) + optional
+    for mark in marks:
+        if isinstance(mark, AfterValidator) and isinstance(door := getattr(mark.func, "__self__", None), Registry):
+            return ", ".join(f"`{kind}`" for kind in door.own()) + optional
     return _written(field.annotation) + optional + _bounds(marks)
 
 

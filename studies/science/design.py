@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError,
 
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.training.losses.names import ROLES
+from twinset.training.losses.names import OBJECTIVES
 
 DESIGN = Path(__file__).with_name("design.yaml")
 
@@ -163,7 +163,7 @@ class Design(_Frozen):
             return 0, 0
         settings = self.clip_settings(arm)
         examples = settings["steps"] * settings["batch"]
-        roles = ROLES[settings.get("objective", "infonce")]
+        roles = OBJECTIVES.get(settings.get("objective", "infonce")).roles
         images = sum(role.endswith("image") for role in roles)
         return examples * images, examples * (len(roles) - images)
 

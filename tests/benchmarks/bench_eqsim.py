@@ -104,12 +104,12 @@ def main() -> None:
     sizes = (arguments.batch, *SIZES)
     print(f"{'':22}" + "".join(f"{f'n = {n}':>20}" for n in sizes))
     worst = 0.0
-    for name in ("infonce", *REGULARISERS):
+    for name in ("infonce", *REGULARISERS.kinds()):
         row = f"{name:22}"
         for n in sizes:
             taken = seconds(loss_of(name, n, width), 30 if n < 400 else 9)
             share = taken / (one_step * n / arguments.batch)
-            worst = max(worst, share if name in REGULARISERS else 0.0)
+            worst = max(worst, share if name in REGULARISERS.kinds() else 0.0)
             row += f"{1000 * taken:9.2f} ms {100 * share:6.3f} %"
         print(row, flush=True)
     print(f"\nlargest share of a regulariser: {100 * worst:.3f} %; limit {100 * LIMIT:.0f} %")

@@ -81,7 +81,7 @@ def _package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def drawn(_package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The kinds of `tests.stages.drawn_sources`, here and in child processes."""
     monkeypatch.syspath_prepend(str(_package))
-    doors.installed.cache_clear()
+    doors.all_installed.cache_clear()
     for remembered in (
         drawn_sources.MEANWHILE,
         drawn_sources.MADE,
@@ -91,7 +91,7 @@ def drawn(_package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         remembered.clear()  # type: ignore[attr-defined]
     yield
     drawn_sources.MEANWHILE.clear()
-    doors.installed.cache_clear()
+    doors.all_installed.cache_clear()
 
 
 @pytest.fixture

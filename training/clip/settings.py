@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
 
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.open_clip_files import FILES
-from twinset.training.losses.names import PUBLISHED_WEIGHT, WITHOUT_NEGATIVES, ObjectiveName, RegulariserName
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS, WITHOUT_NEGATIVES
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
@@ -131,8 +140,8 @@ class ClipSettings(EncoderSettings):
 
     model: str = "ViT-B-32"
     twins: Literal["both", "first"] = "both"
-    objective: ObjectiveName = WITHOUT_NEGATIVES
-    regulariser: RegulariserName | None = None
+    objective: Annotated[str, AfterValidator(OBJECTIVES.known)] = WITHOUT_NEGATIVES
+    regulariser: Annotated[str, AfterValidator(REGULARISERS.known)] | None = None
     regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10
@@ -148,15 +157,16 @@ class ClipSettings(EncoderSettings):
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("objective", WITHOUT_NEGATIVES) != WITHOUT_NEGATIVES:
+        objective, regulariser = (given.get(name) for name in ("objective", "regulariser"))
+        if isinstance(objective, str) and OBJECTIVES.get(objective).negatives:
             given = {"batch": BATCH_WITH_NEGATIVES, "twins": "first", **given}
-        if isinstance(given, dict) and given.get("regulariser") in PUBLISHED_WEIGHT:
-            given = {"regulariser_weight": PUBLISHED_WEIGHT[given["regulariser"]], **given}
+        if isinstance(regulariser, str):
+            given = {"regulariser_weight": REGULARISERS.get(regulariser).weight, **given}
         return given
 
     @model_validator(mode="after")
     def _fit_together(self) -> ClipSettings:
-        if self.twins == "both" and self.objective != WITHOUT_NEGATIVES:
+        if self.twins == "both" and OBJECTIVES.get(self.objective).negatives:
             raise ValueError(
                 f"twins: with {self.objective} the sides of a pair are each other's negatives: in one batch, the "
                 "answer of each would also be among its wrong answers. Choose first, or the objective infonce"

@@ -21,7 +21,7 @@ from twinset.training.clip.whole_network import Trained, WholeNetwork, trained
 from twinset.training.examples.batches import Batches
 from twinset.training.examples.contracts import Batch, Broken
 from twinset.training.examples.transforms import Transforms
-from twinset.training.losses.names import ROLES
+from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.total import open_loss
 from twinset.training.report.curves import Curves
 from twinset.training.report.write import About
@@ -56,6 +56,8 @@ def train_clip(
             check_folder(out)
         start, data = open_start(settings), open_data(settings, settings.twins)
         identity = run_identity(settings, start.identity(), data.digests())
+        if brought := packages(settings.objective, settings.regulariser):
+            identity["packages"] = brought
         # Before anything is written: it refuses settings, model and data that do not fit each other.
         run = Run(settings, out, start, data, process, digest(identity))
         history = stack.enter_context(History(out, process.is_first))
@@ -84,7 +86,7 @@ class Run(WholeNetwork[Batch]):
         image = start.network.visual.preprocess_cfg
         self.batches = Batches(
             data.training, Transforms(image, settings.transform), start.tokenize, settings.batch, settings.seed,
-            ROLES[settings.objective], settings.workers, process.rank, process.world,
+            OBJECTIVES.get(settings.objective).roles, settings.workers, process.rank, process.world,
         )  # fmt: skip
         steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
         if settings.warmup >= steps and process.is_first:

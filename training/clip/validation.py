@@ -14,7 +14,7 @@ from twinset.training.clip.steps import Stepper
 from twinset.training.examples.batches import Batches
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.transforms import Transforms
-from twinset.training.losses.names import ROLES
+from twinset.training.losses.names import OBJECTIVES
 
 TWINS = ("image", "text", "negative_image", "negative_text")
 
@@ -29,7 +29,7 @@ class Validation:
         self.has_twins = _have(examples, TWINS)
         if settings.best_by == "group" and not self.has_twins:
             raise WrongUse("best_by: group needs validation data of twins (pairs); write accuracy, or name other data")
-        roles = TWINS if self.has_twins else ROLES[settings.objective]
+        roles = TWINS if self.has_twins else OBJECTIVES.get(settings.objective).roles
         if examples.distinct < 2:
             raise WrongUse("validation: in-batch accuracy needs at least two examples; name more data")
         size = batch_size(examples.distinct, settings.batch)

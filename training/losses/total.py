@@ -1,59 +1,37 @@
 """Opening losses by name, and the sum of an objective and a regulariser."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from twinset.manifests.errors import WrongUse
-from twinset.training.losses.cyclip import CyCLIP
-from twinset.training.losses.eqsim import EqSim
-from twinset.training.losses.eqsim_released import EqSimReleased
 from twinset.training.losses.features import Features, Loss
-from twinset.training.losses.hard_negatives import HardNegatives
-from twinset.training.losses.names import ObjectiveName, RegulariserName
-from twinset.training.losses.objectives import InfoNCE, NegativePairs, NegativeTexts
-
-#: negclip has the formula of negative-texts: see `NegativeTexts`.
-OBJECTIVES: dict[ObjectiveName, type[InfoNCE]] = {
-    "infonce": InfoNCE,
-    "negative-texts": NegativeTexts,
-    "negclip": NegativeTexts,
-    "negative-pairs": NegativePairs,
-}
-REGULARISERS: dict[RegulariserName, tuple[Callable[..., Loss], dict[str, Any]]] = {
-    "eqsim-v1": (EqSim, {"form": "v1"}),
-    "eqsim-v2": (EqSim, {"form": "v2"}),
-    "eqsim-hybrid": (EqSim, {"form": "hybrid"}),
-    "eqsim-v1-released": (EqSimReleased, {"form": "v1"}),
-    "eqsim-v2-released": (EqSimReleased, {"form": "v2"}),
-    "eqsim-hybrid-released": (EqSimReleased, {"form": "hybrid"}),
-    "hardneg": (HardNegatives, {}),
-    "cyclip": (CyCLIP, {"within": True}),
-    "cyclip-released": (CyCLIP, {"within": False}),
-}
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS
+from twinset.training.losses.objectives import InfoNCE
 
 
-def open_objective(name: ObjectiveName) -> InfoNCE:
-    """A contrastive objective by its name; raises `WrongUse` for an unknown one."""
-    if name not in OBJECTIVES:
-        raise WrongUse(f"objective {name!r} is unknown; choose from {', '.join(OBJECTIVES)}")
-    return OBJECTIVES[name]()
+def open_objective(name: str) -> InfoNCE:
+    """A contrastive objective by its name; raises `UnknownKind`, or `WrongUse` where it is not an `InfoNCE`."""
+    found = OBJECTIVES.get(name).open()
+    if not isinstance(found, InfoNCE):
+        raise WrongUse(
+            f"{OBJECTIVES.named(name)}: {type(found).__name__} is not a subclass of InfoNCE; correct its package"
+        )
+    return found
 
 
-def open_regulariser(name: RegulariserName, **options: Any) -> Loss:
+def open_regulariser(name: str, **options: Any) -> Loss:
     """A regulariser by its name. options: fields of its class, such as ``margin``, that differ from its defaults.
 
     Raises:
-        WrongUse: the name or an option is unknown.
+        UnknownKind: the name is unknown.
+        WrongUse: an option is.
     """
-    if name not in REGULARISERS:
-        raise WrongUse(f"regulariser {name!r} is unknown; choose from {', '.join(REGULARISERS)}")
-    make, fixed = REGULARISERS[name]
+    kind = REGULARISERS.get(name)
     try:
-        return make(**fixed, **options)
+        return cast(Loss, kind.open(**options))
     except TypeError as error:
         raise WrongUse(f"regulariser {name}: {error}; see docs/training.md for its options") from error
 
@@ -81,8 +59,7 @@ class Total:
         return loss + self.weight * extra, logged
 
 
-def open_loss(
-    objective: ObjectiveName, regulariser: RegulariserName | None = None, weight: float = 0.0, **options: Any
-) -> Total:
+def open_loss(objective: str, regulariser: str | None = None, weight: float = 0.0, **options: Any) -> Total:
     """An objective with, or without, a regulariser of some weight and options."""
-    return Total(open_objective(objective), regulariser and open_regulariser(regulariser, **options), weight)
+    extra = None if regulariser is None else open_regulariser(regulariser, **options)
+    return Total(open_objective(objective), extra, weight)

@@ -7,7 +7,7 @@ import pytest
 
 from twinset.manifests.errors import WrongUse
 from twinset.training.clip.settings import ClipSettings, settings_from
-from twinset.training.losses.names import OBJECTIVES, ROLES, ObjectiveName
+from twinset.training.losses.names import OBJECTIVES
 
 
 def test_the_defaults_are_bivlcs_recipe() -> None:
@@ -23,9 +23,9 @@ def test_the_defaults_are_bivlcs_recipe() -> None:
     assert ClipSettings(data=("out/demo",), objective="negative-pairs").batch == 200
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_both_sides_of_a_pair_are_examples_only_where_neither_is_a_negative(objective: ObjectiveName) -> None:
-    without = "negative_text" not in ROLES[objective]
+@pytest.mark.parametrize("objective", OBJECTIVES.kinds())
+def test_both_sides_of_a_pair_are_examples_only_where_neither_is_a_negative(objective: str) -> None:
+    without = "negative_text" not in OBJECTIVES.get(objective).roles
     assert ClipSettings(data=("d",), objective=objective).twins == ("both" if without else "first")
     if not without:
         with pytest.raises(WrongUse, match=f"^twins: with {objective} the sides .* Choose first"):
