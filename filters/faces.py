@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from twinset.manifests.source import Need
+from twinset.models.device import check_opencv
 from twinset.models.faces import dlib_detector
 from twinset.models.faces import second_face_detector as second
 from twinset.shards.contracts import Filter, FrameFilter, Isolation
@@ -85,9 +86,10 @@ class Faces(Filter):
         return FacesFilter(self) if self.detectors == "published" else TwoDetectorsFilter(self)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Filter.check_inputs`: the package of the second detector, where it is asked for."""
+        """As `shards.contracts.Filter.check_inputs`: what the second detector needs, where it is asked for."""
         if "models" in needs and self.detectors != "published":
             second.check_installed(f"{key}.detectors")
+            check_opencv(f"{key}.detectors")
 
 
 class FacesFilter(FrameFilter):

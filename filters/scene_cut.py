@@ -5,13 +5,15 @@ Opt-in: no paper asks for it. Histograms are compared as integers, so that the v
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from twinset.manifests.source import Need
+from twinset.models.device import check_opencv
 from twinset.shards.contracts import Filter, PairFilter
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Drop, Keep, Pixels, Verdict
@@ -50,6 +52,11 @@ class SceneCut(Filter):
 
     judges = "pairs"
     reasons: ClassVar[Mapping[str, str]] = {"scene-cut": "the two frames come from different scenes"}
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `shards.contracts.Filter.check_inputs`: OpenCV."""
+        if "models" in needs:
+            check_opencv(key)
 
     def open(self) -> SceneCutFilter:
         """As `shards.contracts.Filter.open`."""

@@ -22,6 +22,8 @@ NETWORK_LIBRARIES = (
     *("torch", "torchvision", "diffusers", "transformers", "tokenizers", "gguf", "open_clip_torch"),
     *("dlib-bin", "dlib"),
 )
+#: Distributions that are accepted, and recorded, in place of another: the same code without windows on a screen.
+SAME_BYTES = {"opencv-python": "opencv-python-headless"}
 
 
 class Stage(Model):
@@ -117,4 +119,4 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "absent"
+        return _version(SAME_BYTES[name]) if name in SAME_BYTES else "absent"

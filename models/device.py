@@ -78,6 +78,22 @@ def check_installed(key: str, libraries: Iterable[str], extra: str) -> None:
             raise WrongUse(f"{key}: {library} is not installed; it is needed here: pip install 'twinset[{extra}]'")
 
 
+def check_opencv(key: str) -> None:
+    """Raise `WrongUse`, naming the setting and the remedy, where OpenCV cannot be imported.
+
+    Its usual package needs X libraries, which servers lack. The headless one of the same version makes the same bytes
+    without them, and counts as the same library in a stage's digest.
+    """
+    try:
+        import cv2  # noqa: F401
+    except ImportError as error:
+        raise WrongUse(
+            f"{key}: OpenCV cannot be imported ({error}). If it is not installed: pip install opencv-python. If a "
+            "library of the system is missing: apt-get install libgl1 libglib2.0-0 as root, or, without X: pip "
+            "uninstall opencv-python, then pip install opencv-python-headless"
+        ) from error
+
+
 def check_gpu(setting: str = "source.device") -> None:
     """Raise `WrongUse`, naming the setting that asks for a GPU, where torch finds none; takes no memory of one."""
     import torch

@@ -15,7 +15,7 @@ from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import DrawnFolder, Location, drawn_folder, is_drawn, on_this_machine
 from twinset.manifests.source import Need, Place, Reference
-from twinset.models.device import check_installed
+from twinset.models.device import check_installed, check_opencv
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 
@@ -150,6 +150,7 @@ class Kubric(Source):
     def check_device(self, key: str) -> None:
         """As `Source.check_device`: whether what renders is installed."""
         check_installed(key, ("bpy", "kubric", "pybullet"), "render")
+        check_opencv(key)
 
 
 _DIFFERS = {

@@ -1,6 +1,7 @@
 """Receipts and stage records: canonical bytes, strict reading, and a digest of all that decides the bytes."""
 
 import json
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -129,6 +130,19 @@ def test_everything_that_decides_the_bytes_is_in_the_facts() -> None:
         {**given, "makes": "table"},
     ]
     assert len({digest(facts), *(digest(stage_facts(**other)) for other in others)}) == 8
+
+
+def test_opencv_without_windows_counts_as_opencv(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same code, built without X."""
+    facts: dict[str, Any] = dict(makes="pairs", settings={}, inputs="", generator={}, filters=[])
+    usual = stage_facts(**facts, libraries=["opencv-python"])
+    assert usual["libraries"] == {"opencv-python": version("opencv-python")}
+
+    def on_a_server(name: str) -> str:
+        return version({"opencv-python": "absent", "opencv-python-headless": "opencv-python"}.get(name, name))
+
+    monkeypatch.setattr("twinset.manifests.stage.version", on_a_server)
+    assert stage_facts(**facts, libraries=["opencv-python"]) == usual
 
 
 def test_machines_differ_only_where_a_neural_network_takes_part() -> None:

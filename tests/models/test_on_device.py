@@ -1,16 +1,20 @@
 """What all settings of networks say of their device."""
 
 import re
+import sys
+from contextlib import nullcontext
 
 import pytest
 
+from twinset.filters.faces import Faces
+from twinset.filters.scene_cut import SceneCut
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.manifests.errors import WrongUse
 from twinset.models.device import check_gpu, check_installed
-from twinset.shards.contracts import Source
+from twinset.shards.contracts import Filter, Source
 from twinset_demo.kubric_grammar.settings import KubricImages
 
 ENGINE = {"kind": "transformers", "model": "./model"}
@@ -69,6 +73,23 @@ def test_other_engines_say_where_they_work() -> None:
     server = NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json", "engine": SERVER})
     assert [(one.pool, one.shards_at_a_time) for one in (rules, server)] == [("cpu", 0), ("cpu", 1)]
     assert KubricImages(kind="kubric").pool == "render"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "needed"),
+    [
+        (SceneCut(kind="scene-cut"), True),
+        (Faces(kind="faces", detectors="any-of"), True),
+        (Faces(kind="faces"), False),
+    ],
+)
+def test_opencv_is_asked_for_before_work(chosen: Filter, needed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a server without X, where its import fails for `libGL.so.1`."""
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    chosen.check_inputs("filters.0", ("annotations",))
+    words = r"^filters\.0.*: OpenCV cannot be imported .* libgl1 .* opencv-python-headless"
+    with pytest.raises(WrongUse, match=words) if needed else nullcontext():
+        chosen.check_inputs("filters.0", ("models",))
 
 
 def test_a_library_that_is_not_installed_is_named_with_its_extra() -> None:

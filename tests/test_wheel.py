@@ -1,0 +1,68 @@
+"""The wheel by itself: what `pip install twinset` gives where neither the checkout nor the lock is at hand."""
+
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from twinset.manifests.locations import drawn_folder, on_this_machine
+from twinset.shards.storage.atomic_folder import ensure_drawn
+
+ROOT = Path(__file__).resolve().parents[1]
+UV = Path(sys.executable).parent / "uv"
+PAIRS = """
+import json
+from PIL import Image
+
+for name in ("red", "blue"):
+    Image.new("RGB", (48, 40), name).save(f"{name}.png")
+pair = dict(id="wall", image0="red.png", image1="blue.png", caption0="a red wall", caption1="a blue wall")
+json.dump([pair], open("pairs.json", "w"))
+"""
+RECIPE = """
+name: mine
+subsets:
+  mine:
+    source: {kind: image-pairs, annotations: pairs.json, media: ., licence: mine}
+"""
+ANNOTATIONS = "miniature:action_genome/annotations.pkl"
+
+
+@pytest.mark.slow
+def test_the_wheel_alone_plans_and_builds(tmp_path: Path) -> None:
+    """In an empty environment, with the newest versions that its metadata admit, from the configured package index."""
+    subprocess.run(["git", "clone", "--quiet", ROOT, tmp_path / "twinset"], check=True)
+    subprocess.run([UV, "build", "--quiet", "--wheel", "--out-dir", tmp_path, tmp_path / "twinset"], check=True)
+    wheel = next(tmp_path.glob("*.whl"))
+    assert wheel.stat().st_size <= 20_000_000
+    with zipfile.ZipFile(wheel) as archive:
+        tops = {name.partition("/")[0] for name in archive.namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"twinset"}
+
+    venv.create(tmp_path / "env")
+    python = tmp_path / "env/bin/python"
+    subprocess.run([UV, "pip", "install", "--quiet", "--python", python, wheel], check=True)
+    user = tmp_path / "user"
+    user.mkdir()
+    (user / "recipe.yaml").write_text(RECIPE)
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(user)}
+
+    def run(*command: str | Path) -> str:
+        done = subprocess.run(command, cwd=user, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    drawn = drawn_folder(ANNOTATIONS)
+    assert drawn is not None
+    ensure_drawn(drawn)
+    annotations = Path(on_this_machine(ANNOTATIONS))
+    places = {"annotations": annotations, "media": annotations.parent / "videos"}
+    eq_ag = ["eqben", "--only", "eq-ag", *(f"--set=subsets.eq-ag.source.{key}={path}" for key, path in places.items())]
+    run(python, "-c", PAIRS)
+    for name, recipe, kept in (("pairs", ["recipe.yaml"], "1 sample"), ("eq-ag", eq_ag, "87 samples")):
+        run(tmp_path / "env/bin/twinset", "plan", *recipe)
+        run(tmp_path / "env/bin/twinset", "build", *recipe, "--out", name)
+        assert f"{kept}, 0 problems" in run(tmp_path / "env/bin/twinset", "verify", name)
