@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.shards.contracts import CaptionFilter, FrameFilter, PairFilter
+from twinset.shards.contracts import AnyFilter, CaptionFilter, FrameFilter, PairFilter
 from twinset.shards.kinds.encoded import EncodedImage, encodable, encode_image
 from twinset.shards.kinds.fields import content_digest, fields_of
 from twinset.shards.kinds.kind import Sample
@@ -16,10 +16,12 @@ from twinset.shards.kinds.registry import KINDS
 from twinset.shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
 from twinset.shards.rows import KEPT, REJECTED, Row, write_rows, write_table_rows
 from twinset.shards.storage.tar_writer import TarWriter
+from twinset.shards.verdicts import VerdictCheck
 from twinset.stages.stage_worker import StageWorker
 
 Fields = list[tuple[str, bytes]]
 Missing = dict[str, int | None]
+Judges = Sequence[tuple[VerdictCheck, AnyFilter]]
 
 
 class Shard(NamedTuple):
@@ -51,8 +53,12 @@ def write_table(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWr
 def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Shard:
     """Write the samples that are kept into a tar, and a row for each candidate."""
     rows, missing = list[Row](), Missing()
+    judges = [
+        (VerdictCheck(settings), judge)
+        for settings, (_, judge) in zip(worker.subset.filters, worker.filters, strict=True)
+    ]
     for batch in _batches(candidates, worker.generator.micro_batch * worker.generator.passes):
-        for row, fields in _make_batch(batch, worker, missing):
+        for row, fields in _make_batch(batch, worker, judges, missing):
             rows.append(row)
             if fields is not None:
                 tar.add_sample(row.key, fields)
@@ -85,21 +91,21 @@ def _made(
 
 
 def _make_batch(
-    candidates: Sequence[Candidate], worker: StageWorker, missing: Missing
+    candidates: Sequence[Candidate], worker: StageWorker, judges: Judges, missing: Missing
 ) -> Iterator[tuple[Row, Fields | None]]:
     """Rows, and fields of what is kept, in candidate order, for the candidates of some groups."""
     rows = _rows(candidates, worker)
-    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, worker, rows[c.key])) is not None]
+    wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, judges, rows[c.key])) is not None]
     made = _samples(wanted, worker, rows, missing)
     encoded: dict[str, EncodedImage] = {}
-    if not any(isinstance(judge, FrameFilter | PairFilter) for _, judge in worker.filters):
+    if not any(isinstance(judge, FrameFilter | PairFilter) for _, judge in judges):
         # As they come: a generator can work on the next while this one is encoded.
         asked = {one.key for one in wanted}
         for key, row in rows.items():
             sample = next(made) if key in asked else None
             yield row, (None if sample is None else _encode(sample, row, worker, encoded))
         return
-    kept = _judge_pixels([sample for sample in made if sample is not None], worker, rows)
+    kept = _judge_pixels([sample for sample in made if sample is not None], judges, rows)
     for key, row in rows.items():
         yield row, (_encode(kept[key], row, worker, encoded) if key in kept else None)
 
@@ -141,46 +147,45 @@ def _said(candidate: Candidate) -> dict[str, str]:
     return {"caption0": candidate.captions0[0], "caption1": candidate.captions1[0]}
 
 
-def _judge_captions(candidate: Candidate, worker: StageWorker, row: Row) -> Candidate | None:
-    for name, judge in worker.filters:
+def _judge_captions(candidate: Candidate, judges: Judges, row: Row) -> Candidate | None:
+    for check, judge in judges:
         if isinstance(judge, CaptionFilter) and isinstance(candidate, CaptionedCandidate):
-            judged = judge(candidate)
+            judged = check.captions(candidate, judge(candidate))
             if isinstance(judged, Drop):
-                _reject(row, name, judged)
+                _reject(row, check.kind, judged)
                 return None
             candidate = judged
     return candidate
 
 
-def _judge_pixels(samples: Sequence[Sample], worker: StageWorker, rows: dict[str, Row]) -> dict[str, Sample]:
+def _judge_pixels(samples: Sequence[Sample], judges: Judges, rows: dict[str, Row]) -> dict[str, Sample]:
     """Samples that pass all frame and pair filters; each filter sees only what those before it kept."""
-    for name, judge in worker.filters:
+    for check, judge in judges:
         judged: list[tuple[Sample, Verdict]]
         if isinstance(judge, FrameFilter):
-            frames = {frame.id: frame for sample in samples for frame in sample.pictures().values()}
-            verdicts = dict(zip(frames, judge(list(frames.values())), strict=True))
-            judged = [_of_all(sample, verdicts) for sample in samples]
+            shown = {frame.id: (frame, sample.key) for sample in samples for frame in sample.pictures().values()}
+            names = [f"{key} (frame {name})" for name, (_, key) in shown.items()]
+            verdicts = dict(zip(shown, check.each(names, judge([frame for frame, _ in shown.values()])), strict=True))
+            judged = [_of_all(sample, verdicts, check) for sample in samples]
         elif isinstance(judge, PairFilter):
             pairs = [sample for sample in samples if isinstance(sample, Pair)]
-            judged = list(zip(pairs, judge(pairs), strict=True))
+            judged = list(zip(pairs, check.each([pair.key for pair in pairs], judge(pairs)), strict=True))
         else:
             continue
         samples = []
         for sample, verdict in judged:
             if isinstance(verdict, Drop):
-                _reject(rows[sample.key], name, verdict)
+                _reject(rows[sample.key], check.kind, verdict)
                 continue
             if isinstance(verdict, Score):
-                sample = replace(
-                    sample,
-                    scores={**sample.scores, verdict.name: verdict.value},
-                    flags=_with_flag(sample.flags, verdict),
-                )
+                scores = dict(sample.scores)
+                check.added(sample.key, scores, verdict.name, verdict.value)
+                sample = replace(sample, scores=scores, flags=_with_flag(sample.flags, verdict))
             samples.append(sample)
     return {sample.key: sample for sample in samples}
 
 
-def _of_all(sample: Sample, verdicts: Mapping[str, Verdict]) -> tuple[Sample, Verdict]:
+def _of_all(sample: Sample, verdicts: Mapping[str, Verdict], check: VerdictCheck) -> tuple[Sample, Verdict]:
     """A sample's verdict from those on its frames: any can drop it; scores are told apart by image (`name0`)."""
     scores, flags = dict(sample.scores), sample.flags
     for role, frame in sample.pictures().items():
@@ -188,7 +193,7 @@ def _of_all(sample: Sample, verdicts: Mapping[str, Verdict]) -> tuple[Sample, Ve
         if isinstance(verdict, Drop):
             return sample, verdict
         if isinstance(verdict, Score):
-            scores[f"{verdict.name}{role.removeprefix('image')}"] = verdict.value
+            check.added(sample.key, scores, f"{verdict.name}{role.removeprefix('image')}", verdict.value)
             flags = _with_flag(flags, verdict)
     return replace(sample, scores=scores, flags=flags), Keep()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stages.drawn_sources import DarkFilter
+from tests.stages.drawn_sources import Dark, DarkFilter
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.receipt import IndexRecord, parsed
 from twinset.shards.kinds.samples import Score
@@ -74,11 +74,12 @@ def test_flags_of_what_is_kept_are_listed_and_counted(
     tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def flags(_: Any, frames: Any) -> list[Score]:
-        greys = [int(frame.pixels[0, 0, 0]) for frame in frames]
+        greys = [float(frame.pixels[0, 0, 0]) for frame in frames]
         return [Score("grey", grey, "odd" if grey % 2 else "") for grey in greys]
 
     with monkeypatch.context() as patched:
         patched.setattr(DarkFilter, "__call__", flags)
+        patched.setattr(Dark, "reasons", {"odd": "an odd grey"})
         build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 3), ("a", 2, 8)], 2, ["test-dark"])
         build.make_all()
     write_index(build.store, build.state(), "pair")

@@ -1,0 +1,98 @@
+"""What a filter says is checked when it says it; the error names the filter, the sample and what to do."""
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.stages.drawn_sources import ApartFilter, DarkFilter
+from twinset.shards.contracts import CaptionFilter
+from twinset.shards.kinds.samples import Drop, Keep, Score
+from twinset.shards.storage.store import Store
+from twinset.shards.verdicts import BadVerdict
+
+SCENES = [("a", 1, 20), ("a", 1, 30), ("b", 7, 80), ("b", 8, 90)]
+Verdicts = Callable[[int], Any]  # by the place of the sample
+
+
+def first_half_is_scored(place: int) -> Any:
+    return Keep() if place % 2 else Score("grey", 1.0)
+
+
+PAIRS: dict[str, tuple[Verdicts, str]] = {
+    "half": (first_half_is_scored, "not scored, and eq-x-.* scored as 'grey'; score all that is kept, by one name"),
+    "names": (lambda n: Score(f"grey{n}", 1.0), "scored as 'grey1', and eq-x-.* scored as 'grey0'"),
+    "two": (lambda n: (Score("a", 1.0), Score("b", 1.0)), "a tuple, not a Keep, Drop or Score; return one"),
+    "undeclared": (lambda n: Drop("dull", 1.0), r"reason 'dull' is not explained; add it to Apart\.reasons"),
+    "no reason": (lambda n: Drop(""), "reason '' is not explained"),
+    "flag": (lambda n: Score("grey", 1.0, "odd"), r"reason 'odd' is not explained; add it to Apart\.reasons"),
+    "float32": (lambda n: Score("grey", np.float32(1)), r"a score of type float32; .* float\(score\)"),
+    "int": (lambda n: Drop("near", 1), "a score of type int"),
+    "none": (lambda n: Score("grey", None), "a score of type NoneType"),  # type: ignore[arg-type]
+    "nan": (lambda n: Score("grey", math.nan), "a score of nan; drop the sample, or give a finite number"),
+}
+
+
+@pytest.mark.parametrize("case", PAIRS)
+def test_a_verdict_on_a_pair_is_checked(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    says, problem = PAIRS[case]
+    monkeypatch.setattr(ApartFilter, "__call__", lambda self, pairs: [says(n) for n in range(len(pairs))])
+    store = Store(str(tmp_path / "out"))
+    with pytest.raises(BadVerdict, match=rf"^filter 'test-apart' of twinset-tests 1\.0: eq-x-[a-z0-9]+: {problem}"):
+        planned_build(store, "eq-x", SCENES, shard_size=6, filters=["test-apart"]).make(0)
+    assert store.names("eq-x/_meta/receipts") == []
+
+
+@pytest.mark.parametrize("more", [-1, 1])
+def test_as_many_verdicts_as_frames(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    monkeypatch.setattr(DarkFilter, "__call__", lambda self, frames: [Keep()] * (len(frames) + more))
+    problem = rf"'test-dark' of .*: eq-x-[a-z0-9]+ \(frame .*\): {3 + more} verdicts on 3 from this on; return one each"
+    with pytest.raises(BadVerdict, match=problem):
+        planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"]).make(0)
+
+
+def test_verdicts_are_a_list(tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DarkFilter, "__call__", lambda self, frames: np.ones(len(frames)))
+    with pytest.raises(BadVerdict, match="a ndarray, not a list of verdicts"):
+        planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"]).make(0)
+
+
+def test_scores_of_one_name_are_refused(tmp_path: Path, planned_build: Any) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 6, ["test-dark", "test-dark"])
+    with pytest.raises(BadVerdict, match=r"eq-x-[a-z0-9]+: has a score 'grey0' already; name this one otherwise"):
+        build.make(0)
+
+
+class Renames(CaptionFilter):
+    """A filter of captions that answers with another candidate."""
+
+    version = 1
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def __call__(self, candidate: Any) -> Any:
+        return self.answer
+
+
+@pytest.mark.parametrize("wrong", ["another candidate", "nothing", "an undeclared reason"])
+def test_a_filter_of_captions_gives_the_candidate_or_a_drop(tmp_path: Path, planned_build: Any, wrong: str) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"])
+    last = build.candidates(0)[-1]
+    answer, said = {
+        "another candidate": (last, f"answered by {last.key}; return this candidate with fewer captions"),
+        "nothing": (None, "answered by NoneType"),
+        "an undeclared reason": (Drop("dull"), "reason 'dull' is not explained"),
+    }[wrong]
+    build.worker = replace(build.worker, filters=[("test-dark", Renames(answer))])
+    with pytest.raises(BadVerdict, match=re.escape(f"{build.candidates(0)[0].key}: {said}")):
+        build.make(0)
