@@ -54,7 +54,7 @@ def print_problems(found: dict[str, Any], counted: bool) -> int:
     problems = 0
     for name, row in {**found["stages"], **found["subsets"]}.items():
         problems += len(row["problems"])
-        for problem in row["problems"]:
+        for problem in (*row["problems"], *filter(None, [row.get("unchecked")])):
             print(problem, file=sys.stderr)
         if counted:
             numbers = {"shard": row["shards"], "sample": row["kept"], "problem": len(row["problems"])}

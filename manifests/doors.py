@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions, entry_points
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError
@@ -118,6 +118,11 @@ def all_installed() -> dict[str, dict[str, EntryPoint]]:
     found = entry_points()
     groups = [group for group in found.groups if group.startswith("twinset.")]
     return {group: {one.name: one for one in found.select(group=group)} for group in groups}
+
+
+def is_installed(package: str) -> bool:
+    """Whether a distribution is installed here, of whatever version."""
+    return any(distributions(name=package))
 
 
 def where_the_demo_is() -> str:

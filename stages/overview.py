@@ -1,12 +1,13 @@
 """Stages at a glance, for people and for ``--json``: planned, done, stale, and what is wrong."""
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
+from twinset.manifests.doors import is_installed
 from twinset.manifests.errors import TwinsetError, WrongUse, missing_words
 from twinset.shards.metering import spent
-from twinset.shards.records import stages_in, subsets_in, unplanned_in
+from twinset.shards.records import planned_stage, stages_in, subsets_in, unplanned_in
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job, job_of
 from twinset.stages.plan import count_plan, prepare
@@ -78,8 +79,34 @@ def stage_verdict(job: Job, name: str, media: bool) -> dict[str, Any]:
     home, worker = job.recipe.home(name), job.worker(name)
     files = worker.source.media_files()
     state = state_of(job.store, home, files, trusting=False)
-    problems = list(verify_stage(job.store, state, worker, files if media else None))
+    problems = list(verify_stage(job.store, state, files if media else None))
     return {**state.counts(), "problems": problems + _problems(job, name, state)}
+
+
+def verdict_on_bytes(store: Store, home: str, error: TwinsetError) -> dict[str, Any]:
+    """As `stage_verdict`, of a stage whose recipe cannot be opened here: files, counts and digests alone.
+
+    Where packages that made the dataset are not installed, ``unchecked`` says which, and that is not a problem.
+    """
+    state = state_of(store, home, trusting=False)
+    found = {**state.counts(), "problems": list(verify_stage(store, state))}
+    if not (absent := _absent_packages(store)):
+        return {**found, "problems": [str(error), *found["problems"]]}
+    return {
+        **found,
+        "unchecked": f"{home}: made with {', '.join(absent)}, not installed here: files, counts and digests were "
+        "checked, the media were not; install it to check these too",
+    }
+
+
+def _absent_packages(store: Store) -> list[str]:
+    """Packages, with their versions, that brought parts of the stages below OUT, and of which none is installed."""
+    brought = dict[str, None]()
+    for home in stages_in(store):
+        facts = planned_stage(store, home).facts
+        for part in (facts["generator"], *facts["filters"]):
+            brought |= dict.fromkeys([part.get("distribution", ""), *part.get("parts", {}).values()])
+    return [one for one in brought if one and not is_installed(one.rpartition(" ")[0])]
 
 
 def _problems(job: Job, name: str, state: StageState) -> list[str]:
@@ -133,8 +160,16 @@ def published(store: Store, only: Iterable[str], stages: bool = False) -> list[s
     return subsets
 
 
-def of_all(store: Store, only: Iterable[str], look: Callable[[Job, str], dict[str, Any]]) -> dict[str, Any]:
-    """What a function says of the stages below OUT, or of those named, as ``{"subsets": {NAME: …}, "stages": …}``."""
+def of_all(
+    store: Store,
+    only: Iterable[str],
+    look: Callable[[Job, str], dict[str, Any]],
+    otherwise: Callable[[Store, str, TwinsetError], dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """What a function says of the stages below OUT, or of those named, as ``{"subsets": {NAME: …}, "stages": …}``.
+
+    otherwise: says it of a stage that ``look`` cannot open, given its home and the error.
+    """
     planned, lost = chosen(store, only)
     results = {home: {**_UNKNOWN, "problems": [why]} for home, why in lost.items()}
     for home in planned:
@@ -142,6 +177,9 @@ def of_all(store: Store, only: Iterable[str], look: Callable[[Job, str], dict[st
             results[home] = look(*job_of(store, home))
         except TwinsetError as error:
             results[home] = {**_UNKNOWN, "problems": [str(error)]}
+            if otherwise is not None:
+                with suppress(TwinsetError):
+                    results[home] = otherwise(store, home, error)
     split: dict[str, Any] = {"subsets": {}, "stages": {}}
     for home, counts in results.items():
         split["stages" if "/" in home else "subsets"][home.rsplit("/", 1)[-1]] = counts

@@ -10,10 +10,9 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest
 from twinset.manifests.parquet import parquet_rows, read_parquet
-from twinset.manifests.plan import PlannedShard, plan_digest, plan_file, read_slice, slice_digest
+from twinset.manifests.plan import PlannedShard, plan_digest, plan_file
 from twinset.manifests.receipt import Receipt
 from twinset.shards.kinds.samples import MediaFile
 from twinset.shards.ledger import LEDGER, damaged_receipts
@@ -25,16 +24,17 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar, read_members
 from twinset.stages.description_record import changed_descriptions
 from twinset.stages.index import receipts_digest
-from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState
 
 
-def verify_stage(store: Store, state: StageState, worker: StageWorker, media: Media | None = None) -> Iterator[str]:
+def verify_stage(store: Store, state: StageState, media: Media | None = None) -> Iterator[str]:
     """Problems of one stage, each a sentence with file, shard and remedy; none when all is well.
+
+    It needs no package that made the stage.
 
     media: where the sources lie, to hash them too.
     """
-    home, stage, is_table = state.home, state.stage, worker.generator.columns is not None
+    home, stage, is_table = state.home, state.stage, state.makes == "table"
     if digest(stage.facts) != stage.content:
         yield f"{layout.meta(home, 'stage.json')}: its digest is not that of its facts; {_plan_again(home)}"
     counts = sum(shard.planned for shard in state.planned), len(state.planned)
@@ -55,7 +55,7 @@ def verify_stage(store: Store, state: StageState, worker: StageWorker, media: Me
     whole = 0
     for receipt in state.done.receipts():
         planned = state.planned[receipt.shard]
-        yield from _plan_problems(store, home, planned, worker.generator.candidate)
+        yield from _plan_problems(store, home, planned)
         table = yield from _row_problems(store, home, receipt)
         if table is None:
             continue
@@ -89,12 +89,12 @@ def _make_again(home: str, receipt: Receipt) -> str:
     return f"remove {layout.receipt(home, receipt.shard)} and run the same build again"
 
 
-def _plan_problems(store: Store, home: str, planned: PlannedShard, kind: type[Candidate]) -> Iterator[str]:
+def _plan_problems(store: Store, home: str, planned: PlannedShard) -> Iterator[str]:
     name, row_group = plan_file(planned.shard)
     path = layout.plan(home, name)
     try:
         with store.open(path) as stream:
-            found = slice_digest(read_slice(stream, row_group, kind))
+            found = digest(read_parquet(stream, row_group=row_group).to_pylist())
     except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
         yield f"{path}: cannot be read ({error}); {_plan_again(home)}"
         return

@@ -201,13 +201,15 @@ def status(out: str) -> dict[str, Any]:
 def verify(out: str, only: Iterable[str] = (), media: bool = False) -> dict[str, Any]:
     """Hash everything below ``out`` again; of each stage its counts and its ``problems``, sentences with a remedy.
 
+    Where a package that made a stage is not installed, ``unchecked`` says which one, and what was checked all the same.
+
     Args:
         media: hash the source media too.
     """
     from twinset.shards.storage.store import Store
-    from twinset.stages.overview import of_all, stage_verdict
+    from twinset.stages.overview import of_all, stage_verdict, verdict_on_bytes
 
-    return of_all(Store(out), only, lambda job, name: stage_verdict(job, name, media))
+    return of_all(Store(out), only, lambda job, name: stage_verdict(job, name, media), verdict_on_bytes)
 
 
 def load(out: str, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:

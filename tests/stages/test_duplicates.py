@@ -58,7 +58,7 @@ def test_one_of_each_question_stays(tmp_path: Path, planned_build: Any) -> None:
     for build in builds.values():
         state = build.state()
         assert state.todo == [] and disagreeing(build.store, state)[1] == []
-        assert list(verify_stage(build.store, state, build.worker)) == []
+        assert list(verify_stage(build.store, state)) == []
         counts = state.counts()
         assert counts["planned"] == counts["kept"] + sum(counts["rejected"].values())
     # The eq-b shard that held nothing else has no tar any more.

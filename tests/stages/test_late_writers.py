@@ -42,7 +42,7 @@ def test_a_late_worker_does_not_bring_a_duplicate_back(tmp_path: Path, planned_b
     build.store.sweep()
     assert {name for name in after if after[name] != finished.get(name)} == set()
     assert receipt == build.state().done[dropped] and receipt.duplicates
-    assert list(verify_stage(build.store, build.state(), build.worker)) == []
+    assert list(verify_stage(build.store, build.state())) == []
 
 
 def _later(build: Any) -> int:

@@ -11,6 +11,7 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, GreysGenerator
+from twinset.cli.main import main
 from twinset.manifests.errors import WrongUse
 from twinset.shards.media.media_folder import MediaFolder
 from twinset.shards.storage.store import Store
@@ -29,7 +30,7 @@ def built(tmp_path: Path, planned_build: Any) -> Any:
 
 
 def problems(build: Any, media: MediaFolder | None = None) -> list[str]:
-    return list(verify_stage(build.store, build.state(), build.worker, media))
+    return list(verify_stage(build.store, build.state(), media))
 
 
 def flip(path: Path, at: int) -> None:
@@ -224,3 +225,21 @@ def test_a_stage_that_is_planned_again_to_the_same_shards_has_no_problems(
     MADE.clear()
     build_here(recipe, str(out))
     assert not MADE and twinset.verify(str(out))["subsets"]["eq-x"]["problems"] == []
+
+
+def test_bytes_are_checked_without_the_package_that_made_them(
+    tmp_path: Path, greys: Any, no_cards: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "out")
+    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), out)
+    with monkeypatch.context() as patched:
+        patched.setattr("twinset.manifests.doors.installed", lambda group: {})
+        ((_, found),) = twinset.verify(out)["subsets"].items()
+        assert "there is no source 'test-greys' here" in found["problems"][0] and "unchecked" not in found
+        patched.setattr("twinset.stages.overview.is_installed", lambda package: package != "twinset-tests")
+        ((_, found),) = twinset.verify(out)["subsets"].items()
+        assert (found["kept"], found["problems"]) == (3, [])
+        said = "eq-x: made with twinset-tests 1.0, not installed here: files, counts and digests were checked"
+        assert main(["verify", out]) == 0 and said in capsys.readouterr().err
+        flip(tmp_path / "out/eq-x/test/00001.tar", 600)
+        assert main(["verify", out]) == 1 and "eq-x/test/00001.tar: sha256" in capsys.readouterr().err

@@ -135,7 +135,7 @@ def test_a_dataset_in_a_bucket_equals_the_local_one(
     assert sum(name.endswith(".tar") for name in found) == 2
     state = build.state()
     assert state.todo == [] and disagreeing(build.store, state)[1] == []
-    assert list(verify_stage(build.store, state, build.worker)) == []
+    assert list(verify_stage(build.store, state)) == []
 
 
 def test_what_a_killed_upload_left_in_the_temporary_folder_is_swept(
