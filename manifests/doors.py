@@ -63,8 +63,11 @@ class Registry(Generic[T]):
         return cast(Mapping[str, str], getattr(import_module(home), name or "KINDS"))
 
     def known(self, kind: str) -> str:
-        """A name as it is, for settings that hold a name alone; raises as `find`."""
-        self._load(kind)
+        """A name as it is, for settings that hold a name alone; one that is unknown is an error of that setting."""
+        try:
+            self._load(kind)
+        except UnknownKind as error:
+            raise PydanticCustomError("kind", str(error)) from None
         return kind
 
     def distribution(self, kind: str) -> str:

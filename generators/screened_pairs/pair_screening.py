@@ -1,13 +1,16 @@
 """Asks people whether to keep each pair of a stage, as EqBen did for EQ-GEBC and EQ-SD (sections 4.2, B.2, B.5)."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
 import pyarrow as pa
+from pydantic import field_validator
 
 from twinset.generators.decisions.generator import DecisionGenerator
-from twinset.generators.decisions.questions.keep_pair import KEEP, KeepPair
+from twinset.generators.decisions.questions import QUESTIONS, question_of
+from twinset.generators.decisions.questions.keep_pair import KeepPair
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.generators.papers import EQBEN
@@ -22,16 +25,32 @@ SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair an
 class PairScreening(Decisions):
     """Keep or drop each pair of a stage.
 
-    pairs: the stage. Simulated annotators take every pair for a good one, but for their errors.
+    pairs: the stage. Simulated annotators take every pair for a good one, but for their errors. question: what is
+    asked, a name of a review question that drops pairs as ``screened-out``.
     """
 
     kind: Literal["pair-screening"]
     pairs: StageName
+    question: str = KeepPair.name
 
+    added = ("question",)
     generator = "twinset.generators.screened_pairs.pair_screening:PairScreeningGenerator"
     paper = EQBEN
     reference = Reference("pairs of an earlier stage")
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
+
+    @field_validator("question")
+    @classmethod
+    def _drops_pairs(cls, question: str) -> str:
+        if {*QUESTIONS.find(QUESTIONS.known(question)).drops.values()} != {*SCREENED_OUT}:
+            raise ValueError(f"{question} does not drop pairs as screened-out; name another question")
+        return question
+
+    @property
+    def brought(self) -> dict[str, str]:
+        """As `PlacedSettings.brought`: also the package whose question is asked."""
+        package = QUESTIONS.distribution(self.question)
+        return super().brought | ({"question": package} if package else {})
 
     def misfit(self, earlier: SourceSettings) -> str:
         """As `manifests.source.SourceSettings.misfit`."""
@@ -65,26 +84,27 @@ class PairScreeningGenerator(DecisionGenerator[PairScreening]):
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         """As `DecisionGenerator.tasks`."""
-        truth = KEEP if self.source.simulated else ""
+        question = question_of(self.source.question)
         pairs = self.pictured.read([*PAIR_COLUMNS, *HASHED, "content"])
         repeated = twins(pairs)
         for row in pairs.to_pylist():
             if row["key"] in repeated:
                 left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
                 continue
-            yield TaskCandidate(
+            task = TaskCandidate(
                 key=sample_key(self.name, row["key"]),
                 identity=identity_of(row["key"]),
                 group=row["group"],
                 split=row["split"],
-                question=KeepPair.name,
+                question=question.name,
                 texts=(row["caption0"], row["caption1"]),
                 images=tuple(f"{row['key']}/{role}" for role in IMAGES),
                 image_tars=(row["tar"],) * len(IMAGES),
                 image_sha256s=tuple(row[name] for name in HASHED),
                 subject=row["key"],
-                truth=truth,
             )
+            kept = next(value for value in question.layout(task).values if value not in question.drops)
+            yield replace(task, truth=kept) if self.source.simulated else task
 
     @cached_property
     def pictured(self) -> FinishedStage:

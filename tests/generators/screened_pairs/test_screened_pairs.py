@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from pydantic import ValidationError
 
 import twinset
 from tests.generators.decisions.tasks import insert
 from twinset.generators.contract import check_source
 from twinset.generators.decisions.answers import FILE, Answer, schema
 from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.screened_pairs.pair_screening import PairScreening
 from twinset.manifests.errors import DecisionsMissing, WrongUse
 from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context, Source
@@ -211,3 +213,12 @@ def test_an_answer_that_nobody_gave_is_no_decision_of_people(pairs: Path, tmp_pa
         connection.execute("UPDATE answers SET simulated = 0, answer = 'drop'")
     made = asking(recipe, out).gathered.decisions.values()
     assert {one.detail for one in made} == {""}, "a reason that the question does not have is not on a card"
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [("match", "match does not drop pairs as screened-out"), ("keep-pears", "did you mean 'keep-pair'")],
+)
+def test_only_questions_that_drop_pairs_screen_them(question: str, said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        PairScreening(kind="pair-screening", pairs="made", question=question)

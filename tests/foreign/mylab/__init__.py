@@ -1,0 +1,1 @@
+"""A package with one part for each door of twinset, as somebody else would write it."""

@@ -1,0 +1,74 @@
+"""A benchmark, a kind of models, and a metric."""
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL.Image import Image
+
+from twinset.evaluation.benchmarks.reader import Item, Reader
+from twinset.evaluation.examples import Matching, Picture
+from twinset.evaluation.metrics.outcomes import Metric
+from twinset.evaluation.score_files.batch import Batch
+from twinset.models.encoders.contract import Floats, Matcher, ModelKind, Running
+
+
+class Greys(Reader):
+    """``pairs.json``: ``[[NAME, IMAGE0, IMAGE1], …]``, and the images beside it."""
+
+    name = "mylab-greys"
+    title = "Greys (2026)"
+    citation = "https://example.org/greys"
+    expects = "pairs.json and its images"
+    obtained = "Draw them yourself"
+
+    def found(self) -> Sequence[str]:
+        """As `Reader.found`."""
+        return ["greys"] if (self.data / "pairs.json").is_file() else []
+
+    def files(self) -> Sequence[Path]:
+        """As `Reader.files`."""
+        return [self.data / "pairs.json"]
+
+    def items(self, subset: str) -> Iterator[Item]:
+        """As `Reader.items`."""
+        for name, *images in json.loads(self.files()[0].read_bytes()):
+            pictures = [Picture(image, partial(Path.read_bytes, self.data / image)) for image in images]
+            captions = (f"a dark {name}", f"a light {name}")
+            yield Matching(key=name, subset=subset, group=name, images=(pictures[0], pictures[1]), captions=captions)
+
+
+class GreyMatcher(Matcher):
+    """A caption with "light" fits bright images."""
+
+    def __init__(self, name: str, parts: Sequence[str], running: Running) -> None:
+        self.name, self.middle = name, float(parts[0])
+
+    def digest(self) -> str:
+        """As `Scorer.digest`."""
+        return f"mylab-grey 0.1.0 {self.middle}"
+
+    def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
+        """As `Matcher.score`."""
+        greys = np.array([np.asarray(image).mean() for image in images]) - self.middle
+        return np.array(
+            [grey if "light" in text else -grey for grey, text in zip(greys, texts, strict=True)], np.float32
+        )
+
+
+GREY = ModelKind(GreyMatcher, "MIDDLE")
+
+
+class SumScore(Metric):
+    """Whether both matching scores together are above both others together: asked of two images."""
+
+    name = "sum"
+    columns = ("s00", "s01", "s10", "s11")
+
+    def right(self, batch: Batch) -> NDArray[np.float64]:
+        """As `Metric.right`."""
+        s00, s01, s10, s11 = (batch.numbers(name, nullable=True) for name in self.columns)
+        return np.where(np.isnan(s10), np.nan, s00 + s11 > s01 + s10)

@@ -1,0 +1,99 @@
+"""Engines and a caption scorer. None has a network."""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+
+from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
+from twinset.models.image_engine import Drawn, ImageEngineSettings, ImageGenerator, Request
+from twinset.models.language_models.model import Answer, Schema
+from twinset.models.language_models.model import Request as Chat
+from twinset.models.language_models.settings import LanguageModelSettings
+from twinset.shards.kinds.samples import Rejected
+
+
+class Words(LanguageModelSettings):
+    """Writes "cat" for "dog"."""
+
+    kind: Literal["mylab-words"]
+
+    local = False
+    worker = "mylab.models:WordsModel"
+
+
+class WordsModel:
+    """Answers the last turn of a chat."""
+
+    micro_batch = 8
+    threads = 1
+
+    def __init__(self, settings: Words) -> None:
+        self.settings = settings
+
+    def device(self) -> str | None:
+        """It has no network."""
+        return None
+
+    def weights(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """As `Engine.with_micro_batch`."""
+        other = copy.copy(self)
+        other.micro_batch = micro_batch
+        return other
+
+    def answers(self, requests: Sequence[Chat], schema: Schema) -> list[Answer]:
+        """As `LanguageModel.answers`."""
+        captions = [json.loads(one.messages[-1].content.splitlines()[-1])["caption"] for one in requests]
+        return [Answer(json.dumps({"negative_caption": one.replace("dog", "cat")})) for one in captions]
+
+
+class Length(ScorerSettings):
+    """The number of letters of a caption."""
+
+    kind: Literal["mylab-length"]
+
+    score, title, reach = "letters", "number of letters", 50.0
+    extra = "text"
+
+    def open(self, device: str) -> Scorer:
+        """As `ScorerSettings.open`."""
+        return _letters
+
+
+def _letters(texts: Sequence[str], micro_batch: int) -> Scored:
+    return Scored(np.array([len(text) for text in texts], np.float64), np.zeros(len(texts), np.bool_))
+
+
+class FlatImages(ImageEngineSettings):
+    """Images of one colour, which depends on the caption."""
+
+    kind: Literal["mylab-flat"]
+    licence: str = "CC0-1.0"
+
+    title = "flat colours"
+    reasons: ClassVar[Mapping[str, str]] = {"too-long": "the caption has more than a hundred letters"}
+
+    def open(self) -> "FlatPainter":
+        """As `EngineSettings.open`."""
+        return FlatPainter()
+
+
+class FlatPainter(ImageGenerator):
+    """As `FlatImages`."""
+
+    version = 1
+
+    def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
+        """As `ImageGenerator.draw`."""
+        for one in requests:
+            if len(one.caption) > 100:
+                yield Rejected(one.key, "too-long")
+                continue
+            colour = np.random.default_rng([one.seed, *one.caption.encode()]).integers(0, 200, 3)
+            yield Drawn(one.key, np.full((32, 32, 3), colour, np.uint8), {"colour": colour.tolist()})

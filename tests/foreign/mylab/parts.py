@@ -1,0 +1,111 @@
+"""What builds: a source of pairs, a filter, a review question, an exporter."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from twinset import (
+    Drop,
+    Filter,
+    Frame,
+    FrameFilter,
+    LeftOut,
+    NamedPairCandidate,
+    NamedPairGenerator,
+    NamedPairSource,
+    Reference,
+    Score,
+    Verdict,
+)
+from twinset.generators.decisions.question import Layout, Option, ReviewQuestion
+from twinset.generators.decisions.task import TaskCandidate
+from twinset.shards.export.formats import Format
+from twinset.shards.kinds.pair import PAIR
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
+
+
+class Squares(NamedPairSource):
+    """Pairs of ``NAME IMAGE0 IMAGE1`` of a JSON list."""
+
+    kind: Literal["mylab-squares"]
+
+    generator: ClassVar[str] = "mylab.parts:SquaresGenerator"
+    reference = Reference("Squares")
+    reasons: ClassVar[Mapping[str, str]] = {**NamedPairSource.reasons, "odd": "records that are not three names"}
+
+
+class SquaresGenerator(NamedPairGenerator[Squares]):
+    """A pair a record."""
+
+    version = 1
+
+    def plan(self) -> Iterator[NamedPairCandidate]:
+        """In the order of the file."""
+        self.excluded = LeftOut()
+        for number, record in enumerate(json.loads(self.source.annotations.read_bytes())):
+            if len(record) != 3:
+                self.excluded.add("odd", f"record {number}")
+                continue
+            name, *images = record
+            yield self.planned(
+                identity=(name,),
+                images=(images[0], images[1]),
+                captions=([f"a dark {name}"], [f"a light {name}"]),
+                change="brightness",
+                provenance={"name": name},
+            )
+
+
+class Bright(Filter):
+    """Drops images that are brighter than ``most``."""
+
+    kind: Literal["mylab-bright"]
+    most: float = 250
+
+    judges = "frames"
+    reasons: ClassVar[Mapping[str, str]] = {"bright": "an image is too bright"}
+
+    def open(self) -> "BrightFilter":
+        """The filter."""
+        return BrightFilter(self.most)
+
+
+class BrightFilter(FrameFilter):
+    """Scores the mean grey level of what it keeps."""
+
+    version = 1
+
+    def __init__(self, most: float) -> None:
+        self.most = most
+
+    def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
+        means = [float(frame.pixels.mean()) for frame in frames]
+        return [Drop("bright", mean) if mean > self.most else Score("grey", mean) for mean in means]
+
+
+class Fits(ReviewQuestion):
+    """Whether a pair fits."""
+
+    name = "mylab-fits"
+    title = "Does the pair fit?"
+    instructions = ("Look at both.",)
+    shuffled = False
+    drops: ClassVar[Mapping[str, str]] = {"no": "screened-out"}
+    reasons: ClassVar[Mapping[str, str]] = {"dull": "it is dull"}
+
+    def layout(self, task: TaskCandidate) -> Layout:
+        """As `ReviewQuestion.layout`."""
+        return Layout((0, 1), (0, 1), (Option("yes", "Yes"),), (Option("no", "No"),))
+
+
+def write_list(store: Store, subsets: Sequence[str], folder: Path) -> int:
+    """A line a pair: its key and both captions."""
+    found: list[Any] = [sample for subset in subsets for sample in read_samples(store, subset, None)]
+    lines = [f"{one.key}\t{one.texts['caption0']}\t{one.texts['caption1']}\n" for one in found]
+    (folder / "pairs.tsv").write_text("".join(lines))
+    return len(found)
+
+
+LIST = Format(PAIR, write_list)

@@ -1,0 +1,146 @@
+"""A package with a part for each door is installed: twinset builds, screens, exports, evaluates and trains with it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+from tests.evaluation.scorers.tiny_models import open_clip_config
+
+ROOT = Path(__file__).resolve().parents[1]
+RECIPE = """
+name: mylab
+max_missing: 0
+
+stages:
+  negatives:
+    source:
+      kind: negative-captions
+      captions: captions.jsonl
+      kinds: [replace_obj]
+      engine: {kind: mylab-words}
+      licence: CC0-1.0
+  scores:
+    source: {kind: caption-scores, negatives: negatives, scorers: [{kind: mylab-length}]}
+  prompts:
+    source: {kind: negative-prompts, negatives: negatives, licence: CC0-1.0}
+  images:
+    source:
+      kind: negative-images
+      negatives: prompts
+      engine: {kind: mylab-flat}
+      sides: [caption, negative_caption]
+
+subsets:
+  squares:
+    source: {kind: mylab-squares, annotations: pairs.json, media: photos, licence: CC0-1.0}
+    filters:
+      - {kind: mylab-bright}
+    screening: {question: mylab-fits, annotators: {kind: simulated}}
+    shard_size: 4
+  drawn:
+    source: {kind: generated-pairs, negatives: prompts, images: images, licence: CC0-1.0}
+"""
+#: The commands in Python, in one process: torch is imported once.
+USE = """
+import json
+import twinset
+
+def use():
+    built = twinset.build("recipe.yaml", "out", only=["squares", "drawn", "scores"])
+    exported = twinset.export("out", "mylab-list", "exported")
+    models = ["mylab-grey:100", "mylab-grey:255"]
+    evaluated = twinset.evaluate([("mylab-greys", "photos")], models, "evaluated", cache="cache")
+    trained = twinset.train(
+        ["out:squares"], "trained", model="tiny.json", weights=None, objective="mylab-paired",
+        regulariser="mylab-spread", steps=1, batch=4, warmup=0, threads=1,
+    )
+    return {"built": built, "exported": exported, "evaluated": evaluated, "trained": trained}
+
+if __name__ == "__main__":
+    print(json.dumps(use()))
+"""
+
+
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The folder where everything was done, and what the functions returned."""
+    folder = tmp_path_factory.mktemp("mylab")
+    shutil.copytree(ROOT / "tests/foreign", folder / "package")
+    (folder / "recipe.yaml").write_text(RECIPE)
+    captions = [f"a dog runs over the {where}" for where in ("grass", "sand", "road")]
+    lines = [json.dumps({"caption": one, "image_id": f"i{n}"}) for n, one in enumerate(captions)]
+    (folder / "captions.jsonl").write_text("\n".join(lines))
+    (folder / "photos").mkdir()
+    pairs = []
+    for number in range(9):
+        levels = (40 + number, 255 if number == 8 else 160 + number)  # the last is too bright
+        pairs.append([f"square{number}", *(f"{number}-{side}.png" for side in "ab")])
+        for name, level in zip(pairs[-1][1:], levels, strict=True):
+            Image.fromarray(np.full((40, 40, 3), level, np.uint8)).save(folder / "photos" / name)
+    (folder / "photos/pairs.json").write_text(json.dumps(pairs))
+    (folder / "pairs.json").write_text(json.dumps([*pairs, ["odd"]]))
+    open_clip_config(folder)
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", "installed"]
+    run(folder, *install, "./package")
+    (folder / "use.py").write_text(USE)
+    return folder, json.loads(run(folder, "use.py").splitlines()[-1])
+
+
+def run(folder: Path, *arguments: str) -> str:
+    """What a command of this Python prints, with twinset and the installed package at hand."""
+    places = os.pathsep.join((str(folder / "installed"), str(ROOT / "src")))
+    environment = {**os.environ, "PYTHONPATH": places, "PYTHONSAFEPATH": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=250
+    )
+    assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def test_a_dataset_is_built_filtered_and_screened_with_its_parts(used: tuple[Path, dict[str, Any]]) -> None:
+    folder, found = used
+    assert found["built"]["subsets"]["squares"]["kept"] == 8 and found["built"]["subsets"]["drawn"]["kept"] == 3
+    out = folder / "out"
+    for name in ("squares-candidates", "squares-decisions", "negatives", "scores", "images"):
+        assert "mylab 0.1.0" in (out / "_stages" / name / "_meta/stage.json").read_text()
+    (rejected,) = pq.read_table(out / "_stages/squares-candidates/_meta/rejections.parquet").to_pylist()
+    assert (rejected["filter"], rejected["reason"]) == ("mylab-bright", "bright")
+    decisions = pq.read_table(out / "_stages/squares-decisions/_meta/index.parquet")
+    assert {*decisions["question"].to_pylist()} == {"mylab-fits"} and {*decisions["choice"].to_pylist()} == {"yes"}
+    scores = pq.read_table(out / "_stages/scores/_meta/index.parquet")
+    assert scores["letters_caption"].to_pylist() == [float(len(one)) for one in scores["caption"].to_pylist()]
+    assert all("cat" in one for one in scores["negative_caption"].to_pylist())
+
+
+def test_it_is_exported_with_its_format(used: tuple[Path, dict[str, Any]]) -> None:
+    folder, found = used
+    lines = (folder / "exported/pairs.tsv").read_text().splitlines()
+    assert found["exported"] == len(lines) == 11 and "\ta dark square0\ta light square0" in "".join(lines)
+
+
+def test_its_benchmark_is_measured_with_its_model_and_metric(used: tuple[Path, dict[str, Any]]) -> None:
+    folder, found = used
+    first, second = (one["figures"] for one in found["evaluated"]["scores"])
+    assert first["sum"] == first["group"] == 100 and second["sum"] == 100 and second["text"] < 100
+    (table,) = (folder / "evaluated/tables").glob("*-all.csv")
+    assert "sum,sum low,sum high" in table.read_text().splitlines()[0]
+    assert "sum" in (folder / "evaluated/report.html").read_text()
+
+
+def test_a_step_is_trained_with_its_losses(used: tuple[Path, dict[str, Any]]) -> None:
+    folder, found = used
+    said = json.loads((folder / "trained/settings.json").read_text())
+    assert found["trained"]["steps"] == 1
+    assert (said["settings"]["objective"], said["settings"]["regulariser_weight"]) == ("mylab-paired", 0.125)
+    assert said["identity"]["packages"] == {"mylab-paired": "mylab 0.1.0", "mylab-spread": "mylab 0.1.0"}
+    row = json.loads((folder / "trained/history.jsonl").read_text().splitlines()[0])
+    assert row["loss"] == pytest.approx(row["objective"] + 0.125 * row["regulariser"], rel=1e-4) and "spread" in row
