@@ -72,7 +72,8 @@ class Registry(Generic[T]):
 
     def distribution(self, kind: str) -> str:
         """Name and version of the package that brought a kind; empty for twinset's own."""
-        brought = self._points()[kind].dist
+        point = self._points().get(kind)
+        brought = point.dist if point is not None else None
         return f"{brought.name} {brought.version}" if brought is not None else ""
 
     def named(self, kind: str) -> str:

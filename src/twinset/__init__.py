@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from twinset.evaluation.run import OnProgress
+    from twinset.filters.contract import check_filter
+    from twinset.generators.caption_scores.contract import check_scorer
     from twinset.generators.contract import check_source
     from twinset.generators.image_files import ImageFiles, UnusableImage
     from twinset.generators.media_sources import ImageFolderSource, VideoFolderSource
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 #: Contracts to write a part against, by the module that defines them.
 _CONTRACTS = {
+    "twinset.filters.contract": ("check_filter",),
+    "twinset.generators.caption_scores.contract": ("check_scorer",),
     "twinset.generators.contract": ("check_source",),
     "twinset.generators.image_files": ("ImageFiles", "UnusableImage"),
     "twinset.generators.media_sources": ("ImageFolderSource", "VideoFolderSource"),
@@ -108,6 +112,8 @@ __all__ = [
     "VideoFolderSource",
     "WrongUse",
     "build",
+    "check_filter",
+    "check_scorer",
     "check_source",
     "evaluate",
     "export",

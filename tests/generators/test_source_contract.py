@@ -11,13 +11,14 @@ import pytest
 
 from tests.generators.finished_stage import finish, finished
 from twinset.generators import KINDS
-from twinset.generators.contract import BrokenContract, check_source
+from twinset.generators.contract import check_source
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.manifests.source import SOURCES
+from twinset.shards.broken_contract import BrokenContract
 from twinset.shards.contracts import Context, Generator, LeftOut, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected
@@ -245,3 +246,52 @@ def test_blank_captions_and_changing_provenance_of_named_pairs_are_said(tmp_path
 
 def test_a_source_that_keeps_it_passes(tmp_path: Path) -> None:
     check_source(Rows(), Context("rows"))
+
+
+class Listed(NamedPairSource):
+    """A pair a line of a file, with the faults of a source that counts."""
+
+    kind: Literal["listed"] = "listed"
+    licence: str = "CC0-1.0"
+    fault: str = ""
+    reasons: ClassVar[dict[str, str]] = {"dirty": "not a pair"}
+
+    def open(self, context: Context) -> ListedGenerator:
+        return ListedGenerator(self, context)
+
+
+class ListedGenerator(NamedPairGenerator[Listed]):
+    """Names pairs of images that do not exist."""
+
+    version = 1
+
+    def plan(self) -> Iterator[NamedPairCandidate]:
+        self.excluded = LeftOut()
+        for number, line in enumerate(self.source.annotations.read_text().splitlines()):
+            name, _, captions = line.partition("\t")
+            if not captions:
+                if self.source.fault != "not counted":
+                    self.excluded.add("dirty", f"list.tsv line {number + 1}")
+                continue
+            identity = (number,) if self.source.fault == "position" else (name,)
+            words = captions.split("|")
+            yield self.planned(identity=identity, images=(f"{name}0", f"{name}1"), captions=(words[:1], words[1:]))
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        ("position", r"list.tsv without line 2: identity \[1\] is that of another record; .* never its position"),
+        ("not counted", r"list.tsv: without line 4 the plan is the same; count it with self.excluded.add"),
+    ],
+)
+def test_positions_and_records_that_nobody_counts_are_said(tmp_path: Path, fault: str, problem: str) -> None:
+    lines = [*(f"{name}\ta {name}|two {name}s" for name in ("dog", "cat", "bird")), "dirty", "hen\ta hen|two hens"]
+    (tmp_path / "list.tsv").write_text("\n".join(lines) + "\n")
+
+    def check(fault: str) -> None:
+        check_source(Listed(annotations=tmp_path / "list.tsv", media=tmp_path, fault=fault), Context("listed"), make=0)
+
+    check("")
+    with pytest.raises(BrokenContract, match=problem):
+        check(fault)

@@ -11,7 +11,7 @@ A package brings one by an entry point of the group ``twinset.caption_scorers``,
 
 A stage of ``caption-scores`` that names it has the columns ``commas_caption`` and ``commas_negative`` besides those of
 `shards.kinds.text_pair.TEXT_SCORES`. A selection can name ``commas`` in ``quality`` and ``refine``, text pairs in
-``scores``. `generators.contract.check_scorer` tests one.
+``scores``. `generators.caption_scores.contract.check_scorer` tests one.
 """
 
 from __future__ import annotations
