@@ -1,32 +1,83 @@
-"""What each command does, in terms of `twinset`'s functions and words for people; one that fails returns 1."""
+"""The commands that make and read datasets: their options, and what they do in terms of `twinset`'s functions."""
 
 import argparse
 import contextlib
-import json
 import os
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 import twinset
 from twinset.cli.bars import bars
-from twinset.cli.tables import print_counts, print_problems
+from twinset.cli.options import add_command, add_dataset, add_repeatable, answer, between, place
+from twinset.cli.tables import print_counts, print_verified
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import Recipe, parse_recipe
-from twinset.shards.storage.store import Store
-from twinset.stages.overview import published
+from twinset.shards.export.formats import EXPORTERS
+
+if TYPE_CHECKING:
+    from twinset.manifests.recipe import Recipe
+
+RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
+MOST_WORKERS = 65_536
+GRAPHS = "scene-graphs"
+
+
+def add(commands: Any) -> None:
+    """Add the commands to the subparsers of ``twinset``."""
+    command = partial(add_command, commands)
+    planning = command("plan", plan, "show the stages of a recipe and count what they would make; media are not needed")
+    building = command("build", build, "build a recipe, or resume it")
+    for added in (planning, building):
+        added.add_argument("recipe", metavar="RECIPE", help="name of a shipped recipe, or path of a YAML file")
+        add_repeatable(added, "--only", "SUBSET", "this subset and the stages it reads")
+        add_repeatable(added, "--set", "KEY.PATH=VALUE", "override a setting")
+    planning.add_argument(
+        "-o",
+        "--out",
+        type=place,
+        metavar="OUT",
+        help="write the plan below this folder or URL; where the recipe or an input changed, shards that are finished "
+        "there become stale, and the card is removed, until they are built again",
+    )
+    parsing = command("parse", parse, "write the scene graphs (relations) of captions, or resume it")
+    parsing.add_argument("captions", nargs="+", metavar="CAPTIONS", help="files and folders of captions")
+    parsing.add_argument("--pipeline", metavar="NAME|PATH", help="installed spaCy pipeline, or its folder")
+    parsing.add_argument("--confirm", metavar="NAME|PATH", help="second pipeline: says whether it finds each relation")
+    for added in (building, parsing):
+        added.add_argument(
+            "-o", "--out", type=place, required=True, metavar="OUT", help="folder or fsspec URL of the dataset"
+        )
+        added.add_argument(
+            "--workers",
+            type=between(0, MOST_WORKERS),
+            default=0,
+            metavar="N",
+            help="shards at a time (default: 0 for one a core)",
+        )
+    building.add_argument("--runner", choices=RUNNERS, default="threads", help="what makes the shards")
+    telling = command("status", status, "show what is done, missing and stale")
+    verifying = command("verify", verify, "hash everything again and name every problem")
+    looking = command("look", look, "write contact sheets: a PNG for each subset, one HTML page")
+    exporting = command("export", export, "write the dataset in another tool's format")
+    for added in (telling, verifying, looking, exporting):
+        add_dataset(added)
+    for added in (verifying, looking, exporting):
+        add_repeatable(added, "--only", "SUBSET", "this subset")
+    verifying.add_argument("--media", action="store_true", help="hash the source media too")
+    looking.add_argument("--count", type=int, default=24, metavar="N", help="samples a subset; N is part of file names")
+    exporting.add_argument("--format", required=True, choices=EXPORTERS.kinds(), help="of the export")
+    exporting.add_argument("-o", "--out", type=place, required=True, metavar="DIR", help="new folder of the export")
 
 
 def plan(asked: argparse.Namespace) -> None:
     """``twinset plan``."""
-    with contextlib.redirect_stdout(sys.stderr):  # what a source prints is none of the counts
-        counts = twinset.plan(asked.recipe, asked.out, asked.only, asked.set)
-    _show(asked, counts, planning=True)
+    _show(asked, twinset.plan(asked.recipe, asked.out, asked.only, asked.set), planning=True)
 
 
 def build(asked: argparse.Namespace) -> None:
@@ -37,6 +88,8 @@ def build(asked: argparse.Namespace) -> None:
 
 def parse(asked: argparse.Namespace) -> None:
     """``twinset parse``: a build of one stage, the scene graphs of captions."""
+    from twinset.manifests.recipe import parse_recipe
+
     source: dict[str, Any] = {"kind": "scene-graphs", "captions": [os.path.abspath(path) for path in asked.captions]}
     for name in ("pipeline", "confirm"):
         if (value := getattr(asked, name)) is not None:
@@ -45,46 +98,40 @@ def parse(asked: argparse.Namespace) -> None:
         if not os.path.exists(path):  # the source's own message names a setting, and this command has no --set
             raise WrongUse(f"{path}: there is no such file or folder; name captions that exist")
     raw = {"name": "parse", "subsets": {GRAPHS: {"source": source, "shard_size": 2048}}}
-    counts = _built(parse_recipe(raw), asked.to, asked.workers, "threads")
-    left_out = twinset.status(asked.to)["subsets"][GRAPHS]["examples"]
-    for reason, place in left_out:
-        print(f"{place}: left out, {reason}", file=sys.stderr)
+    counts = _built(parse_recipe(raw), asked.out, asked.workers, "threads")
+    left_out = twinset.status(asked.out)["subsets"][GRAPHS]["examples"]
+    for reason, where in left_out:
+        print(f"{where}: left out, {reason}", file=sys.stderr)
     _show(asked, counts)
-
-
-GRAPHS = "scene-graphs"
 
 
 def status(asked: argparse.Namespace) -> None:
     """``twinset status``."""
-    _show(asked, twinset.status(asked.out))
+    _show(asked, twinset.status(asked.dataset))
 
 
 def verify(asked: argparse.Namespace) -> int:
     """``twinset verify``; exit code 1 when there is a problem."""
-    found = twinset.verify(asked.out, asked.only, asked.media)
-    if asked.json:
-        print(json.dumps(found))
-    return 1 if print_problems(found, counted=not asked.json) else 0
+    found = twinset.verify(asked.dataset, asked.only, asked.media)
+    problems = 0
+    for row in {**found["stages"], **found["subsets"]}.values():
+        problems += len(row["problems"])
+        for problem in (*row["problems"], *filter(None, [row.get("unchecked")])):
+            print(problem, file=sys.stderr)
+    answer(asked, found, lambda: print_verified(found))
+    return 1 if problems else 0
 
 
 def look(asked: argparse.Namespace) -> None:
     """``twinset look``."""
-    from twinset.cards.page import write_look  # it draws
-
-    if asked.count < 1:
-        raise WrongUse("--count: at least 1 sample a subset")
-    store = Store(asked.out)
-    with store.tidied():
-        written = write_look(store, published(store, asked.only, stages=True), asked.count)
-    for path in written:
-        print(f"{store.root}/{path}")
+    written = twinset.look(asked.dataset, asked.only, asked.count)
+    answer(asked, {"written": written}, lambda: print(*written, sep="\n"))
 
 
 def export(asked: argparse.Namespace) -> None:
     """``twinset export``."""
-    count = twinset.export(asked.out, asked.format, asked.to, asked.only)
-    print(f"{count:,} samples in {asked.to}")
+    count = twinset.export(asked.dataset, asked.format, asked.out, asked.only)
+    answer(asked, {"samples": count, "out": asked.out}, lambda: print(f"{count:,} samples in {asked.out}"))
 
 
 @contextlib.contextmanager
@@ -112,7 +159,7 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     os._exit(1)
 
 
-def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any]:
+def _built(recipe: "Recipe", out: str, workers: int, runner: str) -> dict[str, Any]:
     if os.environ.get("PREFECT_API_URL"):
         from twinset.flows.from_here import build_in_prefect
 
@@ -120,12 +167,9 @@ def _built(recipe: Recipe, out: str, workers: int, runner: str) -> dict[str, Any
             return build_in_prefect(recipe, out, workers, runner)  # type: ignore[arg-type]
     if runner not in ("threads", "processes"):
         raise WrongUse(f"--runner {runner}: runs in Prefect; set PREFECT_API_URL to a server's, or leave it out")
-    with contextlib.redirect_stdout(sys.stderr), ending_at_once(), bars() as progress:
+    with ending_at_once(), bars() as progress:
         return twinset.build(recipe, out, workers=workers, runner=runner, progress=progress)  # type: ignore[arg-type]
 
 
 def _show(asked: argparse.Namespace, counts: dict[str, Any], planning: bool = False) -> None:
-    if asked.json:
-        print(json.dumps(counts))
-    else:
-        print_counts(counts, planning)
+    answer(asked, counts, lambda: print_counts(counts, planning))

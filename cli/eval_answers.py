@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinset.cli.options import add_bootstrap, add_command
+from twinset.cli.options import add_bootstrap, add_command, answer
 from twinset.cli.tables import print_columns
 
 if TYPE_CHECKING:
-    from twinset.evaluation.answers.report import Read, SplitReport
+    from twinset.evaluation.answers.report import Read, Report, SplitReport
     from twinset.evaluation.metrics.figures import Figure
 
 SHOWN = 160  # characters of an answer
@@ -31,34 +31,37 @@ def add(commands: Any) -> None:
     )
     add_bootstrap(added)
     added.add_argument(
-        "--scores",
+        "-o",
+        "--out",
         type=Path,
         metavar="FILE",
         help="also write the choices as a Parquet file of scores, for `twinset eval compare`",
     )
-    added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def answers(asked: argparse.Namespace) -> None:
     """``twinset eval answers``."""
-    from twinset.evaluation.answers.report import ALL, report
+    from twinset.evaluation.answers.report import report
 
     found = report(asked.folder, asked.seed, asked.resamples)
-    if asked.scores is not None:
+    if asked.out is not None:
         from twinset.evaluation.answers.report import write_scores
 
-        write_scores(asked.scores, found.answers, {"model": f"answers in {asked.folder.name}"})
-    if asked.json:
-        print(json.dumps(found.as_json()))
-        return
+        write_scores(asked.out, found.answers, {"model": f"answers in {asked.folder.name}"})
+    for note in found.notes:
+        print(note, file=sys.stderr)
+    answer(asked, found.as_json(), lambda: _print(found))
+
+
+def _print(found: Report) -> None:
+    from twinset.evaluation.answers.report import ALL
+
     splits = found.splits if len(found.splits) == 1 else {**found.splits, ALL: found.all}
     print_columns(_HEADER, [row for name, split in splits.items() for row in _rows(name, split)])
     _print_answers("read in another way by the released evaluation", found.differences)
     _print_answers("unparsed", found.unparsed)
     for file, held in found.stray.items():
         print(f"{file}: not answers: {json.dumps(held)[:SHOWN]}")
-    for note in found.notes:
-        print(note, file=sys.stderr)
 
 
 _HEADER = ("split", "order", "n", "right", "%", "95 % interval", "wrong", "unparsed", "as published", "chose first")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinset.cli.options import add_bootstrap, add_command
+from twinset.cli.options import add_bootstrap, add_command, answer
 from twinset.cli.tables import print_columns
 
 if TYPE_CHECKING:
@@ -24,6 +23,7 @@ def add(commands: Any) -> None:
     added = add_command(commands, "human", human, text)
     added.add_argument("stage", metavar="STAGE", help="folder of the stage, such as OUT/_stages/human-baseline")
     added.add_argument(
+        "-o",
         "--out",
         type=Path,
         metavar="RUN",
@@ -34,7 +34,6 @@ def add(commands: Any) -> None:
         "--data", metavar="DIR", help="with --out: the dataset of the pairs (default: the one that holds the stage)"
     )
     add_bootstrap(added)
-    added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def human(asked: argparse.Namespace) -> None:
@@ -52,15 +51,15 @@ def human(asked: argparse.Namespace) -> None:
         from twinset.evaluation.people.score_file import write_people
 
         written = write_people(answered, asked.out, asked.data)
-    if asked.json:
-        print(json.dumps({**found.as_json(), "written": [str(one.path) for one in written]}))
-        return
-    _print(found)
-    for one in written:
-        print(f"{one.path}: {one.rows:,} pairs; twinset eval report {asked.out} shows them beside the models")
+    lines = [
+        f"{one.path}: {one.rows:,} pairs; twinset eval report {asked.out} shows them beside the models"
+        for one in written
+    ]
+    document = {**found.as_json(), "written": [one.path for one in written]}
+    answer(asked, document, lambda: _print(found, lines))
 
 
-def _print(found: People) -> None:
+def _print(found: People, lines: Iterable[str]) -> None:
     if found.answered.simulated:
         print("Nobody was asked: the answers are those of simulated annotators.")
     print_columns(_HEADER, [*_rows(found)])
@@ -76,6 +75,8 @@ def _print(found: People) -> None:
     agreement = found.answered.agreement
     if agreement["mean"] is not None:
         print(f"Cohen's kappa: mean {agreement['mean']:.3f} over {len(agreement['pairs'])} pairs of annotators")
+    for line in lines:
+        print(line)
 
 
 def _rows(found: People) -> Iterator[tuple[str, ...]]:

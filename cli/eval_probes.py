@@ -1,12 +1,11 @@
 """``twinset eval blind``: what benchmarks give away to a guess that looks at captions or images alone."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from twinset.cli.options import add_cache, add_command, named_folder
+from twinset.cli.options import add_cache, add_command, add_repeatable, answer, named_folder
 from twinset.cli.tables import print_columns
 from twinset.manifests.errors import WrongUse
 
@@ -22,13 +21,7 @@ def add(commands: Any) -> None:
         metavar="NAME=DIR",
         help="benchmark and its folder; twinset=OUT for yours",
     )
-    probing.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="SUBSET",
-        help="only this subset of each benchmark; may be repeated",
-    )
+    add_repeatable(probing, "--only", "SUBSET", "only this subset of each benchmark")
     probing.add_argument("--images", action="store_true", help="probe the images of pairs of two images too")
     probing.add_argument(
         "--language-model",
@@ -49,10 +42,8 @@ def add(commands: Any) -> None:
     add_cache(probing)
     probing.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what runs --model (default: cpu)")
     probing.add_argument("--seed", type=int, default=0, metavar="N", help="of the folds of classifiers (default: 0)")
-    probing.add_argument(
-        "--out", type=Path, metavar="OUT", help="folder of a run: writes OUT/probes/NAME.json, which its report shows"
-    )
-    probing.add_argument("--json", action="store_true", help="print one JSON object on stdout, a benchmark each")
+    said = "folder of a run: writes RUN/probes/NAME.json, which its report shows"
+    probing.add_argument("-o", "--out", type=Path, metavar="RUN", help=said)
 
 
 def blind(asked: argparse.Namespace) -> None:
@@ -78,6 +69,10 @@ def blind(asked: argparse.Namespace) -> None:
         raise WrongUse(
             f"{', '.join(names)}: no pairs of captions, which blind probes are about; name another benchmark"
         )
+    if asked.language_model:
+        from twinset.models.language_models.settings import find_language_model
+
+        find_language_model(asked.language_model)  # before the classifiers, which take longer
     encode = trained = None
     if asked.model:
         from twinset.evaluation.blind_probes.detector_files import read_detectors
@@ -90,11 +85,8 @@ def blind(asked: argparse.Namespace) -> None:
     if asked.out:
         for one in found:
             write_probes(one, asked.out)
-    if asked.json:
-        print(json.dumps([one.as_json() for one in found]))
-        return
-    for one in found:
-        _print_table(one.as_json())
+    documents = [one.as_json() for one in found]
+    answer(asked, documents, lambda: [*map(_print_table, documents)])
 
 
 def _print_table(found: dict[str, Any]) -> None:

@@ -2,13 +2,13 @@
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twinset.cli.options import add_cache, add_command, between
+from twinset.cli.options import add_cache, add_command, add_repeatable, answer, between
 from twinset.manifests.errors import WrongUse
 
 MOST_BATCH = 65_536  # inputs of a pass, all of which are held; a short pass is filled up
@@ -19,33 +19,19 @@ def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
     text = "score benchmarks with models and write a report; the same command resumes a run that was stopped"
     running = add_command(commands, "run", run, text)
-    repeated: dict[str, Any] = {"action": "append", "default": []}
-    running.add_argument(
-        "--benchmark",
-        **repeated,
-        required=True,
-        metavar="NAME[=DIR]",
-        help="a benchmark, such as sugarcrepe, and its folder; `twinset` is for what `twinset build` wrote; may be "
-        "repeated; docs/evaluation.md lists them",
+    repeatable = partial(add_repeatable, running)
+    said = "docs/evaluation.md lists them: a benchmark, such as sugarcrepe, and its folder; `twinset` for your own"
+    repeatable("--benchmark", "NAME[=DIR]", said, required=True)
+    said = "folder of a --benchmark without =DIR: the first --data belongs to the first of these, and so on"
+    repeatable("--data", "DIR", said)
+    repeatable("--only", "SUBSET", "only this subset of each benchmark")
+    said = (
+        "such as open_clip:ViT-B-32:openai, clip:FOLDER, image+text:open_clip:RN50x4:openai, or random:ViT-B-32 to try "
+        "things out; docs/evaluation.md lists all kinds"
     )
-    running.add_argument(
-        "--data",
-        **repeated,
-        metavar="DIR",
-        help="folder of a --benchmark without =DIR: the first --data belongs to the first of these, and so on",
-    )
-    running.add_argument(
-        "--only", **repeated, metavar="SUBSET", help="only this subset of each benchmark; may be repeated"
-    )
-    running.add_argument(
-        "--model",
-        **repeated,
-        required=True,
-        metavar="KIND:NAME[:CHECKPOINT]",
-        help="such as open_clip:ViT-B-32:openai, clip:FOLDER, image+text:open_clip:RN50x4:openai, or "
-        "random:ViT-B-32 to try things out; may be repeated; docs/evaluation.md lists all kinds",
-    )
-    running.add_argument("--out", required=True, type=Path, metavar="OUT", help="folder of the run: scores and report")
+    repeatable("--model", "KIND:NAME[:CHECKPOINT]", said, required=True)
+    said = "folder of the run: scores and report"
+    running.add_argument("-o", "--out", required=True, type=Path, metavar="RUN", help=said)
     add_cache(running)
     running.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where models run (default: cpu)")
     running.add_argument(
@@ -62,7 +48,6 @@ def add(commands: Any) -> None:
         metavar="N",
         help="threads of torch (default: 0, as many as cores)",
     )
-    running.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -70,7 +55,7 @@ def run(asked: argparse.Namespace) -> None:
     import twinset
 
     benchmarks = named(asked.benchmark, asked.data)
-    with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
+    with progress() as on_progress:
         found = twinset.evaluate(
             benchmarks,
             asked.model,
@@ -82,11 +67,7 @@ def run(asked: argparse.Namespace) -> None:
             threads=asked.threads,
             on_progress=on_progress,
         )
-    if asked.json:
-        print(json.dumps(found))
-    else:
-        _print(found["scores"])
-        print(found["report"])
+    answer(asked, found, lambda: _print(found))
 
 
 def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, str]]:
@@ -128,8 +109,8 @@ def progress() -> Iterator[Callable[[str, str, int], None]]:
         yield tell
 
 
-def _print(scores: Sequence[dict[str, Any]]) -> None:
-    for one in scores:
+def _print(run: dict[str, Any]) -> None:
+    for one in run["scores"]:
         left_out = "".join(f", {count:,} left out: {reason}" for reason, count in one["left_out"].items())
         cut = f", {one['cut_texts']:,} texts longer than the model reads" if one["cut_texts"] else ""
         print(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{cut}")
@@ -140,3 +121,4 @@ def _print(scores: Sequence[dict[str, Any]]) -> None:
             line += f"  {interval[name][0]:.2f} to {interval[name][1]:.2f}" if name in interval else ""
             print(line + (f", {expected[name]:.2f} with ties broken at random" if name in expected else ""))
         print(f"  {one['path']}")
+    print(run["report"])

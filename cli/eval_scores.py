@@ -1,13 +1,12 @@
 """``twinset eval scores`` and ``twinset eval compare``: what a table of scores says, and how two of them differ."""
 
 import argparse
-import json
 import math
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from twinset.cli.options import add_bootstrap, add_command
+from twinset.cli.options import add_bootstrap, add_command, answer
 from twinset.cli.tables import print_columns
 
 
@@ -63,7 +62,6 @@ def add(commands: Any) -> None:
             "where there is one, else each row alone)",
         )
         add_bootstrap(added)
-        added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
 
 
 def scores(asked: argparse.Namespace) -> None:
@@ -71,15 +69,13 @@ def scores(asked: argparse.Namespace) -> None:
     from twinset.evaluation.metrics.measure import measure
 
     found = measure(asked.file, asked.by, asked.seed, asked.resamples, group=asked.group, threshold=asked.threshold)
-    if asked.json:
-        print(json.dumps(found.as_json()))
-        return
     rows = [
         (label or "(none)", f"{one.n:,}", name, *_words(name, figure, one.ties))
         for label, one in (("all", found.all), *found.by.items())
         for name, figure in one.figures.items()
     ]
-    _print(("rows", "n", "figure", "value", "95 % interval", "ties broken at random", "ties"), rows, found.notes)
+    header = ("rows", "n", "figure", "value", "95 % interval", "ties broken at random", "ties")
+    _answer(asked, found, header, rows)
 
 
 def compare(asked: argparse.Namespace) -> None:
@@ -96,9 +92,6 @@ def compare(asked: argparse.Namespace) -> None:
         group=asked.group,
         figures=asked.figures,
     )
-    if asked.json:
-        print(json.dumps(found.as_json()))
-        return
     rows = [
         (
             row.rows or "(none)",
@@ -115,7 +108,7 @@ def compare(asked: argparse.Namespace) -> None:
         for row in found.table
     ]
     header = ("rows", "n", "figure", "A", "B", "A − B", "95 % interval", "only A / only B right", "McNemar p", "Holm p")
-    _print(header, rows, found.notes)
+    _answer(asked, found, header, rows)
 
 
 def _words(name: str, figure: Any, ties: float | None) -> tuple[str, str, str, str]:
@@ -133,11 +126,11 @@ def _interval(low: float | None, high: float | None, digits: int = 2) -> str:
     return "" if low is None or high is None else f"{low:.{digits}f} to {high:.{digits}f}"
 
 
-def _print(header: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
-    """A table on stdout, notes on stderr."""
-    print_columns(header, rows)
-    for note in notes:
+def _answer(asked: argparse.Namespace, found: Any, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table or JSON on stdout, notes on stderr."""
+    for note in found.notes:
         print(note, file=sys.stderr)
+    answer(asked, found.as_json(), lambda: print_columns(header, rows))
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -9,13 +9,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from importlib.metadata import version
 from typing import NoReturn
 
 from twinset.manifests.errors import DecisionsMissing, TwinsetError, WrongUse
-
-RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.basicConfig(
             stream=sys.stderr, format="%(message)s", level=logging.INFO if asked.verbose else logging.WARNING
         )
-        code = int(asked.run(asked) or 0)
+        asked.stdout = sys.stdout  # of `cli.options.answer` alone
+        with contextlib.redirect_stdout(sys.stderr):
+            code = int(asked.run(asked) or 0)
         sys.stdout.flush()
         return code
     except WrongUse as error:
@@ -79,6 +78,8 @@ def _log_cause(error: Exception) -> None:
 def _parser() -> argparse.ArgumentParser:
     # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
     from twinset.cli import (
+        commands,
+        completion,
         eval_answers,
         eval_human,
         eval_probes,
@@ -88,90 +89,24 @@ def _parser() -> argparse.ArgumentParser:
         review,
         train,
     )
-    from twinset.cli.commands import build, export, look, parse, plan, status, verify
-    from twinset.cli.options import add_command
+    from twinset.cli.parser import Parser
     from twinset.manifests.doors import installed
-    from twinset.shards.export.formats import EXPORTERS
 
-    parser = argparse.ArgumentParser(prog="twinset", description=__doc__)
+    parser = Parser(prog="twinset", description=__doc__)
     parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
     parser.add_argument("--verbose", action="store_true", help="show log lines")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    command = partial(add_command, commands)
-
-    def repeatable(added: argparse.ArgumentParser, option: str, metavar: str, text: str) -> None:
-        added.add_argument(option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated")
-
-    planning = command("plan", plan, "show the stages of a recipe and count what they would make; media are not needed")
-    building = command("build", build, "build a recipe, or resume it")
-    for added in (planning, building):
-        added.add_argument("recipe", metavar="RECIPE", help="name of a shipped recipe, or path of a YAML file")
-        repeatable(added, "--only", "SUBSET", "this subset and the stages it reads")
-        repeatable(added, "--set", "KEY.PATH=VALUE", "override a setting")
-        added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    planning.add_argument(
-        "--out",
-        type=_place,
-        help="write the plan below this folder or URL; where the recipe or an input changed, shards that are finished "
-        "there become stale, and the card is removed, until they are built again",
-    )
-    building.add_argument("--out", type=_place, required=True, help="folder or fsspec URL of the dataset")
-    parsing = command("parse", parse, "write the scene graphs (relations) of captions, or resume it")
-    parsing.add_argument("captions", nargs="+", metavar="CAPTIONS", help="files and folders of captions")
-    parsing.add_argument(
-        "--to", type=_place, required=True, metavar="DIR", help="folder or fsspec URL of the relations"
-    )
-    parsing.add_argument("--pipeline", metavar="NAME|PATH", help="installed spaCy pipeline, or its folder")
-    parsing.add_argument("--confirm", metavar="NAME|PATH", help="second pipeline: says whether it finds each relation")
-    parsing.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    for added in (building, parsing):
-        added.add_argument(
-            "--workers", type=_count, default=0, metavar="N", help="shards at a time (default: one a core)"
-        )
-        added.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help="show log lines")
-    building.add_argument("--runner", choices=RUNNERS, default="threads", help="what makes the shards")
-    telling = command("status", status, "show what is done, missing and stale")
-    verifying = command("verify", verify, "hash everything again and name every problem")
-    looking = command("look", look, "write contact sheets: a PNG for each subset, one HTML page")
-    exporting = command("export", export, "write the dataset in another tool's format")
-    for added in (telling, verifying, looking, exporting):
-        added.add_argument("out", type=_place, metavar="OUT", help="folder or fsspec URL of the dataset")
-    for added in (telling, verifying):
-        added.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-    for added in (verifying, looking, exporting):
-        repeatable(added, "--only", "SUBSET", "this subset")
-    verifying.add_argument("--media", action="store_true", help="hash the source media too")
-    looking.add_argument("--count", type=int, default=24, metavar="N", help="samples a subset; N is part of file names")
-
-    exporting.add_argument("--format", required=True, choices=EXPORTERS.kinds())
-    exporting.add_argument("--to", type=_place, required=True, metavar="DIR", help="new folder for the export")
+    below = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands.add(below)
     text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
-    evaluating = commands.add_parser("eval", help=text, description=text)
-    evaluations = evaluating.add_subparsers(required=True, metavar="COMMAND")
+    evaluations = below.add_parser("eval", help=text, description=text).add_subparsers(required=True, metavar="COMMAND")
     for module in (eval_run, eval_report, eval_scores, eval_answers, eval_human, eval_probes):
         module.add(evaluations)
     for brought in installed("twinset.eval_commands").values():
         brought.load()(evaluations)
-    review.add(commands)
-    train.add(commands)
+    review.add(below)
+    train.add(below)
+    completion.add(below, parser)
     return parser
-
-
-def _place(text: str) -> str:
-    if not text or "\0" in text:
-        raise argparse.ArgumentTypeError("name a folder or a URL such as s3://bucket/prefix")
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise argparse.ArgumentTypeError(f"{text!r}: a name that is not UTF-8 cannot be recorded") from error
-    return text
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r}: write a number, 0 for one a core")
-    return int(text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Commands and options that several modules add, and types of options: what is accepted, and what is said otherwise."""
 
 import argparse
+import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,51 @@ MOST_RESAMPLES = 1_000_000  # of a bootstrap; each takes memory
 def add_command(
     commands: Any, name: str, run: Callable[[argparse.Namespace], Any], text: str, summary: str = ""
 ) -> argparse.ArgumentParser:
-    """Add a command that calls ``run``. summary: its line in the list of commands, where ``text`` is too long."""
+    """Add a command that calls ``run``, with the options that every command has.
+
+    Args:
+        run: returns the exit code, or None for 0; `answer` prints what it found.
+        summary: line in the list of commands, where ``text`` is too long.
+    """
     added: argparse.ArgumentParser = commands.add_parser(name, help=summary or text, description=text)
+    added.add_argument("--json", action="store_true", help="print one JSON document on stdout, and nothing else there")
+    added.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help="show log lines")
     added.set_defaults(run=run)
     return added
+
+
+def answer(asked: argparse.Namespace, document: Any, show: Callable[[], Any]) -> None:
+    """Print what a command found on stdout, where nothing else is printed: with ``--json`` the document, else words.
+
+    Args:
+        show: prints the words.
+    """
+    with contextlib.redirect_stdout(asked.stdout):
+        if asked.json:
+            print(json.dumps(document, default=str), flush=True)
+        else:
+            show()
+
+
+def place(text: str) -> str:
+    """A folder or a URL."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError("name a folder or a URL such as s3://bucket/prefix")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: a name that is not UTF-8 cannot be recorded") from error
+    return text
+
+
+def add_dataset(command: argparse.ArgumentParser) -> None:
+    """Add the dataset that a command reads."""
+    command.add_argument("dataset", type=place, metavar="OUT", help="folder or URL that `twinset build --out` wrote")
+
+
+def add_repeatable(command: argparse.ArgumentParser, option: str, metavar: str, text: str, **more: Any) -> None:
+    """Add an option that may be given several times."""
+    command.add_argument(option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated", **more)
 
 
 def whole_number(text: str) -> int:

@@ -6,10 +6,11 @@ import argparse
 import contextlib
 import re
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinset.cli.options import between
+from twinset.cli.options import add_command, add_dataset, add_repeatable, answer, between
 from twinset.cli.tables import print_columns
 from twinset.manifests.errors import WrongUse
 
@@ -23,16 +24,9 @@ LOOPBACK = "127.0.0.1"
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset``."""
     text = "ask people what a build waits for: serves a page, until it is interrupted; or exports and imports answers"
-    reviewing = commands.add_parser("review", help=text, description=text)
-    reviewing.set_defaults(run=review)
-    reviewing.add_argument("out", metavar="OUT", help="folder or fsspec URL of the dataset")
-    reviewing.add_argument(
-        "--stage",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="this stage (default: all that ask people); may be repeated",
-    )
+    reviewing = add_command(commands, "review", review, text)
+    add_dataset(reviewing)
+    add_repeatable(reviewing, "--stage", "NAME", "this stage (default: all that ask people)")
     reviewing.add_argument(
         "--annotators", default="me", metavar="A,B", help="names of those who get a link (default: me)"
     )
@@ -55,7 +49,7 @@ def add(commands: Any) -> None:
         help="let the flow run that waits for these decisions go on once enough are in (default: yes)",
     )
     instead = reviewing.add_mutually_exclusive_group()
-    instead.add_argument("--export", type=Path, metavar="FILE", help="write tasks and answers into a file")
+    instead.add_argument("-o", "--out", type=Path, metavar="FILE", help="write tasks and answers into a file")
     instead.add_argument("--import", type=Path, metavar="FILE", dest="import_", help="take answers from a file")
     instead.add_argument("--agreement", action="store_true", help="print Cohen's kappa and the accuracy on gold tasks")
     reviewing.add_argument(
@@ -70,41 +64,44 @@ def review(asked: argparse.Namespace) -> None:
 
     if asked.annotator is not None and asked.import_ is None:
         raise WrongUse("--annotator: says who gave the answers of --import FILE; for the page use --annotators")
-    if asked.form is not None and asked.import_ is None and asked.export is None:
-        raise WrongUse("--form: is that of the file of --import or --export; name one")
+    if asked.form is not None and asked.import_ is None and asked.out is None:
+        raise WrongUse("--form: is that of the file of --import or --out; name one")
 
     def on_enough(stage: str) -> None:
         from twinset.flows.resume import resume_waiting
 
-        if asked.resume and resume_waiting(asked.out, stage):
+        if asked.resume and resume_waiting(asked.dataset, stage):
             _tell(f"{stage}: enough decisions are in; the flow run that waited goes on")
         else:
             _tell(f"{stage}: enough decisions are in; run the same build again")
 
-    desk = open_desk(asked.out, asked.stage, on_enough)
+    desk = open_desk(asked.dataset, asked.stage, on_enough)
     if desk is None:
-        print(f"{asked.out}: nothing waits for people; none of its stages asks any")
+        said = f"{asked.dataset}: nothing waits for people; none of its stages asks any"
+        answer(asked, {"links": {}}, lambda: print(said))
         return
     try:
-        if asked.export is not None:
-            _export(desk, asked)
+        if asked.out is not None:
+            _write(desk, asked)
         elif asked.import_ is not None:
             _import(desk, asked)
         elif asked.agreement:
-            _agreement(desk)
+            _agreement(desk, asked)
         else:
             _serve(desk, asked)
     finally:
         desk.store.close()
 
 
-def _export(desk: ReviewDesk, asked: argparse.Namespace) -> None:
+def _write(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     from twinset.review.exchange.forms import form_of
 
     tasks = desk.tasks.now().tasks
     answered = [(task, desk.answers_to(task)) for task in tasks]
-    form_of(asked.export, asked.form).write(asked.export, answered, desk.tasks.picture)
-    print(f"{sum(len(answers) for _, answers in answered):,} answers to {len(tasks):,} tasks in {asked.export}")
+    form_of(asked.out, asked.form).write(asked.out, answered, desk.tasks.picture)
+    count = sum(len(answers) for _, answers in answered)
+    said = f"{count:,} answers to {len(tasks):,} tasks in {asked.out}"
+    answer(asked, {"answers": count, "tasks": len(tasks), "out": asked.out}, lambda: print(said))
 
 
 def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
@@ -121,13 +118,17 @@ def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     told += [f"{found.known:,} were there"] if found.known else []
     told += [f"{found.others:,} of other stages left out"] if found.others else []
     told += [f"{found.unanswered:,} without an answer left out"] if found.unanswered else []
-    print("; ".join(told))
+    answer(asked, {"stage": stage.name, **asdict(found)}, lambda: print("; ".join(told)))
     desk.announce()
 
 
-def _agreement(desk: ReviewDesk) -> None:
-    for name, stage in desk.tasks.now().stages.items():
-        found = desk.agreement(stage)
+def _agreement(desk: ReviewDesk, asked: argparse.Namespace) -> None:
+    measured = {name: desk.agreement(stage) for name, stage in desk.tasks.now().stages.items()}
+    answer(asked, {name: asdict(one) for name, one in measured.items()}, lambda: _print_agreement(measured))
+
+
+def _print_agreement(measured: dict[str, Any]) -> None:
+    for name, found in measured.items():
         if found.pairs:
             rows = [[name, " and ".join(one.annotators), str(one.tasks), *_interval(one)] for one in found.pairs]
             rows.append([name, "mean", "", "-" if found.mean is None else f"{found.mean:.3f}", ""])
@@ -156,27 +157,27 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     desk.announce()  # the answers may have come while nobody could be told
     stages = desk.tasks.now().stages.values()
     if not asked.stage and all(desk.has_enough(stage) for stage in stages):
-        print(f"{asked.out}: nothing waits for people: the decisions are in; --stage NAME serves them all the same")
+        said = f"{asked.dataset}: nothing waits for people: the decisions are in; --stage NAME serves them all the same"
+        answer(asked, {"links": {}}, lambda: print(said))
         return
     names = [name.strip() for name in asked.annotators.split(",") if name.strip()]
     if not names:
         raise WrongUse("--annotators: name somebody, as in --annotators anna,ben")
     proxy = _origin(asked.behind_https)
     access = Access(desk.tasks.secret, names, behind_https=bool(proxy))
-    dataset = asked.out.rstrip("/").rpartition("/")[2] or asked.out
+    dataset = asked.dataset.rstrip("/").rpartition("/")[2] or asked.out
 
     def on_ready(base: str) -> None:
-        if proxy:
-            print(f"{base} is what {proxy} must pass requests on to")
-            base = proxy
+        lines = [f"{base} is what {proxy} must pass requests on to"] if proxy else []
+        base = proxy or base
         for stage in stages:
             counts = desk.stage_counts(stage)
             ties = f"; ties that wait for the admin: {counts.tied:,}" if counts.tied else ""
-            print(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in{ties}")
-        for name in access.annotators:
-            print(f"{name}: {link(access, Person(name, 'annotator'), base)}")
-        print(f"admin: {link(access, Person(ADMIN, 'admin'), base)}")
-        print("Ctrl-C ends the page; every answer is stored.", flush=True)
+            lines.append(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in{ties}")
+        people = [*(Person(name, "annotator") for name in access.annotators), Person(ADMIN, "admin")]
+        links = {person.name: link(access, person, base) for person in people}
+        lines += [*(f"{name}: {url}" for name, url in links.items()), "Ctrl-C ends the page; every answer is stored."]
+        answer(asked, {"links": links}, lambda: print(*lines, sep="\n", flush=True))
         if not is_loopback(asked.host) and not proxy:
             _tell(
                 f"warning: all who reach {asked.host} see this page, and links, images and answers travel as plain "

@@ -1,6 +1,5 @@
 """Tables for people."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,18 +48,12 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
             print(problem)
 
 
-def print_problems(found: dict[str, Any], counted: bool) -> int:
-    """Print what `twinset.verify` found on stderr, and with ``counted`` a line a stage; returns how many problems."""
-    problems = 0
+def print_verified(found: dict[str, Any]) -> None:
+    """Print what `twinset.verify` found, a line a stage."""
     for name, row in {**found["stages"], **found["subsets"]}.items():
-        problems += len(row["problems"])
-        for problem in (*row["problems"], *filter(None, [row.get("unchecked")])):
-            print(problem, file=sys.stderr)
-        if counted:
-            numbers = {"shard": row["shards"], "sample": row["kept"], "problem": len(row["problems"])}
-            counted_as = [f"{_number(number)} {what}{'s' * (number != 1)}" for what, number in numbers.items()]
-            print(f"{name}:", ", ".join(counted_as))
-    return problems
+        numbers = {"shard": row["shards"], "sample": row["kept"], "problem": len(row["problems"])}
+        counted_as = [f"{_number(number)} {what}{'s' * (number != 1)}" for what, number in numbers.items()]
+        print(f"{name}:", ", ".join(counted_as))
 
 
 def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

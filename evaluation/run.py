@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures, Similarities
 from twinset.evaluation.features.store import FeatureStore, default_cache
 from twinset.evaluation.report.model_answers import RUN, scores_path
-from twinset.evaluation.scorers.kinds import open_model
+from twinset.evaluation.scorers.kinds import check_model, open_model
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, Matcher, NotApplicable, Running, Scorer
@@ -80,6 +80,8 @@ def run(
     scored: list[WrittenScores] = []
     refused: list[NotApplicable] = []
     for model in models:
+        check_model(model)
+    for model in models:
         scorer = open_model(model, running)
         similarities = similarities_of(scorer, cache or default_cache(), running)
         facts: dict[str, Any] = {
@@ -110,30 +112,6 @@ def run(
     if not scored:
         raise refused[0]
     return scored
-
-
-def read_and_run(
-    places: Sequence[tuple[str, Path]],
-    models: Sequence[str],
-    out: Path,
-    subsets: Sequence[str] = (),
-    cache: Path | None = None,
-    running: Running | None = None,
-    on_progress: OnProgress | None = None,
-) -> dict[str, Any]:
-    """As `run`, with benchmarks by name and folder, and what was found as JSON has it: see `twinset.evaluate`."""
-    from twinset.evaluation.dataset_parts import open_benchmarks
-    from twinset.evaluation.metrics.measure import measure
-    from twinset.evaluation.report.page import write_report
-
-    benchmarks = [one for name, folder in places for one in open_benchmarks(name, folder, subsets)]
-    scores = []
-    for one in run(benchmarks, models, out, cache, running, on_progress):
-        said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
-        told = {"left_out": said["left_out"], "cut_texts": said.get("cut_texts", 0)}
-        scores.append(asdict(one) | {"path": str(one.path), **told, "figures": measure(one.path).as_json()["all"]})
-    report = write_report(out, {one.name: one for one in benchmarks})[0]
-    return {"scores": scores, "report": str(report)}
 
 
 def _check_free(path: Path, model: str, models: Sequence[str]) -> None:

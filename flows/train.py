@@ -1,19 +1,15 @@
 """The flow ``train``: models on what was built; a retry, or the same parameters again, resume it."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from prefect import flow, get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 import twinset
-from twinset.manifests.errors import WrongUse
-from twinset.training.clip.settings import checked, settings_from
+from twinset.training.tasks import Task
 
 LOGGED = 20  # times in a run
-Task = Literal["clip", "combiner", "detectors"]
-OnProgress = Callable[[int, int, dict[str, Any]], None]
 
 
 @flow(name="train", persist_result=False)
@@ -23,23 +19,16 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
     Args:
         data: as ``twinset train TASK --data``.
         out: folder of the run.
-        settings: others of the task, such as ``{"objective": "negative-texts"}``: of
-            `training.clip.settings.ClipSettings`, `training.combiner.settings.CombinerSettings` or
-            `training.detectors.settings.DetectorSettings`.
-        task: a dual encoder of open_clip, a Combiner, or detectors of what is synthetic.
+        settings, task: as `twinset.train`, such as ``{"objective": "negative-texts"}``.
 
     Returns:
-        What the run came to, as JSON: the sha256 of its weights, or the accuracy of detectors.
+        As `twinset.train`.
 
     Raises:
         WrongUse: settings, model or data are wrong, or ``out`` holds another run.
         BuildFailed: the loss is not finite, or data are broken; the same run resumes from the last checkpoint.
     """
-    if task not in get_args(Task):
-        raise WrongUse(f"task: {task!r} is none of {', '.join(get_args(Task))}")
-    if not data:
-        raise WrongUse("data: name at least one dataset that twinset built")
-    found = {"clip": _clip, "combiner": _combiner, "detectors": _detectors}[task](data, out, settings or {})
+    found = twinset.train(data, out, task=task, on_progress=_log, **(settings or {}))
     if (card := Path(out) / "README.md").is_file():
         create_markdown_artifact(card.read_text("utf-8"), key="train", description=f"The model in {out}")
     if (page := Path(out) / "report.html").is_file():
@@ -47,37 +36,7 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
     return found
 
 
-def _clip(data: list[str], out: str, settings: dict[str, Any]) -> dict[str, Any]:
-    settings_from({"data": tuple(data), **settings})
-    return twinset.train(data, out, on_progress=_progress(), **settings)
-
-
-def _combiner(data: list[str], out: str, settings: dict[str, Any]) -> dict[str, Any]:
-    from twinset.training.combiner.settings import CombinerSettings
-    from twinset.training.combiner.train import train_combiner
-
-    chosen = checked(CombinerSettings, {"data": tuple(data), **settings})
-    done = train_combiner(chosen, Path(out), _progress())
-    return {
-        "model": done.model, "sha256": done.digest, "best_step": done.best_step, "recall@1": done.best_value,
-        "resumed_at": done.resumed_at,
-    }  # fmt: skip
-
-
-def _detectors(data: list[str], out: str, settings: dict[str, Any]) -> dict[str, Any]:
-    from twinset.training.detectors.settings import DetectorSettings
-    from twinset.training.detectors.train import train_detectors
-
-    done = train_detectors(checked(DetectorSettings, {"data": tuple(data), **settings}), Path(out))
-    return {"out": str(done.folder), "accuracy": done.accuracy}
-
-
-def _progress() -> OnProgress:
+def _log(step: int, steps: int, row: dict[str, Any]) -> None:
     """Some twenty steps of a run and all validations in the log of the flow's run."""
-    log = get_run_logger()
-
-    def on_progress(step: int, steps: int, row: dict[str, Any]) -> None:
-        if step == steps or step % max(1, steps // LOGGED) == 0 or "validation" in row:
-            log.info("step %d of %d: loss %.4f %s", step, steps, row["loss"], row.get("validation", ""))
-
-    return on_progress
+    if step == steps or step % max(1, steps // LOGGED) == 0 or "validation" in row:
+        get_run_logger().info("step %d of %d: loss %.4f %s", step, steps, row["loss"], row.get("validation", ""))

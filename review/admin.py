@@ -99,7 +99,7 @@ def add_admin(app: FastAPI, desk: ReviewDesk, access: Access, dataset: str) -> N
     def export(form: str) -> Response:
         chosen = FORMS.get(form)
         if chosen is None or chosen.pictured:
-            raise Refused(404, "There is no such file here; twinset review OUT --export writes those with images.")
+            raise Refused(404, "There is no such file here; twinset review OUT --out FILE writes those with images.")
         answered = [(task, desk.answers_to(task)) for task in desk.tasks.now().tasks]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"answers{chosen.suffix}"

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Literal
 
-from twinset.manifests.errors import in_words
+from twinset.manifests.errors import WrongUse, in_words
 from twinset.manifests.recipe import Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build
@@ -45,6 +45,8 @@ def build_here(
         WrongUse: before any work, when something in the recipe or its inputs is wrong.
         BuildFailed: after all that could be done was done.
     """
+    if workers < 0 or runner not in ("threads", "processes"):
+        raise WrongUse(f"workers {workers}, runner {runner!r}: at least 0 workers of the runner threads or processes")
     check_inputs(recipe, ("annotations", "media", "models"))
     check_devices(recipe)
     progress = progress or Silent()

@@ -1,14 +1,9 @@
 """``twinset train clip``: a dual encoder of open_clip on twins, text pairs or captioned images."""
 
-import argparse
-import contextlib
-import json
-import os
-import sys
 from typing import Any
 
-from twinset.cli.options import add_command
-from twinset.cli.train.options import add_resumable_settings, given_settings, progress
+from twinset.cli.train.options import add_resumable_settings
+from twinset.cli.train.run import add_training
 from twinset.training.losses.names import OBJECTIVES, REGULARISERS
 
 #: Options that take one value: name, how it is shown, what it is.
@@ -48,7 +43,7 @@ def add(commands: Any) -> None:
         "train a dual encoder of open_clip; the defaults are BiVLC's published recipe. The same command resumes a run "
         "that was stopped, to the same bytes; docs/training.md explains the settings"
     )
-    training = add_command(commands, "clip", run, text, "train a dual encoder of open_clip")
+    training = add_training(commands, "clip", text, "train a dual encoder of open_clip")
     add_resumable_settings(
         training,
         "what twinset built, or an export for open_clip",
@@ -57,31 +52,3 @@ def add(commands: Any) -> None:
         VALUES,
         "0.9 0.98",
     )
-
-
-def run(asked: argparse.Namespace) -> None:
-    """``twinset train clip``."""
-    import twinset
-
-    given = given_settings(asked)
-    with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
-        found = twinset.train(given.pop("data"), asked.out, on_progress=on_progress, **given)
-    if int(os.environ.get("RANK", "0")):
-        return  # torchrun's other processes
-    if asked.json:
-        print(json.dumps(found))
-        return
-    tell(found)
-
-
-def tell(found: dict[str, Any]) -> None:
-    """Print what a run came to."""
-    if found["resumed_at"] == found["steps"]:
-        print(f"finished before, after {found['steps']:,} steps: nothing was left to do")
-    else:
-        resumed = f", resumed after {found['resumed_at']:,}" if found["resumed_at"] else ""
-        print(f"{found['steps']:,} steps{resumed}; loss {found['loss']:.4f}")
-    for name, value in found["validation"].items():
-        print(f"  validation {name:10} {value:8.3f}")
-    print(f"best weights: {found['best']} (step {found['best_step']:,})")
-    print(found["report"])

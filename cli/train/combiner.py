@@ -1,13 +1,11 @@
 """``twinset train combiner``: GeneCIS's Combiner of images and conditions on triplets."""
 
 import argparse
-import contextlib
-import json
-import sys
 from typing import Any
 
-from twinset.cli.options import add_cache, add_command
-from twinset.cli.train.options import add_resumable_settings, given_settings, progress
+from twinset.cli.options import add_cache
+from twinset.cli.train.options import add_resumable_settings
+from twinset.cli.train.run import add_training
 
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (
@@ -37,7 +35,7 @@ def add(commands: Any) -> None:
         "GeneCIS's. It trains in one process, not under torchrun. The same command resumes a run that was stopped, to "
         "the same bytes; see docs/training.md"
     )
-    training = add_command(commands, "combiner", run, text, "train a Combiner of images and conditions")
+    training = add_training(commands, "combiner", text, "train a Combiner of images and conditions")
     add_resumable_settings(
         training,
         "triplets that twinset built",
@@ -53,27 +51,3 @@ def add(commands: Any) -> None:
         help="keep the encoder as it is, and encode each image and condition once",
     )
     add_cache(training, "--frozen")
-
-
-def run(asked: argparse.Namespace) -> None:
-    """``twinset train combiner``."""
-    from twinset.training.clip.settings import checked
-    from twinset.training.combiner.settings import CombinerSettings
-    from twinset.training.combiner.train import train_combiner
-
-    settings = checked(CombinerSettings, given_settings(asked))
-    with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
-        trained = train_combiner(settings, asked.out, on_progress, cache=asked.cache)
-    steps, last = len(trained.history), next(row for row in reversed(trained.history) if "validation" in row)
-    if asked.json:
-        found = {
-            "model": trained.model, "steps": steps, "resumed_at": trained.resumed_at, "best_step": trained.best_step,
-            "recall@1": trained.best_value, "validation": last["validation"], "sha256": trained.digest,
-        }  # fmt: skip
-        print(json.dumps(found))
-        return
-    resumed = f", resumed after {trained.resumed_at:,}" if 0 < trained.resumed_at < steps else ""
-    print(f"{steps:,} steps{resumed}; loss {trained.history[-1]['loss']:.4f}")
-    print(f"best: step {trained.best_step:,}, validation recall@1 {trained.best_value:.2f} %")
-    print(asked.out / "report.html")
-    print(trained.model)

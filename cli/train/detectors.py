@@ -1,13 +1,10 @@
 """``twinset train detectors``: BiVLC's detectors of natural and synthetic captions and images."""
 
-import argparse
-import contextlib
-import json
-import sys
 from typing import Any
 
-from twinset.cli.options import add_cache, add_command
-from twinset.cli.train.options import add_settings, given_settings
+from twinset.cli.options import add_cache
+from twinset.cli.train.options import add_settings
+from twinset.cli.train.run import add_training
 
 #: Options that take one value: name, how it is shown, what it is.
 VALUES = (
@@ -34,27 +31,7 @@ CHOICES = (("device", ("cpu", "gpu"), "what runs --model (default: cpu)"),)
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset train``."""
     text = "train detectors of natural and synthetic captions and images on the features of a frozen model (BiVLC)"
-    training = add_command(commands, "detectors", run, text)
+    training = add_training(commands, "detectors", text)
     data = "what twinset built: pairs of which the second half is synthetic, or text pairs"
     add_settings(training, data, CHOICES, VALUES, "DIR[:SUBSET]")
     add_cache(training)
-
-
-def run(asked: argparse.Namespace) -> None:
-    """``twinset train detectors``."""
-    from twinset.training.clip.settings import checked
-    from twinset.training.detectors.settings import DetectorSettings
-    from twinset.training.detectors.train import train_detectors
-
-    settings = checked(DetectorSettings, given_settings(asked))
-    with contextlib.redirect_stdout(sys.stderr):
-        trained = train_detectors(settings, asked.out, asked.cache)
-    if asked.json:
-        print(json.dumps({"out": str(trained.folder), **trained.detectors.facts}))
-        return
-    for half, facts in trained.detectors.facts["halves"].items():
-        pairs = ", ".join(f"{facts[f'{part}_pairs']:,} {part}" for part in ("train", "validation", "test"))
-        correct = f"{100 * facts['test_accuracy']:.2f} % of held-out halves are classified correctly"
-        print(f"{half}: {correct} (pairs: {pairs})")
-    print(trained.folder / "report.html")
-    print(trained.folder)

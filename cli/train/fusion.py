@@ -1,13 +1,9 @@
 """``twinset train fusion``: the matching head of a fusion encoder on mined negatives."""
 
-import argparse
-import contextlib
-import json
-import sys
 from typing import Any
 
-from twinset.cli.options import add_command
-from twinset.cli.train.options import add_resumable_settings, given_settings, progress
+from twinset.cli.train.options import add_resumable_settings
+from twinset.cli.train.run import add_training
 from twinset.training.losses.names import FUSION_REGULARISERS
 
 #: Options that take one value: name, how it is shown, what it is.
@@ -41,33 +37,7 @@ def add(commands: Any) -> None:
         "train the matching head of a fusion encoder on mined negatives, with EqSim if asked; the defaults are FIBER's "
         "and METER's. The same command resumes a run that was stopped, to the same bytes; see docs/training.md"
     )
-    training = add_command(commands, "fusion", run, text, "train a fusion encoder: BLIP, ViLT, FLAVA")
+    training = add_training(commands, "fusion", text, "train a fusion encoder: BLIP, ViLT, FLAVA")
     add_resumable_settings(
         training, "pairs that twinset built", "twins to choose the best weights by", CHOICES, VALUES, "0.9 0.98"
     )
-
-
-def run(asked: argparse.Namespace) -> None:
-    """``twinset train fusion``."""
-    from twinset.training.clip.settings import checked
-    from twinset.training.fusion.settings import FusionSettings
-    from twinset.training.fusion.train import train_fusion
-
-    settings = checked(FusionSettings, given_settings(asked))
-    with progress() as on_progress, contextlib.redirect_stdout(sys.stderr):
-        trained = train_fusion(settings, asked.out, on_progress)
-    steps, model = len(trained.history), f"{settings.model.partition(':')[0]}:{asked.out}"
-    if asked.json:
-        validation: dict[str, float] = next(
-            (row["validation"] for row in reversed(trained.history) if "validation" in row), {}
-        )
-        found = {
-            "model": model, "steps": steps, "resumed_at": trained.resumed_at, "best_step": trained.best_step,
-            "validation": validation, "sha256": trained.digest,
-        }  # fmt: skip
-        print(json.dumps(found))
-        return
-    resumed = f", resumed after {trained.resumed_at:,}" if 0 < trained.resumed_at < steps else ""
-    print(f"{steps:,} steps{resumed}; loss {trained.history[-1]['loss']:.4f}; best: step {trained.best_step:,}")
-    print(asked.out / "report.html")
-    print(model)

@@ -1,12 +1,12 @@
 """``twinset eval demo``: score the demo with small models, without any download."""
 
 import argparse
-import contextlib
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from twinset.cli.eval_run import progress
-from twinset.cli.options import add_cache, add_command
+from twinset.cli.options import add_cache, add_command, answer
 from twinset_demo.folders import add_demo_folders
 
 
@@ -25,12 +25,11 @@ def demo(asked: argparse.Namespace) -> None:
     from twinset.shards.storage.store import Store
     from twinset_demo.eval_demo import score_demo
 
-    with contextlib.redirect_stdout(sys.stderr):
-        if not subsets_in(Store(str(asked.data))):
-            print(f"{asked.data}: no dataset there; building the demo, which takes minutes")
-            twinset.build("demo", str(asked.data))
-        with progress() as on_progress:
-            scored, page = score_demo(asked.data, asked.out, asked.cache, on_progress)
-    for one in scored:
-        print(f"{one.benchmark}, {one.model}: {one.rows:,} scored")
-    print(page)
+    if not subsets_in(Store(str(asked.data))):
+        print(f"{asked.data}: no dataset there; building the demo, which takes minutes", file=sys.stderr)
+        twinset.build("demo", str(asked.data))
+    with progress() as on_progress:
+        scored, page = score_demo(asked.data, asked.out, asked.cache, on_progress)
+    lines = [f"{one.benchmark}, {one.model}: {one.rows:,} scored" for one in scored]
+    document = {"scores": [asdict(one) for one in scored], "report": page}
+    answer(asked, document, lambda: print(*lines, page, sep="\n"))

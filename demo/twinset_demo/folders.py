@@ -11,7 +11,5 @@ def add_demo_folders(command: argparse.ArgumentParser, what: str, data: str, out
         what: is built where ``data`` does not hold it.
     """
     built = f"folder of {what}, built first where it is absent"
-    for option, metavar, place, said in (("data", "DIR", data, built), ("out", "OUT", out, "folder of the run")):
-        command.add_argument(
-            f"--{option}", type=Path, default=Path(place), metavar=metavar, help=f"{said} (default: {place})"
-        )
+    for options, place, said in ((["--data"], data, built), (["-o", "--out"], out, "folder of the run")):
+        command.add_argument(*options, type=Path, default=Path(place), metavar="DIR", help=f"{said} (default: {place})")

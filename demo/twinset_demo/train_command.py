@@ -1,13 +1,10 @@
 """``twinset train demo``: a small model on painted twins, without any download."""
 
 import argparse
-import contextlib
-import sys
 from typing import Any
 
-from twinset.cli.options import add_command
-from twinset.cli.train.clip import tell
-from twinset.cli.train.options import progress
+from twinset.cli.options import add_command, answer
+from twinset.cli.train.run import progress, tell
 from twinset_demo.folders import add_demo_folders
 
 
@@ -24,10 +21,9 @@ def demo(asked: argparse.Namespace) -> None:
     from twinset.cli.bars import bars
     from twinset_demo.train_demo import RECIPE, demo_recipe, demo_settings
 
-    with contextlib.redirect_stdout(sys.stderr):
-        with bars() as shown:
-            twinset.build(RECIPE, str(asked.data), progress=shown, **demo_recipe())
-        with progress() as on_progress:
-            settings = demo_settings(asked.data)
-            found = twinset.train(settings.pop("data"), asked.out, on_progress=on_progress, **settings)
-    tell(found)
+    with bars() as shown:
+        twinset.build(RECIPE, str(asked.data), progress=shown, **demo_recipe())
+    with progress() as on_progress:
+        settings = demo_settings(asked.data)
+        found = twinset.train(settings.pop("data"), asked.out, on_progress=on_progress, **settings)
+    answer(asked, found, lambda: tell(found))

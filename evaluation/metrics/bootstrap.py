@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.outcomes import Floats
+from twinset.manifests.errors import WrongUse
 
 _CELLS = 1_000_000  # weights at a time
 _DRAWS = 65_536  # clusters drawn and counted at a time: their counts stay in the processor's cache
@@ -33,6 +34,8 @@ def resampled(
     Returns:
         shape (resamples, events).
     """
+    if resamples < 0:
+        raise WrongUse(f"resamples {resamples}: choose at least 1, or 0 for no intervals")
     digest = hashlib.blake2b(label.encode(), digest_size=8).digest()
     rng = np.random.default_rng([seed, int.from_bytes(digest, "big")])
     # Integers in floating point: the products are exact in either type, and float32 takes half the memory.

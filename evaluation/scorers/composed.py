@@ -87,13 +87,26 @@ def open_image_text(name: str, parts: Sequence[str], running: Running) -> Averag
 
 def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner:
     """``combiner:FILE:ENCODER``; a file of both is also the checkpoint of the encoder."""
-    if len(parts) < 2:
-        raise WrongUse(f"--model {name}: write combiner:FILE:ENCODER, such as combiner:FILE:open_clip:RN50x4:FILE")
+    _check_combiner(name, parts)
     from twinset.models.encoders.combiner import read_combiner
 
     path, encoder = Path(parts[0]).expanduser(), _encoder(name, parts[1], running)
     network = read_combiner(path)
     return Combiner(name, encoder, sha256_once(path), network)
+
+
+def _check_combiner(name: str, parts: Sequence[str]) -> None:
+    if len(parts) < 2:
+        raise WrongUse(f"--model {name}: write combiner:FILE:ENCODER, such as combiner:FILE:open_clip:RN50x4:FILE")
+    if not Path(parts[0]).expanduser().is_file():
+        raise WrongUse(f"--model {name}: there is no file {parts[0]}; name what `twinset train combiner` wrote")
+    _check_encoder(name, parts)
+
+
+def _check_encoder(name: str, parts: Sequence[str]) -> None:
+    from twinset.evaluation.scorers.kinds import check_model
+
+    check_model(parts[-1])
 
 
 def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
@@ -105,7 +118,7 @@ def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
     return found
 
 
-IMAGE_ONLY = ModelKind(open_image_only, "ENCODER")
-TEXT_ONLY = ModelKind(open_text_only, "ENCODER")
-IMAGE_TEXT = ModelKind(open_image_text, "ENCODER")
-COMBINER = ModelKind(open_combiner, "FILE:ENCODER", 2)
+IMAGE_ONLY = ModelKind(open_image_only, "ENCODER", check=_check_encoder)
+TEXT_ONLY = ModelKind(open_text_only, "ENCODER", check=_check_encoder)
+IMAGE_TEXT = ModelKind(open_image_text, "ENCODER", check=_check_encoder)
+COMBINER = ModelKind(open_combiner, "FILE:ENCODER", 2, _check_combiner)

@@ -21,6 +21,7 @@ KINDS = {
     "combiner": "twinset.evaluation.scorers.composed:COMBINER",
     "random": "twinset.models.encoders.open_clip_models:RANDOM",
 }
+INSTALL = "pip install 'twinset[models]'"
 MODELS = Registry[ModelKind]("kind of model", ModelKind, __name__, "twinset.evaluation_models", objects=True)
 
 
@@ -30,6 +31,23 @@ def open_model(text: str, running: Running | None = None) -> Scorer:
     Raises:
         WrongUse: there is no such kind, name or file, or the file is not of this model.
     """
+    found, parts = _read(text)
+    try:
+        return found.open(text, parts, running or Running())
+    except ImportError as error:
+        raise WrongUse(f"--model {text}: {error}; {INSTALL}") from error
+
+
+def check_model(text: str) -> None:
+    """Raise `WrongUse` as `open_model` does, as far as it can be told without torch."""
+    found, parts = _read(text)
+    try:
+        found.check(text, parts)
+    except ImportError as error:
+        raise WrongUse(f"--model {text}: {error}; {INSTALL}") from error
+
+
+def _read(text: str) -> tuple[ModelKind, list[str]]:
     brought = brought_model(text)
     kind, _, rest = (f"{brought.scorer}:{brought.folder}" if brought is not None else text).partition(":")
     try:
@@ -39,7 +57,4 @@ def open_model(text: str, running: Running | None = None) -> Scorer:
     parts = rest.split(":", found.parts - 1)
     if not all(parts):
         raise WrongUse(f"--model {text}: names no model; write {kind}:{found.form}")
-    try:
-        return found.open(text, parts, running or Running())
-    except ImportError as error:
-        raise WrongUse(f"--model {text}: {error}; pip install 'twinset[models]'") from error
+    return found, parts

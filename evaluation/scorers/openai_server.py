@@ -10,6 +10,7 @@ import json
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -162,6 +163,7 @@ def _encoded(images: Sequence[Image]) -> list[EncodedImage]:
     return [encoded[id(image)] for image in images]
 
 
-CHOOSER = ModelKind(open_chooser, "MODEL")
-YES_OR_NO = ModelKind(open_yes_no, "MODEL")
-VQASCORE = ModelKind(open_vqa_score, "MODEL")
+CHOOSER, YES_OR_NO, VQASCORE = (
+    ModelKind(opens, "MODEL", check=partial(opens, running=Running()))
+    for opens in (open_chooser, open_yes_no, open_vqa_score)
+)

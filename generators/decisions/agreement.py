@@ -168,7 +168,7 @@ def read_gold(path: Path, tasks: Iterable[TaskCandidate]) -> dict[str, str]:
     if gold and not asked:
         raise WrongUse(
             f"{path}: {next(iter(gold))!r} and the other keys are not tasks of this stage; write those that "
-            "twinset review OUT --export FILE.csv lists as task_id"
+            "twinset review OUT --out FILE.csv lists as task_id"
         )
     for key, task in asked.items():
         values = question_of(task.question).layout(task).values

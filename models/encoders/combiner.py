@@ -9,9 +9,6 @@ from torch.nn import functional
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.checkpoints import COMBINER_PARTS, fit, read_weights
 
-#: Sizes of the released networks.
-PROJECTION, HIDDEN, DROPOUT = 2560, 5120, 0.5
-
 
 class CombinerNetwork(nn.Module):
     """Combines features of an image and of a text into those of a query; names of layers are the published ones.
@@ -22,9 +19,7 @@ class CombinerNetwork(nn.Module):
         dropout: share of activations that are dropped in training, at four places; none at inference.
     """
 
-    def __init__(
-        self, features: int, projection: int = PROJECTION, hidden: int = HIDDEN, dropout: float = DROPOUT
-    ) -> None:
+    def __init__(self, features: int, projection: int, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.text_projection_layer = nn.Linear(features, projection)
         self.image_projection_layer = nn.Linear(features, projection)

@@ -38,6 +38,12 @@ class Running:
     batch: int = 32
     threads: int = 0
 
+    def __post_init__(self) -> None:
+        if self.device not in ("cpu", "gpu"):
+            raise WrongUse(f"device {self.device!r}: is neither cpu nor gpu, the first CUDA device")
+        if self.batch < 1 or self.threads < 0:
+            raise WrongUse(f"batch {self.batch}, threads {self.threads}: at least 1, and at least 0, for one a core")
+
     def start(self) -> str:
         """Set torch's threads; returns its name of the device. Raises `WrongUse` where there is no GPU."""
         import torch
@@ -160,12 +166,14 @@ class ModelKind:
     """A kind of models that ``--model KIND:…`` names, an object of the door ``twinset.evaluation_models``.
 
     open: loads one from the text as it was written, its parts after the kind, and how it runs. form: what is written
-    after the colon. parts: at most this number, so that the last one may hold colons.
+    after the colon. parts: at most this number, so that the last one may hold colons. check: raises `WrongUse` from the
+    first two arguments of ``open``, as far as it can be seen from names and files, without torch.
     """
 
     open: Callable[[str, Sequence[str], Running], Scorer]
     form: str
     parts: int = 1
+    check: Callable[[str, Sequence[str]], object] = lambda name, parts: None
 
 
 def unit(features: Floats) -> Floats:

@@ -164,6 +164,6 @@ def _match(logits: torch.Tensor) -> torch.Tensor:
     return odds
 
 
-BLIP_ITM = ModelKind(Blip, "FOLDER")
-VILT = ModelKind(Vilt, "FOLDER")
-FLAVA = ModelKind(Flava, "FOLDER")
+BLIP_ITM = ModelKind(Blip, "FOLDER", check=Blip.find)
+VILT = ModelKind(Vilt, "FOLDER", check=Vilt.find)
+FLAVA = ModelKind(Flava, "FOLDER", check=Flava.find)

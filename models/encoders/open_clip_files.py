@@ -1,11 +1,16 @@
 """Architectures and checkpoints of open_clip by name: shipped, tagged in the Hugging Face cache, or local files."""
 
 import logging
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from twinset.manifests.errors import WrongUse
@@ -70,8 +75,6 @@ def find_architecture(name: str) -> Architecture:
     Raises:
         WrongUse: there is none of this name; near ones are suggested. Or the file is not a configuration.
     """
-    import open_clip  # type: ignore[import-untyped]
-
     path = Path(name)
     if path.suffix == ".json" or path.is_dir():
         if path.is_dir():
@@ -84,27 +87,72 @@ def find_architecture(name: str) -> Architecture:
         if not isinstance(model, dict) or not {"embed_dim", "vision_cfg", "text_cfg"} <= set(model):
             raise WrongUse(f"{path}: not a configuration of open_clip: it needs embed_dim, vision_cfg and text_cfg")
         return Architecture(name, model, found.get("preprocess_cfg") or {}, path.parent)
-    model = open_clip.get_model_config(name.replace("/", "-")) if ":" not in name else None
-    if model is None:
-        near = get_close_matches(name, open_clip.list_models(), 3, 0.5)
+    shipped = {file.stem: file for file in (_library() / "model_configs").glob("*.json")}
+    if (file := shipped.get(name.replace("/", "-"))) is None:
+        near = get_close_matches(name, shipped, 3, 0.5)
         hint = f"near are {', '.join(near)}" if near else "such as ViT-B-32"
         raise WrongUse(f"open_clip has no model {name!r}: {hint}; or name a JSON file of its sizes")
-    return Architecture(name, model)
+    return Architecture(name, read_json(file))
 
 
-def tags_of(name: str) -> str:
+def _library() -> Path:
+    """The folder of open_clip, which is not imported: it imports torch, and a name may be wrong."""
+    found = find_spec("open_clip")
+    if found is None or found.origin is None:
+        raise ImportError("No module named 'open_clip'", name="open_clip")
+    return Path(found.origin).parent
+
+
+@cache
+def _published() -> Any:
+    """open_clip's table of published weights, ``open_clip.pretrained``, without the rest of open_clip and torch."""
+    if "open_clip" in sys.modules:
+        return import_module("open_clip.pretrained")
+    package = ModuleType("twinset_open_clip_names")
+    package.__path__ = [str(_library())]
+    modules: dict[str, Any] = sys.modules
+    modules[package.__name__], held = package, modules.get("safetensors.torch")
+    modules["safetensors.torch"] = held  # None: as if it were not installed
+    try:
+        return import_module(f"{package.__name__}.pretrained")
+    finally:
+        if held is None:
+            del modules["safetensors.torch"]
+
+
+def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path]:
+    """An architecture and the file of its weights: by a name and a tag or a file, or a folder of both.
+
+    Args:
+        name: as it was asked for, for messages.
+        parts: one or two; see `open_clip_models.open_open_clip`.
+
+    Raises:
+        WrongUse: there is no such architecture, tag, file or folder.
+    """
+    architecture, checkpoint = find_architecture(parts[0]), parts[1] if len(parts) > 1 else ""
+    if Path(parts[0]).is_dir() and not checkpoint:
+        folder = Path(parts[0])
+        checkpoint = str(next((folder / file for file in FILES if (folder / file).is_file()), ""))
+        if not checkpoint:
+            raise ModelMissing(f"{folder}: lacks {' or '.join(FILES[::2])}: put the weights there")
+    if not checkpoint:
+        raise WrongUse(
+            f"--model {name}: names no weights; write open_clip:{parts[0]}:TAG with {_tags_of(parts[0])}, or "
+            f"open_clip:{parts[0]}:FILE, or random:{parts[0]} for random ones"
+        )
+    return _tagged(architecture, parts[0], checkpoint) or _local(architecture, parts[0], checkpoint)
+
+
+def _tags_of(name: str) -> str:
     """The tags of a model in words, for messages."""
-    import open_clip
-
-    tags = open_clip.list_pretrained_tags_by_model(name)
+    tags = _published().list_pretrained_tags_by_model(name)
     return f"one of {', '.join(tags[:6])}" if tags else "a tag (open_clip has none for it)"
 
 
-def tagged(architecture: Architecture, name: str, tag: str) -> tuple[Architecture, Path] | None:
+def _tagged(architecture: Architecture, name: str, tag: str) -> tuple[Architecture, Path] | None:
     """Published weights in the Hugging Face cache, with the activation and the transform that they need."""
-    import open_clip
-
-    if Path(tag).exists() or not (facts := open_clip.get_pretrained_cfg(name.replace("/", "-"), tag)):
+    if Path(tag).exists() or not (facts := _published().get_pretrained_cfg(name.replace("/", "-"), tag)):
         return None
     model = deepcopy(architecture.model)
     if bool(facts.get("quick_gelu")) != bool(model.get("quick_gelu")):
@@ -126,17 +174,15 @@ def tagged(architecture: Architecture, name: str, tag: str) -> tuple[Architectur
     return Architecture(f"{name} ({tag})", model, image, folder), found
 
 
-def local(architecture: Architecture, name: str, checkpoint: str) -> tuple[Architecture, Path]:
+def _local(architecture: Architecture, name: str, checkpoint: str) -> tuple[Architecture, Path]:
     """A checkpoint that is a file; warns where its activation is open. Raises `ModelMissing` where there is none."""
-    import open_clip
-
     path = Path(checkpoint).expanduser()
     if not path.exists():
-        tags = open_clip.list_pretrained_tags_by_model(name)
+        tags = _published().list_pretrained_tags_by_model(name)
         near = get_close_matches(checkpoint, tags, 3, 0.5)
-        hint = f"near are the tags {', '.join(near)}" if near else f"it takes {tags_of(name)}, or a file"
+        hint = f"near are the tags {', '.join(near)}" if near else f"it takes {_tags_of(name)}, or a file"
         raise ModelMissing(f"open_clip:{name}:{checkpoint}: neither a tag of {name} nor a file here; {hint}")
-    if not architecture.model.get("quick_gelu") and f"{name}{QUICK}" in open_clip.list_models():
+    if not architecture.model.get("quick_gelu") and (_library() / f"model_configs/{name}{QUICK}.json").is_file():
         # A file does not say its activation. BiVLC's, NegCLIP's and GeneCIS's were all tuned from OpenAI's weights.
         _LOG.warning(
             "%s: runs with GELU; if it was trained from OpenAI's weights, as those of BiVLC, NegCLIP and GeneCIS were, "

@@ -21,15 +21,12 @@ from twinset.models.encoders.checkpoints import Weights, fit, read_weights
 from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, maybe_longer
 from twinset.models.encoders.open_clip_files import (
     CONFIG,
-    FILES,
     TOKENIZER_SETTINGS,
     Architecture,
     find_architecture,
-    local,
-    tagged,
-    tags_of,
+    find_checkpoint,
 )
-from twinset.models.files import TOKENIZERS, ModelMissing, local_folder, sha256_once
+from twinset.models.files import TOKENIZERS, local_folder, sha256_once
 from twinset.models.loading import NO_CODE, loading
 
 if TYPE_CHECKING:
@@ -107,30 +104,6 @@ def open_open_clip(name: str, parts: Sequence[str], running: Running) -> OpenCli
     return OpenClip(name, architecture, sha256_once(path), network.to(device).eval(), tokens)
 
 
-def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path]:
-    """An architecture and the file of its weights: by a name and a tag or a file, or a folder of both.
-
-    Args:
-        name: as it was asked for, for messages.
-        parts: one or two; see `open_open_clip`.
-
-    Raises:
-        WrongUse: there is no such architecture, tag, file or folder.
-    """
-    architecture, checkpoint = find_architecture(parts[0]), parts[1] if len(parts) > 1 else ""
-    if Path(parts[0]).is_dir() and not checkpoint:
-        folder = Path(parts[0])
-        checkpoint = str(next((folder / file for file in FILES if (folder / file).is_file()), ""))
-        if not checkpoint:
-            raise ModelMissing(f"{folder}: lacks {' or '.join(FILES[::2])}: put the weights there")
-    if not checkpoint:
-        raise WrongUse(
-            f"--model {name}: names no weights; write open_clip:{parts[0]}:TAG with {tags_of(parts[0])}, or "
-            f"open_clip:{parts[0]}:FILE, or random:{parts[0]} for random ones"
-        )
-    return tagged(architecture, parts[0], checkpoint) or local(architecture, parts[0], checkpoint)
-
-
 def load_network(architecture: Architecture, path: Path, precision: str = "fp32") -> tuple[Any, Any]:
     """A network with the weights of a file, and its tokenizer; raises `WrongUse` where they do not fit.
 
@@ -153,13 +126,17 @@ def random_network(architecture: Architecture, seed: int) -> tuple[Any, Any]:
 
 def open_random(name: str, parts: Sequence[str], running: Running) -> OpenClip:
     """``random:NAME[:SEED]`` or ``random:CONFIG.json[:SEED]``: an architecture with random weights from a seed."""
-    seed = parts[1] if len(parts) > 1 else "0"
-    if not seed.isascii() or not seed.isdigit() or len(seed) > MOST_DIGITS:
-        raise WrongUse(f"--model {name}: {seed!r} is not a seed; write random:{parts[0]}:0, or at most 18 digits")
-    architecture = find_architecture(parts[0])
+    architecture, seed = _find_random(name, parts)
     network, tokens = random_network(architecture, int(seed))
     _warn_random(parts[0])
     return OpenClip(name, architecture, f"random {seed}", network.to(running.start()).eval(), tokens)
+
+
+def _find_random(name: str, parts: Sequence[str]) -> tuple[Architecture, str]:
+    seed = parts[1] if len(parts) > 1 else "0"
+    if not seed.isascii() or not seed.isdigit() or len(seed) > MOST_DIGITS:
+        raise WrongUse(f"--model {name}: {seed!r} is not a seed; write random:{parts[0]}:0, or at most 18 digits")
+    return find_architecture(parts[0]), seed
 
 
 @cache
@@ -212,5 +189,5 @@ def _converted(network: Any, weights: Weights) -> Weights:
     return weights
 
 
-OPEN_CLIP = ModelKind(open_open_clip, "NAME:TAG|FILE, or FOLDER", 2)
-RANDOM = ModelKind(open_random, "NAME[:SEED]", 2)
+OPEN_CLIP = ModelKind(open_open_clip, "NAME:TAG|FILE, or FOLDER", 2, find_checkpoint)
+RANDOM = ModelKind(open_random, "NAME[:SEED]", 2, _find_random)

@@ -11,7 +11,7 @@ import numpy as np
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, maybe_longer
-from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model, read_json
+from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, find_model, read_json
 from twinset.models.loading import load_beside, load_with_tokenizer
 
 if TYPE_CHECKING:
@@ -37,14 +37,9 @@ class TransformersModel:
     images: str | None = "pil"  # variant of the image processor; None: the library's choice
 
     def __init__(self, name: str, parts: Sequence[str], running: Running) -> None:
+        files = self.find(name, parts)
         import transformers
 
-        files = find_model(parts[0], LAYOUT)
-        found = read_json(files.folder / "config.json").get("model_type")
-        if found not in self.types:
-            raise WrongUse(
-                f"--model {name}: {files.folder}/config.json says model_type {found!r}, not {' or '.join(self.types)}"
-            )
         self.name = name
         libraries = {one: version(one) for one in LIBRARIES}
         self._digest = digest([type(self).__name__, files.digest(), libraries, "float32"])
@@ -53,6 +48,17 @@ class TransformersModel:
         self.model = network.to(self.device)
         variant = {"backend": self.images} if self.images else {}
         self.processor = load_beside(transformers.AutoImageProcessor, files.folder, **variant)
+
+    @classmethod
+    def find(cls, name: str, parts: Sequence[str]) -> ModelFiles:
+        """The model's files; raises `WrongUse` where some are absent, or of another type of model."""
+        files = find_model(parts[0], LAYOUT)
+        found = read_json(files.folder / "config.json").get("model_type")
+        if found not in cls.types:
+            raise WrongUse(
+                f"--model {name}: {files.folder}/config.json says model_type {found!r}, not {' or '.join(cls.types)}"
+            )
+        return files
 
     def digest(self) -> str:
         """As `Scorer.digest`."""
@@ -125,5 +131,5 @@ def _rows(found: Any) -> Floats:
     return features
 
 
-CLIP = ModelKind(ClipEncoder, "FOLDER")
-SIGLIP = ModelKind(SiglipEncoder, "FOLDER")
+CLIP = ModelKind(ClipEncoder, "FOLDER", check=ClipEncoder.find)
+SIGLIP = ModelKind(SiglipEncoder, "FOLDER", check=SiglipEncoder.find)

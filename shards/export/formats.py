@@ -1,16 +1,19 @@
-"""Exports of a finished dataset to the file formats of others."""
+"""Exports of a finished dataset to the file formats of others; the command line lists their names at once."""
+
+from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from twinset.manifests.doors import Registry
 from twinset.manifests.errors import WrongUse
-from twinset.shards.kinds.kind import SampleKind
-from twinset.shards.records import read_stage
-from twinset.shards.storage.atomic_folder import folder_beside
-from twinset.shards.storage.store import Store
+
+if TYPE_CHECKING:
+    from twinset.shards.kinds.kind import SampleKind
+    from twinset.shards.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +44,14 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
     WrongUse when the format is unknown or holds another kind of samples, ``to`` exists and is not an empty folder, or
     there is nothing to export.
     """
+    from twinset.shards.storage.atomic_folder import folder_beside
+
     chosen = EXPORTERS.get(format)
     for subset in subsets:
         _refuse_others(store, subset, format)
     to = Path(os.path.abspath(to))
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise WrongUse(f"{to}: exists and is not an empty folder; name another --to, or remove it")
+        raise WrongUse(f"{to}: exists and is not an empty folder; name another --out, or remove it")
     with folder_beside(to) as unfinished:
         count = chosen.write(store, subsets, unfinished)
         if not count:
@@ -62,6 +67,8 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
 
 
 def _refuse_others(store: Store, subset: str, format: str) -> None:
+    from twinset.shards.records import read_stage
+
     stage = read_stage(store, subset)
     if stage is None:
         return

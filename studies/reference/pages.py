@@ -233,10 +233,11 @@ are `TwinsetError`."""
 
 def _python() -> str:
     own = {name: getattr(twinset, name) for name in twinset.__all__}
-    commands = [one for one in own.values() if inspect.isfunction(one) and one.__module__ == "twinset"]
+    homes = ("twinset", "twinset.evaluation.from_python")
+    commands = [one for one in own.values() if inspect.isfunction(one) and one.__module__ in homes]
     rows = [(f"`{name}`", _is(one)) for name, one in own.items() if one not in commands]
     contracts = "## Contracts\n\nTo write a part against: [extending](../extending.md).\n\n"
-    calls = [_function(one) for one in sorted(commands, key=lambda one: one.__code__.co_firstlineno)]
+    calls = [_function(one) for one in sorted(commands, key=lambda one: (one.__module__, one.__code__.co_firstlineno))]
     return "\n\n".join((_EXAMPLE, *calls, contracts + table(("name", "is"), rows)))
 
 

@@ -126,7 +126,7 @@ def test_look_and_exports(built: Path, tmp_path: Path, capsys: Said) -> None:
     assert not (built / "_spool").exists()
     assert main(["look", str(built), "--count", "0"]) == 2
     for format in ("eqben", "openclip"):
-        assert main(["export", str(built), "--format", format, "--to", str(tmp_path / format)]) == 0
+        assert main(["export", str(built), "--format", format, "--out", str(tmp_path / format)]) == 0
         assert capsys.readouterr().out == f"6 samples in {tmp_path / format}\n"
 
 
@@ -217,20 +217,20 @@ def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys:
         b'{"id": "b", "image_id": "j", "caption": "A cat."}',
     ]
     (tmp_path / "captions.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-    command = ["parse", str(tmp_path / "captions.jsonl"), "--to", str(tmp_path / "graphs"), "--json"]
+    command = ["parse", str(tmp_path / "captions.jsonl"), "--out", str(tmp_path / "graphs"), "--json"]
     assert main(command) == 0
     said = capsys.readouterr()
     counts = json.loads(said.out)["subsets"]["scene-graphs"]
     assert (counts["planned"], counts["kept"], counts["rejected"]) == (2, 1, {"no-relation": 1})
     assert "captions.jsonl line 2: left out, not-json\n" in said.err
     assert main(command) == 0  # resumes
-    second = [*command[:2], "--to", str(tmp_path / "second"), "--confirm", "en_ewt_sm"]
+    second = [*command[:2], "-o", str(tmp_path / "second"), "--confirm", "en_ewt_sm"]
     assert main(second) == 0
     assert pq.read_table(tmp_path / "second/scene-graphs/_meta/index.parquet")["confirmed"].to_pylist() == [True]
 
 
 def test_parse_names_captions_that_are_absent(tmp_path: Path, capsys: Said) -> None:
-    assert main(["parse", str(tmp_path / "nothing.tsv"), "--to", str(tmp_path / "graphs")]) == 2
+    assert main(["parse", str(tmp_path / "nothing.tsv"), "--out", str(tmp_path / "graphs")]) == 2
     said = capsys.readouterr().err
     assert said == f"twinset: {tmp_path}/nothing.tsv: there is no such file or folder; name captions that exist\n"
 
@@ -239,7 +239,7 @@ def test_parse_names_captions_that_are_absent(tmp_path: Path, capsys: Said) -> N
 def test_workers_that_are_no_number_are_wrong_use(count: str, recipe: Path, capsys: Said) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["build", str(recipe), "--out", "out", "--workers", count])
-    assert ended.value.code == 2 and "0 for one a core" in capsys.readouterr().err
+    assert ended.value.code == 2 and "write a number from 0 to" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("runner", ["ray", "dask"])

@@ -10,7 +10,8 @@ import twinset
 from twinset.cli.main import main
 
 FOUND = {
-    "best": "out/best.safetensors", "last": "out/last.safetensors", "sha256": "e", "best_step": 4, "steps": 8,
+    "model": "open_clip:out", "best": "out/best.safetensors", "last": "out/last.safetensors", "sha256": "e",
+    "best_step": 4, "steps": 8,
     "resumed_at": 0, "loss": 1.25, "validation": {"accuracy": 50.0}, "report": "out/report.html",
 }  # fmt: skip
 
@@ -20,7 +21,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What `twinset.train` was called with."""
     calls: list[Any] = []
 
-    def train(data: Any, out: Path, on_progress: Any, **settings: Any) -> dict[str, Any]:
+    def train(data: Any, out: Path, task: str, on_progress: Any, **settings: Any) -> dict[str, Any]:
+        assert task == "clip"
         calls.append((data, out, settings))
         return FOUND
 

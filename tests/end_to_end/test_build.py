@@ -58,7 +58,7 @@ def test_look_and_exports(demo: Any, twinset: Any, tmp_path: Path) -> None:
     pairs = (*NATURAL, *RENDERED, *DRAWN)
     for format, names in (("eqben", pairs), ("openclip", pairs), ("genecis", TEMPLATES)):
         only = [argument for name in names for argument in ("--only", name)]
-        export = twinset("export", out, *only, "--format", format, "--to", tmp_path / format)
+        export = twinset("export", out, *only, "--format", format, "--out", tmp_path / format)
         assert export.returncode == 0, export.stderr
         assert f"{sum(counts[name]['kept'] for name in names):,} samples in" in export.stdout
 

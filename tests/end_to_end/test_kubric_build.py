@@ -109,7 +109,7 @@ def test_captions_say_what_the_provenance_says(pairs: dict[str, list[Stored[Any]
 def test_eqbens_loader_reads_a_list_of_pairs(built: Any, twinset: Any, tmp_path: Path) -> None:
     eqben_utils = pytest.importorskip("eqben.eqben_utils")
     out, counts = built
-    assert twinset("export", out, "--format", "eqben", "--to", tmp_path / "eqben").returncode == 0
+    assert twinset("export", out, "--format", "eqben", "--out", tmp_path / "eqben").returncode == 0
 
     class Toolkit:
         def process_img_pixel(self, path: str) -> Image.Image:

@@ -15,9 +15,10 @@ from tests.made_datasets import MadeDataset
 from twinset.cli.eval_run import named
 from twinset.cli.main import main
 from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.from_python import evaluate
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.report.results import measured_run
-from twinset.evaluation.run import read_and_run, run
+from twinset.evaluation.run import run
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import NotApplicable, Running
 
@@ -70,7 +71,7 @@ def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
     monkeypatch.setattr("twinset.evaluation.report.page.write_report", lambda *_: [tmp_path])  # has tests of its own
     assert made_pairs.root == made_text_pairs.root == made_templates.root
     places, models = [("twinset", Path(made_pairs.root))], [model, f"text-only:{model}"]
-    found = read_and_run(places, models, tmp_path / "out", (), tmp_path / "cache", FAST)
+    found = evaluate(places, models, tmp_path / "out", cache=tmp_path / "cache", batch=4, threads=1)
     asked = {(one["benchmark"], one["model"] == model): one["figures"].keys() for one in found["scores"]}
     assert "group" in asked["twinset-pairs", True] and "accuracy" in asked["twinset-text-pairs", True]
     assert "recall@1" in asked["twinset-galleries", False]
@@ -81,6 +82,7 @@ def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
 def test_a_threshold_of_a_model_gives_the_figures_of_valse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = PlainPairs()
     scorer.threshold = 40.0
+    monkeypatch.setattr("twinset.evaluation.run.check_model", lambda text: None)
     monkeypatch.setattr("twinset.evaluation.run.open_model", lambda text, running: scorer)
     one_image = [replace(one, images=one.images[:1]) for one in matchings(Shelf(), 9)]
     run([SmallBenchmark(lambda: one_image)], ["m"], tmp_path, tmp_path / "cache", FAST)
@@ -171,7 +173,7 @@ def test_the_command_scores_a_released_benchmark_and_says_what_is_left_out(
         (["--benchmark", "sugarcrepe"], "--data"),
         (["--benchmark", "sugarcrepe=/nowhere"], "/nowhere"),
         (["--benchmark", "sugarcrepe=DIR", "--only", "nothing"], "nothing"),
-        (["--benchmark", "sugarcrepe=DIR", "--model", "clipp:x"], "clip:FOLDER"),
+        (["--benchmark", "sugarcrepe=DIR", "--model", "clipp:x"], "did you mean 'clip'?"),
     ],
 )
 def test_wrong_commands_say_what_to_write_and_end_with_2(
@@ -189,7 +191,8 @@ def test_a_run_ends_with_its_report_and_says_what_came_from_the_cache(tmp_path: 
     winoground(tmp_path / "data")
     out = tmp_path / "out"
     for computed in (6 + 2, 0):  # 6 pictures, 2 captions
-        found = read_and_run([("winoground", tmp_path / "data")], [model], out, cache=tmp_path / "cache", running=FAST)
+        places = [("winoground", tmp_path / "data")]
+        found = evaluate(places, model, out, cache=tmp_path / "cache", batch=4, threads=1)
         told = json.loads((out / "results.json").read_text())
         cost = told["cost"]["winoground"][model]
         assert (cost["images"], cost["texts"], cost["computed"]) == (6, 2, computed)

@@ -14,8 +14,8 @@ from twinset.manifests.errors import WrongUse
     [
         ([], {}, "name at least one dataset"),
         (["somewhere"], {"learning_rate": 1}, "learning_rate: Extra inputs"),
-        (["somewhere"], {"objective": "captions"}, "objective: Input should be 'infonce'"),
-        (["somewhere"], {"task": "segmenter"}, "task: 'segmenter' is none of clip, combiner, detectors"),
+        (["somewhere"], {"objective": "captions"}, "there is no objective 'captions'"),
+        (["somewhere"], {"task": "segmenter"}, "task 'segmenter': name clip, combiner, fusion, detectors"),
         (["somewhere"], {"task": "combiner", "objective": "infonce"}, "objective: Extra inputs"),
         (["somewhere"], {"task": "detectors", "held_out": 2}, "held_out: Input should be less than 0.5"),
     ],

@@ -152,7 +152,7 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
     told = capsys.readouterr()
     assert "nothing waits for people: the decisions are in" in told.out
     assert "enough decisions are in" in told.err, "nobody may have been told before"
-    assert run(str(out), "--export", str(tmp_path / "all.parquet")) == 0
+    assert run(str(out), "--out", str(tmp_path / "all.parquet")) == 0
     assert capsys.readouterr().out == f"4 answers to 4 tasks in {tmp_path / 'all.parquet'}\n"
     assert run(str(out), "--agreement") == 0
     assert "no task has answers of two annotators" in capsys.readouterr().out
@@ -175,7 +175,7 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
         (["--annotator", "anna"], "--annotator"),
         (["--host", "256.0.0.1"], "cannot be opened"),
         (["--behind-https", "http://review.example.org"], "write https:// and a host alone"),
-        (["--export", "answers.txt"], "name it with --form"),
+        (["--out", "answers.txt"], "name it with --form"),
     ],
 )
 def test_wrong_use_is_told(out: Path, capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twinset.models.encoders.open_clip_files import CONFIG, Architecture, find_architecture
-from twinset.models.encoders.open_clip_models import find_checkpoint, load_network, random_network
+from twinset.models.encoders.open_clip_files import CONFIG, Architecture, find_architecture, find_checkpoint
+from twinset.models.encoders.open_clip_models import load_network, random_network
 from twinset.models.files import sha256_once
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.clip.settings import EncoderSettings

@@ -6,7 +6,6 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from twinset.models.encoders.combiner import DROPOUT, HIDDEN, PROJECTION
 from twinset.training.clip.settings import EncoderSettings
 
 CIRR = "cirr="  # before a folder: validation on CIRR, as in the paper
@@ -36,9 +35,9 @@ class CombinerSettings(EncoderSettings):
     held_out: float = Field(default=0.05, gt=0, lt=1)
     frozen: bool = False
     conditions: Literal["matched", "shuffled"] = "matched"
-    projection: PositiveInt = PROJECTION
-    hidden: PositiveInt = HIDDEN
-    dropout: float = Field(default=DROPOUT, ge=0, lt=1)
+    projection: PositiveInt = 2560
+    hidden: PositiveInt = 5120
+    dropout: float = Field(default=0.5, ge=0, lt=1)
     temperature: float = Field(default=0.01, gt=0, allow_inf_nan=False)
     lr: float = Field(default=1e-6, gt=0, allow_inf_nan=False)
     betas: tuple[float, float] = (0.9, 0.999)

@@ -89,11 +89,11 @@ class BuiltSubset:
         return receipts
 
 
-def built_parts(place: DataPlace, store: Store, task: Task, split: str | None, twins: Twins) -> Iterator[Part]:
-    """The subsets of a dataset that a task can read; of a place that names one, this one.
+def fitting_subsets(place: DataPlace, store: Store, task: Task) -> dict[str, SampleKind]:
+    """The subsets of a dataset that a task can read, with their kinds; of a place that names one, this one.
 
     Raises:
-        WrongUse: there is none, or a named one is of another kind, not finished, damaged, or without images.
+        WrongUse: there is none, or a named one is of another kind.
     """
     there = subsets_in(store)
     if not there:
@@ -102,13 +102,22 @@ def built_parts(place: DataPlace, store: Store, task: Task, split: str | None, t
         raise WrongUse(f"{place.root}: no subset {place.subset!r}; it has {', '.join(there)}")
     wanted = [place.subset] if place.subset else there
     made = {subset: planned_stage(store, subset).facts.get("makes") for subset in wanted}
-    fitting = [subset for subset in wanted if (task, made[subset]) in SIDES]
+    fitting = {subset: KINDS[str(kind)] for subset, kind in made.items() if (task, kind) in SIDES}
     if not fitting:
         kinds = ", ".join(f"{subset} ({kind})" for subset, kind in made.items())
         takes = " or ".join(kind for one, kind in SIDES if one == task)
         raise WrongUse(f"{place.root}: training on {task} reads {takes}, and here is {kinds}; name another dataset")
-    for subset in fitting:
-        origin, kind = BuiltSubset(store, subset, split), KINDS[str(made[subset])]
+    return fitting
+
+
+def built_parts(place: DataPlace, store: Store, task: Task, split: str | None, twins: Twins) -> Iterator[Part]:
+    """The subsets that `fitting_subsets` names.
+
+    Raises:
+        WrongUse: as that; or one is not finished, damaged, or without images.
+    """
+    for subset, kind in fitting_subsets(place, store, task).items():
+        origin = BuiltSubset(store, subset, split)
         sides = SIDES[task, kind.name]
         try:
             columns = _gathered(origin, kind).columns()

@@ -15,11 +15,11 @@ from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import BuildFailed, TwinsetError, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.training.examples.built import built_parts
+from twinset.training.examples.built import built_parts, fitting_subsets
 from twinset.training.examples.columns import SHORT_DIGITS, Part
 from twinset.training.examples.contracts import IMAGES, TEXTS, Example, Task, Twins
 from twinset.training.examples.exported import exported_part, is_export
-from twinset.training.examples.places import data_place
+from twinset.training.examples.places import DataPlace, data_place
 from twinset.training.examples.repeats import Integers, identities
 
 if TYPE_CHECKING:
@@ -145,11 +145,19 @@ def open_examples(places: Sequence[str], task: Task, split: str | None = None, t
         raise WrongUse("no data to train on; name a dataset that twinset built")
     parts: list[Part] = []
     for text in places:
-        place = data_place(text)
-        store = Store(place.root)
+        place, store = check_place(text, task)
         if is_export(store):
             parts.append(exported_part(place, store, task, split, twins))
         else:
             parts += built_parts(place, store, task, split, twins)
     pa.default_memory_pool().release_unused()  # what joining columns needed: as much again as the columns
     return ExampleSet(parts)
+
+
+def check_place(text: str, task: Task) -> tuple[DataPlace, Store]:
+    """A place of `open_examples` whose samples were not read yet; raises `WrongUse` as that does."""
+    place = data_place(text)
+    store = Store(place.root)
+    if not is_export(store):
+        fitting_subsets(place, store, task)
+    return place, store

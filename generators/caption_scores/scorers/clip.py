@@ -18,8 +18,8 @@ from twinset.generators.caption_scores.scorers.scorer import (
     tokenize,
 )
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.open_clip_files import CONFIG, FILES
-from twinset.models.encoders.open_clip_models import find_checkpoint, load_network
+from twinset.models.encoders.open_clip_files import CONFIG, FILES, find_checkpoint
+from twinset.models.encoders.open_clip_models import load_network
 from twinset.models.files import Layout, ModelFiles, find_model, local_folder
 from twinset.models.loading import load_with_tokenizer
 

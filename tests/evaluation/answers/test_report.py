@@ -197,7 +197,7 @@ def test_the_command_prints_a_table_and_json(write: Write, capsys: pytest.Captur
 def test_choices_become_scores_that_are_measured_as_others_are(write: Write, tmp_path: Path) -> None:
     straight, swapped = ["(1)", "(1)", "(2)", "Neither.", "(1)"], ["(2)", "(1)", "(1)", "(2)"]
     folder, table = write(positive__s=straight, negative__s=swapped), tmp_path / "scores.parquet"
-    assert main(["eval", "answers", str(folder), "--scores", str(table)]) == 0
+    assert main(["eval", "answers", str(folder), "--out", str(table)]) == 0
     written = pq.read_table(table)
     assert written.schema.equals(MATCHING_SCORES) and written["key"].to_pylist() == ["s/0", "s/1", "s/2", "s/3"]
     assert written["s00"].to_pylist() == [1, 0.5, 0, 0.5] and written["s01"].to_pylist() == [0, 0.5, 1, 0.5]

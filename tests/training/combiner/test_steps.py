@@ -44,7 +44,7 @@ def test_the_rate_falls_by_epochs_as_torch_has_it() -> None:
 
 
 def test_dropout_acts_in_training_alone() -> None:
-    network = CombinerNetwork(5, 16, 32)
+    network = CombinerNetwork(5, 16, 32, 0.5)
     image, text = torch.randn(2, 3, 5)
     assert not torch.equal(network(image, text), network(image, text))
     network.eval()

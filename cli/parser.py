@@ -1,0 +1,51 @@
+"""The parser of the command line: an error names the nearest word, below the usage of the command that was meant."""
+
+import argparse
+import difflib
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+
+class Parser(argparse.ArgumentParser):
+    """A command, or one with commands below it; options are written in full."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options, allow_abbrev=False)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> Any:
+        """As argparse, but what is unknown is an error of this command, and comes before what is missing."""
+        arguments = [*(sys.argv[1:] if args is None else args)]
+        for one in arguments:
+            if one == "--" or (self._subparsers is not None and not one.startswith("-")):
+                break  # values, or a command's own options, follow
+            self._check_option(one.partition("=")[0] if one.startswith("--") else one[:2])
+        found, left = super().parse_known_args(arguments, namespace)
+        if left:
+            self.error(f"{left[0]!r}: is one argument too many")
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with 2, with the usage of this command without its options."""
+        formatter = self._get_formatter()
+        formatter.add_usage(None, [one for one in self._actions if one.required], [])
+        usage = formatter.format_help().rstrip()
+        self.exit(2, f"{usage} [OPTION …]\n{self.prog}: {message}; {self.prog} --help lists all\n")
+
+    def _check_option(self, name: str) -> None:
+        numeric = self._negative_number_matcher.match(name)
+        if len(name) > 1 and name[0] == "-" and not numeric and name not in self._option_string_actions:
+            self.error(f"there is no option {name}{did_you_mean(name, self._option_string_actions)}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in (known := [*action.choices]):
+            said = f"{value!r} is none of {', '.join(known)}{did_you_mean(str(value), known)}"
+            raise argparse.ArgumentError(action, said)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word; empty where no known one is near."""
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""

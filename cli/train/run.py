@@ -1,0 +1,77 @@
+"""What the commands of ``twinset train`` do: from options to settings, a progress bar, and words for what was found."""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from twinset.cli.options import add_command, answer
+from twinset.training.tasks import Task
+
+RANDOM = "random"  # instead of weights
+#: What was parsed besides settings.
+NO_SETTINGS = frozenset({"run", "out", "json", "verbose", "stdout"})
+
+
+def add_training(commands: Any, task: Task, text: str, summary: str = "") -> argparse.ArgumentParser:
+    """As `cli.options.add_command`, for a task of `twinset.train`."""
+    return add_command(commands, task, partial(run, task), text, summary)
+
+
+def run(task: Task, asked: argparse.Namespace) -> None:
+    """``twinset train TASK``."""
+    import twinset
+
+    given = given_settings(asked)
+    with progress() as on_progress:
+        found = twinset.train(given.pop("data"), asked.out, task=task, on_progress=on_progress, **given)
+    if not int(os.environ.get("RANK", "0")):  # of torchrun's processes the first
+        answer(asked, found, lambda: tell(found))
+
+
+def tell(found: dict[str, Any]) -> None:
+    """Print what `twinset.train` returned."""
+    for half, facts in found.get("halves", {}).items():  # of detectors
+        pairs = ", ".join(f"{facts[f'{part}_pairs']:,} {part}" for part in ("train", "validation", "test"))
+        correct = f"{100 * facts['test_accuracy']:.2f} % of held-out halves are classified correctly"
+        print(f"{half}: {correct} (pairs: {pairs})")
+    if "halves" in found:
+        print(found["report"], found["out"], sep="\n")
+        return
+    if found["resumed_at"] == found["steps"]:
+        print(f"finished before, after {found['steps']:,} steps: nothing was left to do")
+    else:
+        resumed = f", resumed after {found['resumed_at']:,}" if found["resumed_at"] else ""
+        print(f"{found['steps']:,} steps{resumed}; loss {found['loss']:.4f}")
+    for name, value in found["validation"].items():
+        print(f"  validation {name:10} {value:8.3f}")
+    print(f"best weights: {found['best']} (step {found['best_step']:,})")
+    print(found["report"], found["model"], sep="\n")
+
+
+def given_settings(asked: argparse.Namespace) -> dict[str, Any]:
+    """The settings that were given, by name."""
+    given = {name: value for name, value in vars(asked).items() if name not in NO_SETTINGS}
+    return given | {"weights": None} if given.get("weights") == RANDOM else given
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Callable[[int, int, dict[str, Any]], None]]:
+    """A bar with the loss, where stderr is a terminal."""
+    if not sys.stderr.isatty() or int(os.environ.get("RANK", "0")):
+        yield lambda step, steps, row: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TimeRemainingColumn
+
+    columns = ("{task.completed:,} of {task.total:,} steps", BarColumn(), "{task.description}", TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as shown:
+
+        def on_progress(step: int, steps: int, row: dict[str, Any]) -> None:
+            task = shown.task_ids[0] if shown.task_ids else shown.add_task("")
+            shown.update(task, completed=step, total=steps, description=f"loss {row['loss']:.3f}")
+
+        yield on_progress

@@ -1,0 +1,119 @@
+"""Evaluation for notebooks, as `twinset` offers it: `evaluate`, `scores` and `compare`."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow.parquet as pq
+
+from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.metrics.compare import compare as compared
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.run import OnProgress, run
+from twinset.manifests.contracts import names_in
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import Running
+
+
+def evaluate(
+    benchmarks: Mapping[str, str | Path] | Iterable[tuple[str, str | Path]],
+    models: str | Sequence[str],
+    out: str | Path,
+    *,
+    subsets: str | Sequence[str] = (),
+    cache: str | Path | None = None,
+    device: Literal["cpu", "gpu"] = "cpu",
+    batch: int = 32,
+    threads: int = 0,
+    on_progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """Score benchmarks with models and write the report, or resume it; what was encoded stays in the cache.
+
+    Args:
+        benchmarks: names of `evaluation.benchmarks.BENCHMARKS`, each with its folder: a dict, or pairs.
+        models: as ``twinset eval run --model`` takes them.
+        out: folder; scores go to ``scores/BENCHMARK/MODEL.parquet`` below it, beside ``report.html`` and
+            ``results.json``.
+        subsets: of the benchmarks that are read; all when empty.
+        cache: folder of features; ``~/.cache/twinset/features`` by default.
+        batch: images, texts or pairs of a pass.
+        threads: torch's; 0: one a core.
+        on_progress: called with benchmark, model and the number of examples done.
+
+    Returns:
+        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "cut_texts", "figures"}],
+        "report": PATH}``.
+
+    Raises:
+        WrongUse: a model or a benchmark is wrong, or nothing of one can be scored.
+    """
+    if isinstance(benchmarks, str):
+        raise WrongUse(f"benchmarks {benchmarks!r}: name the folder too, as in {{'sugarcrepe': 'data/sugarcrepe'}}")
+    places = benchmarks.items() if isinstance(benchmarks, Mapping) else benchmarks
+    opened = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
+    running = Running(device, batch, threads)
+    found = []
+    for one in run(opened, names_in(models), Path(out), Path(cache) if cache else None, running, on_progress):
+        said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
+        facts = {"left_out": said["left_out"], "cut_texts": said.get("cut_texts", 0)}
+        found.append(asdict(one) | {"path": str(one.path), **facts, "figures": measure(one.path).as_json()["all"]})
+    from twinset.evaluation.report.page import write_report  # it draws
+
+    return {"scores": found, "report": str(write_report(Path(out), {one.name: one for one in opened})[0])}
+
+
+def scores(
+    file: str | Path,
+    by: str | Iterable[str] = (),
+    *,
+    group: str | None = None,
+    threshold: float | None = None,
+    seed: int = 0,
+    resamples: int = 2000,
+) -> dict[str, Any]:
+    """Measure a Parquet or CSV file of scores of any model; docs/scores.md lists the columns.
+
+    Args:
+        by: columns; the figures are also given for the rows of each value.
+        group: column whose rows are resampled together; None: ``group`` where there is one, else each row alone.
+        threshold: score above which image and caption are said to match, for VALSE's figures.
+        seed, resamples: of the bootstrap; 0 resamples for no intervals.
+
+    Returns:
+        What ``twinset eval scores --json`` prints.
+
+    Raises:
+        WrongUse: the file cannot be read, lacks a column, or a row has no score; names the row and the remedy.
+    """
+    return measure(file, names_in(by), seed, resamples, group=group, threshold=threshold).as_json()
+
+
+def compare(
+    a: str | Path,
+    b: str | Path,
+    by: str | Iterable[str] = (),
+    *,
+    key: str | Sequence[str] | None = ("key",),
+    group: str | None = None,
+    figures: Sequence[str] = (),
+    seed: int = 0,
+    resamples: int = 2000,
+) -> dict[str, Any]:
+    """Compare two files of scores row by row: A minus B, with intervals and McNemar's test.
+
+    Args:
+        by, group, seed, resamples: as `scores`; columns of ``a``.
+        key: columns that identify a row in both; None: their rows are in the same order.
+        figures: to compare; none: text, image and group, or accuracy, or recall.
+
+    Returns:
+        What ``twinset eval compare --json`` prints.
+
+    Raises:
+        WrongUse: a key twice in a file, no key in common, files of different kinds, or a figure that they do not have.
+    """
+    return compared(
+        a, b, names_in(by), seed, resamples, key=key and names_in(key), group=group, figures=names_in(figures)
+    ).as_json()

@@ -1,0 +1,82 @@
+"""What `twinset.train` trains, by name. torch is imported once settings, folders and files were checked."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from twinset.manifests.errors import WrongUse
+
+#: Class of the settings and function that trains, in ``settings`` and ``train`` of the folder of that name.
+TASKS = {
+    "clip": ("ClipSettings", "train_clip"),
+    "combiner": ("CombinerSettings", "train_combiner"),
+    "fusion": ("FusionSettings", "train_fusion"),
+    "detectors": ("DetectorSettings", "train_detectors"),
+}
+Task = Literal["clip", "combiner", "fusion", "detectors"]
+OnProgress = Callable[[int, int, dict[str, Any]], None]
+
+
+def train_task(
+    task: str, given: Mapping[str, Any], out: Path, cache: Path | None = None, on_progress: OnProgress | None = None
+) -> dict[str, Any]:
+    """As `twinset.train`. given: settings of the task, with its data."""
+    if task not in TASKS:
+        near = get_close_matches(str(task), TASKS, 1)
+        raise WrongUse(f"task {task!r}: " + (f"did you mean {near[0]}?" if near else f"name {', '.join(TASKS)}"))
+    if not given.get("data"):
+        raise WrongUse("data: name at least one dataset that twinset built")
+    kind, function = TASKS[task]
+    try:
+        settings = _checked(task, kind, given, out)
+        train = getattr(import_module(f"twinset.training.{task}.train"), function)
+    except ImportError as error:
+        raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
+    if task == "detectors":
+        detectors = train(settings, out, cache)
+        return {
+            "model": settings.model,
+            "out": str(out),
+            "report": str(out / "report.html"),
+            **detectors.detectors.facts,
+        }
+    done = train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {}))
+    scorer = "open_clip" if task == "clip" else settings.model.partition(":")[0]
+    return {
+        "model": done.model if task == "combiner" else f"{scorer}:{out}",
+        "best": str(done.best),
+        "last": str(done.last),
+        "sha256": done.digest,
+        "best_step": done.best_step,
+        "steps": done.history[-1]["step"],
+        "resumed_at": done.resumed_at,
+        "loss": done.history[-1]["loss"],
+        "validation": done.history[-1].get("validation", {}),
+        "report": str(out / "report.html"),
+    }
+
+
+def _checked(task: str, kind: str, given: Mapping[str, Any], out: Path) -> Any:
+    """The settings; raises `WrongUse` for what is wrong about them, the folder, the data or the models' files."""
+    from twinset.evaluation.scorers.kinds import check_model
+    from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
+    from twinset.training.clip.settings import EncoderSettings, checked
+    from twinset.training.combiner.settings import CIRR
+    from twinset.training.examples.example_set import check_place
+    from twinset.training.runs.identity import check_folder
+
+    settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), kind), dict(given))
+    check_folder(out)
+    for place in (*settings.data, *getattr(settings, "validation", ())):
+        if not place.startswith(CIRR):
+            check_place(place, "triplets" if task == "combiner" else "pairs")
+    if not isinstance(settings, EncoderSettings):
+        for model in filter(None, (settings.model, getattr(settings, "neighbours_by", None))):
+            check_model(model)
+    elif settings.weights is None:
+        find_architecture(settings.model)
+    else:
+        find_checkpoint(f"open_clip:{settings.model}:{settings.weights}", (settings.model, settings.weights))
+    return settings
