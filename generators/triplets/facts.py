@@ -17,9 +17,10 @@ from twinset.shards.finished_stage import FinishedStage
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
 PREDICATE = "predicate"
 COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, NEGATED, BACKDROP, CONTESTED, CONFIRMED)
-NOUNS = pa.array(["NOUN", "PROPN"])
-PLACED_BY = pa.array(sorted(PLACING))
-NUMBERS = pa.array(["", SINGULAR, PLURAL])
+# Lists, not arrays: of the first that is made of one, pyarrow imports pandas.
+NOUNS = ["NOUN", "PROPN"]
+PLACED_BY = sorted(PLACING)
+NUMBERS = ["", SINGULAR, PLURAL]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +61,15 @@ class FactColumns:
     def add(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch."""
         self._photos.append(batch[PHOTO].dictionary_encode())
-        nouns = pc.and_(pc.is_in(batch[SUBJECT], NOUNS), pc.is_in(batch[OBJECT], NOUNS))
+        nouns = pc.and_(*(pc.is_in(batch[name], pa.array(NOUNS)) for name in (SUBJECT, OBJECT)))
         verb = pc.not_equal(batch[VERB], "")
-        spared = pc.or_(pc.is_in(batch[VERB], PLACED_BY), pc.equal(pc.utf8_lower(batch[PREDICATE]), "with"))
+        spared = pc.or_(pc.is_in(batch[VERB], pa.array(PLACED_BY)), pc.equal(pc.utf8_lower(batch[PREDICATE]), "with"))
         found = {"nouns": nouns, "verb": verb, "unplaced": pc.and_not(verb, spared)}
         found |= {name: batch[name] for name in (NEGATED, BACKDROP, CONTESTED, CONFIRMED)}
         for name, column in found.items():
             if column.null_count < len(column):
                 self._columns[name].append(column.fill_null(False).to_numpy(zero_copy_only=False))
-        self._numbers.append(pc.index_in(batch[NUMBER], NUMBERS).fill_null(0).to_numpy().astype(np.int32))
+        self._numbers.append(pc.index_in(batch[NUMBER], pa.array(NUMBERS)).fill_null(0).to_numpy().astype(np.int32))
 
     def finish(
         self,

@@ -11,6 +11,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.markdown import plain, short, table
 from twinset.manifests.source import Need, Place, Reference, StageName
+from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
 from twinset.shards.media.image_folder import ImageFolder
 from twinset.shards.media.media_folder import Media
@@ -106,11 +107,11 @@ class Triplets(Source):
         """As `Source.check_inputs`; also the form of the ratings, and whether what makes plurals is installed."""
         super().check_inputs(key, needs)
         if "annotations" in needs:
-            from twinset.generators.triplets.ratings import load_ratings, with_plurals
+            from twinset.generators.triplets.ratings import load_ratings
 
+            check_installed(key, ("inflect",), "text")
             try:
                 load_ratings(self.concreteness, "strict")
-                with_plurals({})
             except WrongUse as error:
                 raise WrongUse(f"{key}.concreteness: {error}") from error
 

@@ -29,6 +29,17 @@ def test_nothing_to_do_imports_nothing_heavy(recipe: Path, built: Path) -> None:
     assert done.stderr == "0 []\n"
 
 
+def test_a_plan_imports_nothing_that_only_making_needs() -> None:
+    """As the demo's, whose sources are opened again where nothing is to do."""
+    opened = ("generators.kubric_scenes.generator", "generators.triplets.generator")
+    code = (
+        f"import sys, twinset_demo.procedural_assets, {', '.join(f'twinset.{name}' for name in opened)}; "
+        "print(sorted({'inflect', 'networkx', 'pandas', 'scipy', 'trimesh'} & sys.modules.keys()))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, cwd=CHECKOUT)
+    assert done.stdout == "[]\n", done.stderr
+
+
 def test_a_reader_that_has_seen_enough_is_no_error(built: Path) -> None:
     for number in range(3):
         (built / f"pairs/_meta/receipts/0000{number}.json").write_text("{}")

@@ -1,16 +1,20 @@
 """Assets as files, laid out as Kubric's copy of Google Scanned Objects is: a manifest and one archive an asset."""
 
+from __future__ import annotations
+
 import gzip
 import io
 import json
 import tarfile
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import trimesh
 from numpy.typing import NDArray
 
 from twinset_demo.procedural_assets.model import Mesh, Model
+
+if TYPE_CHECKING:
+    import trimesh
 
 METRES = 0.01  # models are built in centimetres
 DENSITY = 400.0  # kg/m³ of the colliding parts: things are hollow or of wood and plastic

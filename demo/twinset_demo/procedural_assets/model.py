@@ -1,17 +1,22 @@
 """A thing as surfaces with pictures and finishes, and the convex parts that it collides with."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
-import trimesh
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
 from twinset_demo.canvas import Colour
 from twinset_demo.procedural_assets.surface import SIDES, Floats, Point2, Surface, around, box
+
+if TYPE_CHECKING:
+    import trimesh
 
 Paint = Colour | Image.Image
 CREASE = math.cos(math.radians(40))  # edges sharper than this stay sharp
@@ -157,6 +162,8 @@ def _normals(points: Floats, faces: NDArray[np.int64]) -> Floats:
 
 
 def _hull(points: Floats) -> trimesh.Trimesh:
+    import trimesh  # slow, and who asks for the names of assets does without
+
     hull: trimesh.Trimesh = trimesh.convex.convex_hull(np.round(points, 4))
     if len(hull.vertices) > HULL_VERTICES:
         # The outermost points in directions all around, more of them downwards so that it keeps resting flat.

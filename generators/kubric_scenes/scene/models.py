@@ -2,17 +2,15 @@
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
-import trimesh.transformations
 from numpy.typing import NDArray
 
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from twinset.generators.kubric_scenes.scene.parts import NamedAsset, Placement, Points, Quaternion, vector
-
-transformations: Any = trimesh.transformations  # its functions are not typed
 
 _HALF = math.sqrt(0.5)
 
@@ -50,7 +48,7 @@ class Model:
     def placed(self, placement: Placement) -> Points:
         """Corners of its mesh where a placement puts them, (n, 3)."""
         # What `upright` did is part of the placement's own rotation.
-        rotation = _product(placement.quaternion, transformations.quaternion_conjugate(self.upright))
+        rotation = _product(placement.quaternion, _transformations().quaternion_conjugate(self.upright))
         return _turned(self.points, rotation) + placement.position
 
 
@@ -66,9 +64,16 @@ def model_of(thing: NamedAsset, shelf: AssetShelf, size_ratio: float) -> Model:
     return Model(thing.asset, scale, upright, points * scale, faces)
 
 
+@cache
+def _transformations() -> Any:
+    import trimesh.transformations  # slow, and a plan does without
+
+    return trimesh.transformations
+
+
 def _turned(points: Points, rotation: Quaternion) -> Points:
     """Points (n, 3) turned around the origin."""
-    matrix: Points = transformations.quaternion_matrix(rotation)[:3, :3]
+    matrix: Points = _transformations().quaternion_matrix(rotation)[:3, :3]
     return points @ matrix.T
 
 
@@ -77,5 +82,5 @@ def _about_z(angle: float) -> Quaternion:
 
 
 def _product(second: Quaternion, first: Quaternion) -> Quaternion:
-    w, x, y, z = transformations.quaternion_multiply(second, first)
+    w, x, y, z = _transformations().quaternion_multiply(second, first)
     return float(w), float(x), float(y), float(z)
