@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
-from twinset.manifests.errors import BuildFailed
+from twinset import BuildFailed
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")

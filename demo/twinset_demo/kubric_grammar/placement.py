@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from twinset import generator_for
 from twinset.generators.kubric_scenes.scene.camera import frame_things
 from twinset.generators.kubric_scenes.scene.composition import (
     CLEARED,
@@ -22,7 +23,6 @@ from twinset.generators.kubric_scenes.scene.composition import (
 from twinset.generators.kubric_scenes.scene.models import Model
 from twinset.generators.kubric_scenes.scene.parts import NamedAsset, View, vector
 from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
-from twinset.manifests.canonical import generator_for
 from twinset_demo.kubric_grammar.grammar import Phrase, Scene, sheltered
 from twinset_demo.kubric_grammar.vocabulary import Relation
 from twinset_demo.kubric_grammar.workshop import Workshop

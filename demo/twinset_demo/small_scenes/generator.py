@@ -8,11 +8,9 @@ from typing import ClassVar, TypeVar, cast
 
 import numpy as np
 
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key
-from twinset.shards.contracts import Generator
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile
+from twinset import Candidate, CaptionedCandidate, Frame, Generator, Pair, generator_for, identity_of, sample_key
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.shards.kinds.samples import MediaFile
 from twinset.shards.kinds.text_pair import TextPair
 from twinset_demo.small_diffusion.painter import SILHOUETTES
 from twinset_demo.small_diffusion.scenes import COLOURS

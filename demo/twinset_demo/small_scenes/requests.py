@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import TypeVar, cast
 
-from twinset.manifests.candidate import Candidate
+from twinset import Candidate, Frame
 from twinset.manifests.canonical import canonical_json
-from twinset.shards.kinds.samples import Frame
 from twinset.shards.kinds.template import Template
 from twinset.shards.kinds.triplet import PARTS, Triplet
 from twinset_demo.small_scenes.captions import PHRASINGS, caption, condition

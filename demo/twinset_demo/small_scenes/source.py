@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from twinset import Context, Reference, Source
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.papers import BIVLC, GENECIS
-from twinset.manifests.source import Pool, Reference
-from twinset.shards.contracts import Context, Source
+from twinset.manifests.source import Pool
 
 if TYPE_CHECKING:
     from twinset_demo.small_scenes.generator import CaptionGenerator, TwinGenerator

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
-from twinset.generators.image_files import rgb
-from twinset.manifests.errors import WrongUse
+import numpy as np
+
+from twinset import WrongUse
 from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
 from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.decode import decode
@@ -58,7 +59,7 @@ class SmallWorldChecker:
         return self
 
     def _answered(self, one: Inquiry) -> Answers:
-        pixels: Pixels = rgb(decode(one.image, one.key))
+        pixels: Pixels = np.asarray(decode(one.image, one.key))
         if pixels.shape != (SIZE, SIZE, 3):
             raise WrongUse(
                 f"{one.key}: an image of {pixels.shape[1]} x {pixels.shape[0]} pixels, and the small world's have "
