@@ -141,7 +141,7 @@ def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path
             f"--model {name}: names no weights; write open_clip:{parts[0]}:TAG with {_tags_of(parts[0])}, or "
             f"open_clip:{parts[0]}:FILE, or random:{parts[0]} for random ones"
         )
-    return _tagged(architecture, parts[0], checkpoint) or _local(architecture, parts[0], checkpoint)
+    return tagged(architecture, parts[0], checkpoint) or _local(architecture, parts[0], checkpoint)
 
 
 def _tags_of(name: str) -> str:
@@ -150,7 +150,7 @@ def _tags_of(name: str) -> str:
     return f"one of {', '.join(tags[:6])}" if tags else "a tag (open_clip has none for it)"
 
 
-def _tagged(architecture: Architecture, name: str, tag: str) -> tuple[Architecture, Path] | None:
+def tagged(architecture: Architecture, name: str, tag: str) -> tuple[Architecture, Path] | None:
     """Published weights in the Hugging Face cache, with the activation and the transform that they need."""
     if Path(tag).exists() or not (facts := _published().get_pretrained_cfg(name.replace("/", "-"), tag)):
         return None

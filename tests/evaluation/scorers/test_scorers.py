@@ -77,12 +77,11 @@ def test_features_do_not_depend_on_the_other_inputs_of_a_pass(tmp_path: Path) ->
 def test_quick_gelu_changes_the_digest_and_a_file_that_may_need_it_is_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import open_clip  # type: ignore[import-untyped]
-
     plain = json.loads(open_clip_config(tmp_path).read_text())
-    sizes = {"Tiny": plain, "Tiny-quickgelu": plain | {"quick_gelu": True}}
-    monkeypatch.setattr(open_clip, "get_model_config", lambda name: json.loads(json.dumps(sizes[name])))
-    monkeypatch.setattr(open_clip, "list_models", lambda: [*sizes])
+    monkeypatch.setattr("twinset.models.encoders.open_clip_files._library", lambda: tmp_path)
+    (tmp_path / "model_configs").mkdir()
+    for name, sizes in {"Tiny": plain, "Tiny-quickgelu": plain | {"quick_gelu": True}}.items():
+        (tmp_path / f"model_configs/{name}.json").write_text(json.dumps(sizes))
     torch.save({"model_state_dict": open_clip_network(5).state_dict()}, tmp_path / "w.pt")
     gelu = encoder(f"open_clip:Tiny:{tmp_path / 'w.pt'}")
     assert "write open_clip:Tiny-quickgelu:FILE" in caplog.text
