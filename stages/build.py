@@ -154,7 +154,7 @@ def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     """What needs all stages: duplicates among subsets, missing media, and what the dataset says of itself."""
     states = {name: _state(job, name) for name in job.recipe.all}
     published = _published(job, states)
-    if not is_described(job.store, published):
+    if not is_described(job.store, published, job.recipe):
         progress.phase("dataset", "looking for duplicates")
         for home in _take_out_duplicates(job, published, run, progress):
             states |= {home: _state(job, home)} if home in states else {}
@@ -162,13 +162,13 @@ def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     for name, state in states.items():
         if problem := missing_problem(job.recipe, name, state):
             raise BuildFailed(problem)
-    if not is_described(job.store, published):
+    if not is_described(job.store, published, job.recipe):
         progress.phase("dataset", "describing")
         from twinset.cards.describe import describe  # it plots and draws
 
         describe(job.store, {home: summarise(job.store, state) for home, state in published.items()})
         for home in published:
-            keep_description(job.store, home, published)
+            keep_description(job.store, home, published, job.recipe)
     progress.phase("dataset", "")
     made = {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
     return made if job.recipe.subsets else {**made, "stages": {name: one.counts() for name, one in states.items()}}

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.recipe import Recipe
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -14,28 +16,32 @@ from twinset.stages.status import StageState
 DESCRIPTION = 4  # raised when what `cards` writes changes
 
 
-def is_described(store: Store, published: Mapping[str, StageState]) -> bool:
-    """Whether what lies beside the tars was written for these very shards, and is still there."""
+def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
+    """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
     expected = _digest(published)
     for home in published:
-        found, files = _read(store, home)
+        found, words, files = _read(store, home)
+        if home in recipe.subsets and words != _words(recipe, home):
+            return False
         if found != expected or sorted(files) != _beside(store, home) or store.size(f"{home}/README.md") is None:
             return False
     return True
 
 
-def keep_description(store: Store, home: str, published: Mapping[str, StageState]) -> None:
+def keep_description(store: Store, home: str, published: Mapping[str, StageState], recipe: Recipe) -> None:
     """Record that the files beside the tars of a subset describe these shards."""
     index = read_index_record(store, home)
     vouched = {} if index is None else index.files
     paths = {name: layout.meta(home, name) for name in _beside(store, home)}
     files = {name: "" if name in vouched else store.sha256(path)[0] for name, path in paths.items()}
-    store.write(layout.meta(home, DESCRIBED), canonical_json({"digest": _digest(published), "files": files}) + b"\n")
+    words = _words(recipe, home) if home in recipe.subsets else _read(store, home)[1]  # of another build, as it was
+    record = {"digest": _digest(published), "words": words, "files": files}
+    store.write(layout.meta(home, DESCRIBED), canonical_json(record) + b"\n")
 
 
 def changed_descriptions(store: Store, home: str) -> Iterator[str]:
     """Paths of files beside the tars that are not those the build left; the card is a person's to edit."""
-    for name, sha256 in _read(store, home)[1].items():
+    for name, sha256 in _read(store, home)[2].items():
         path = layout.meta(home, name)
         if sha256 and (store.size(path) is None or store.sha256(path)[0] != sha256):
             yield path
@@ -46,15 +52,30 @@ def _digest(published: Mapping[str, StageState]) -> str:
     return digest([DESCRIPTION, subsets])
 
 
+def _words(recipe: Recipe, home: str) -> str:
+    """Digest of what the sources and filters of a subset and of its earlier stages say of themselves."""
+    names, said = [home], list[Any]()
+    for name in names:
+        names += [one for one in recipe.reads(name) if one in recipe.all and one not in names]
+        source, filters = recipe[name].source, recipe[name].filters
+        said.append([source.introduction(), source.how_made({}), source.notes(), source.citations])
+        said.append([dict(source.meanings), *([one.how_judged(), dict(one.meanings)] for one in filters)])
+    return digest(said)
+
+
 def _beside(store: Store, home: str) -> list[str]:
     """Names of what lies beside the tars of a subset, but for contact sheets that somebody asked for."""
     return [name for name in sorted(store.listing(f"{home}/{layout.META}")) if not name.startswith("look-")]
 
 
-def _read(store: Store, home: str) -> tuple[str, dict[str, str]]:
-    """Digest of the shards that were described and sha256 of the files, by name; nothing of a damaged record."""
+def _read(store: Store, home: str) -> tuple[str, str, dict[str, str]]:
+    """Digests of the shards and words that were described, sha256 of files by name; nothing of a damaged record."""
     try:
         record = json.loads(store.read(layout.meta(home, DESCRIBED)))
-        return str(record["digest"]), {str(name): str(sha256) for name, sha256 in record["files"].items()}
+        return (
+            str(record["digest"]),
+            str(record["words"]),
+            {str(name): str(sha256) for name, sha256 in record["files"].items()},
+        )
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "", {}
+        return "", "", {}
