@@ -7,12 +7,19 @@ from twinset.manifests.locations import DrawnFolder
 
 
 def _paint(folder: Path) -> None:
+    from twinset.models.device import check_opencv
+
+    check_opencv("the demo's miniature")
     from twinset_demo.miniature import paint  # it draws with libraries that a plan does not need
 
     paint(folder)
 
 
 def _build(folder: Path) -> None:
+    from twinset.models.device import check_installed, check_opencv
+
+    check_installed("the demo's assets", ("trimesh",), "render")
+    check_opencv("the demo's assets")
     from twinset_demo.procedural_assets import build
 
     build(folder)

@@ -32,7 +32,7 @@ def check_installed(setting: str) -> None:
     if not _compiled():
         raise WrongUse(
             f"{setting}: the package {PACKAGE}, which holds the second face detector, is not installed; "
-            "pip install 'twinset[faces]', or write detectors: published"
+            "pip install 'twinset[faces]' with Python 3.11, or write detectors: published"
         )
 
 
