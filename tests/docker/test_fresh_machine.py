@@ -36,7 +36,7 @@ def debian(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(2400)
+@pytest.mark.timeout(3600)
 def test_the_readmes_commands_on_a_minimal_debian(debian: Path) -> None:
     """An empty environment, a clone of this commit, `make demo`, then `make test`.
 
