@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from twinset.generators.image_verification.calibration import at_threshold
+from studies.calibration import at_threshold
+from studies.released_answers import TUPLES, both, read_answers, read_columns, read_ratings
 from twinset.generators.image_verification.questions.asking import prepared, questions_of
-from twinset.generators.image_verification.released import TUPLES, both, read_answers, read_columns, read_ratings
 from twinset.generators.image_verification.scoring import Floats
 
 MODELS = {"PaLI": "pali17b_dsg.csv", "mPLUG": "mplug_dsg.csv", "InstructBLIP": "instructblip_dsg.csv"}

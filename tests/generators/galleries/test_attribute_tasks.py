@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from studies.galleries.annotated_invariants import AttributeRules
+from studies.galleries.invariants import Problem, check
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save
-from twinset.evaluation.galleries.annotated_invariants import AttributeRules
-from twinset.evaluation.galleries.invariants import Problem, check
 from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
 from twinset.generators.galleries.vaw import Instance, read_instances
 from twinset.shards.contracts import LeftOut

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from studies.galleries.annotated_invariants import ObjectRules
+from studies.galleries.invariants import check
 from tests.generators.galleries.annotated import save, scenes
-from twinset.evaluation.galleries.annotated_invariants import ObjectRules
-from twinset.evaluation.galleries.invariants import check
 from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from twinset.generators.galleries.panoptic import Scenes, read_scenes
 from twinset.shards.contracts import LeftOut

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from studies.galleries.annotated_invariants import AttributeRules, ObjectRules
+from studies.galleries.invariants import check
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
-from twinset.evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
-from twinset.evaluation.galleries.invariants import check
 from twinset.generators.galleries.crops import crop
 from twinset.generators.galleries.generator import TemplateCandidate, TemplateGenerator
 from twinset.generators.galleries.panoptic import read_scenes

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from spacy.language import Language
 
+from studies.released_answers import read_columns
 from twinset.generators.image_verification.questions.asking import KINDS, ImageQuestion, prepared, questions_of
-from twinset.generators.image_verification.released import read_columns
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import find_pipeline
 

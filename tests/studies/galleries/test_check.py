@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from studies.galleries.check import main
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
-from twinset.evaluation.galleries.check import main
 from twinset.generators.galleries.object_tasks import ObjectDrafts
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.shards.contracts import LeftOut

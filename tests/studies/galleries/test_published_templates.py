@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from twinset.evaluation.galleries.invariants import check
+from studies.galleries.invariants import check
 from twinset.generators.galleries.panoptic import condition_name
 
 PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"

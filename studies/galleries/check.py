@@ -1,7 +1,7 @@
 """Check that templates keep the rules of their task: GeneCIS's own files, or those that `twinset export` wrote.
 
-    python -m twinset.evaluation.galleries.check change_object.json --annotations panoptic_val2017.json
-    python -m twinset.evaluation.galleries.check focus_attribute.json --annotations test.json \
+    python -m studies.galleries.check change_object.json --annotations panoptic_val2017.json
+    python -m studies.galleries.check focus_attribute.json --annotations test.json \
         --taxonomy attribute_types.json
 
 The file's name tells the task. Without annotations only the entries themselves are checked. Exit codes: 0 all rules are
@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from twinset.evaluation.galleries.annotated_invariants import AttributeRules, ObjectRules
-from twinset.evaluation.galleries.invariants import Problem, check
+from studies.galleries.annotated_invariants import AttributeRules, ObjectRules
+from studies.galleries.invariants import Problem, check
 from twinset.generators.annotation_files import read_json
 from twinset.generators.galleries.drafts import DISTRACTORS, Task
 from twinset.generators.galleries.panoptic import read_scenes
@@ -58,9 +58,7 @@ def check_file(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print how many, the problems by rule, then the first of each rule with their template's number in the file."""
-    parser = argparse.ArgumentParser(
-        prog="python -m twinset.evaluation.galleries.check", description=__doc__.split("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m studies.galleries.check", description=__doc__.split("\n")[0])
     parser.add_argument("templates", type=Path, metavar="TASK.json")
     parser.add_argument("--annotations", type=Path, help="of VAW or COCO Panoptic, that the templates were made from")
     parser.add_argument("--taxonomy", type=Path, help="VAW's types of attributes")

@@ -1,7 +1,7 @@
 """Rules that every template of GeneCIS keeps, checked on its JSON entries, published or made here.
 
 A rule says nothing of how templates are made, and shares no code with it. The rules here need the entries alone; those
-of `evaluation.galleries.annotated_invariants` also need the annotations that templates were made from.
+of `studies.galleries.annotated_invariants` also need the annotations that templates were made from.
 """
 
 from collections import defaultdict

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from twinset.evaluation.galleries.invariants import FIRST, Broken, Template, image_of
+from studies.galleries.invariants import FIRST, Broken, Template, image_of
 from twinset.generators.galleries.drafts import Entry
 from twinset.generators.galleries.panoptic import Scenes
 from twinset.generators.galleries.vaw import Instance
