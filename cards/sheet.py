@@ -8,8 +8,7 @@ from functools import cache
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
-from twinset.cards.block import Block, Cell, Outline
-from twinset.cards.word_diff import Marked
+from twinset.cards.block import Block, Cell, Marked, Outline
 from twinset.shards.media.decode import decode
 
 WIDTH, MARGIN, GAP, CELL_GAP = 1580, 40, 36, 8  # pixels: between the margins; around, between blocks, between cells

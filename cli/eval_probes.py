@@ -75,7 +75,7 @@ def blind(asked: argparse.Namespace) -> None:
         find_language_model(asked.language_model)  # before the classifiers, which take longer
     encode = trained = None
     if asked.model:
-        from twinset.evaluation.blind_probes.detector_files import read_detectors
+        from twinset.evaluation.blind_probes.detectors import read_detectors
         from twinset.evaluation.blind_probes.features import encoder_of
         from twinset.models.encoders.contract import Running
 

@@ -41,7 +41,6 @@ class Blank(Filter):
     reasons: ClassVar[Mapping[str, str]] = {"blank": "a frame is black, white or of one colour"}
 
     def open(self) -> BlankFilter:
-        """As `shards.contracts.Filter.open`."""
         return BlankFilter(self)
 
 

@@ -92,7 +92,6 @@ class ClipFilter(PairFilter):
         self.threads, self.micro_batch = settings.threads, settings.micro_batch
 
     def device(self) -> str:
-        """As `OnDevice.device_name`."""
         return self.settings.device_name(f"device of filter {self.kind}")
 
     def weights(self) -> dict[str, str]:

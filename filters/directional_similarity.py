@@ -26,7 +26,6 @@ class DirectionalSimilarity(ClipSettings):
     kind: Literal["directional-similarity"]
 
     def open(self) -> DirectionalSimilarityFilter:
-        """As `shards.contracts.Filter.open`."""
         return DirectionalSimilarityFilter(self, self.kind)
 
 
@@ -51,5 +50,4 @@ class DirectionalSimilarityFilter(ClipFilter):
         return torch.where(still, 0.0, cosines)
 
     def verdict(self, value: float) -> Score:
-        """As `ClipFilter.verdict`."""
         return Score("direction", value)

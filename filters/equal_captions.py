@@ -21,7 +21,6 @@ class EqualCaptions(Filter):
     reasons: ClassVar[Mapping[str, str]] = {"equal-captions": "no caption of one image differs from those of the other"}
 
     def open(self) -> EqualCaptionsFilter:
-        """As `shards.contracts.Filter.open`."""
         return EqualCaptionsFilter()
 
 

@@ -49,7 +49,6 @@ class EqualLemmas(Filter):
     }
 
     def open(self) -> EqualLemmasFilter:
-        """As `shards.contracts.Filter.open`."""
         return EqualLemmasFilter(self)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:

@@ -82,7 +82,6 @@ class Faces(Filter):
         }[self.detectors]
 
     def open(self) -> FacesFilter:
-        """As `shards.contracts.Filter.open`."""
         return FacesFilter(self) if self.detectors == "published" else TwoDetectorsFilter(self)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:

@@ -27,7 +27,6 @@ class MotionWords(Filter):
     }
 
     def open(self) -> MotionWordsFilter:
-        """As `shards.contracts.Filter.open`."""
         return MotionWordsFilter(self)
 
 

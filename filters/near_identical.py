@@ -50,7 +50,6 @@ class NearIdentical(Filter):
     reasons: ClassVar[Mapping[str, str]] = {"near-identical": "the two frames hardly differ"}
 
     def open(self) -> NearIdenticalFilter:
-        """As `shards.contracts.Filter.open`."""
         return NearIdenticalFilter(self)
 
 

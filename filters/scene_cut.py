@@ -59,7 +59,6 @@ class SceneCut(Filter):
             check_opencv(key)
 
     def open(self) -> SceneCutFilter:
-        """As `shards.contracts.Filter.open`."""
         return SceneCutFilter(self)
 
 

@@ -40,7 +40,6 @@ class TrueOfBoth(ClipSettings):
     }
 
     def open(self) -> TrueOfBothFilter:
-        """As `shards.contracts.Filter.open`."""
         return TrueOfBothFilter(self)
 
 
@@ -65,7 +64,6 @@ class TrueOfBothFilter(ClipFilter):
         return preferences.amin(1)
 
     def verdict(self, value: float) -> Score | Drop:
-        """As `ClipFilter.verdict`."""
         if self.dropped is not None and value <= self.dropped:
             return Drop(REASON, value)
         return Score("preference", value, REASON if value <= self.flagged else "")

@@ -15,7 +15,7 @@ KINDS = {
     "image-verification": "twinset.generators.image_verification.source:ImageVerification",
     "kubric": "twinset.generators.kubric_scenes.source:Kubric",
     "negative-captions": "twinset.generators.negative_captions.source:NegativeCaptions",
-    "negative-images": "twinset.generators.negative_images.source:NegativeImages",
+    "negative-images": "twinset.generators.negative_images:NegativeImages",
     "negative-prompts": "twinset.generators.negative_captions.prompts:NegativePrompts",
     "pair-screening": "twinset.generators.screened_pairs.pair_screening:PairScreening",
     "replayed-negatives": "twinset.generators.negative_captions.replay:ReplayedNegatives",
@@ -23,6 +23,6 @@ KINDS = {
     "screened-pairs": "twinset.generators.screened_pairs.source:ScreenedPairs",
     "selected-negatives": "twinset.generators.selection.source:SelectedNegatives",
     "stable-diffusion": "twinset.generators.edited_pairs.source:StableDiffusion",
-    "text-pairs": "twinset.generators.text_pairs.source:TextPairs",
+    "text-pairs": "twinset.generators.text_pairs:TextPairs",
     "youcook2": "twinset.generators.video.youcook2:YouCook2",
 }

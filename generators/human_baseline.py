@@ -37,7 +37,6 @@ class HumanBaseline(Decisions):
     reads_subsets = True
 
     def misfit(self, earlier: SourceSettings) -> str:
-        """As `manifests.source.SourceSettings.misfit`."""
         if earlier.makes != "pair":
             return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
         return ""
@@ -111,7 +110,6 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
 
     @cached_property
     def pictured(self) -> FinishedStage:
-        """As `DecisionGenerator.pictured`."""
         return self.context.earlier(self.source.pairs)
 
     @cached_property

@@ -21,7 +21,6 @@ class VideoFolderSource(MediaSource, Source):
     """Media are videos, or frames that were dumped from them, in a folder or below it."""
 
     def media_files(self) -> Media:
-        """As `shards.contracts.Source.media_files`."""
         return MediaFolder(self.media)
 
 
@@ -31,5 +30,4 @@ class ImageFolderSource(MediaSource, Source):
     reasons: ClassVar[Mapping[str, str]] = IMAGE_REASONS
 
     def media_files(self) -> Media:
-        """As `shards.contracts.Source.media_files`."""
         return ImageFolder(self.media)

@@ -38,7 +38,6 @@ class OnDevice(PlacedSettings):
 
     @property
     def pool(self) -> Pool:
-        """As `manifests.source.SourceSettings.pool`."""
         return "gpu" if self.device == "gpu" else "cpu"
 
     @property

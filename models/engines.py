@@ -56,7 +56,6 @@ class EngineSettings(PlacedSettings):
 
     @property
     def shards_at_a_time(self) -> int:
-        """As `manifests.source.SourceSettings.shards_at_a_time`."""
         return 0
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
@@ -67,11 +66,9 @@ class EngineSettings(PlacedSettings):
 
     @property
     def metered(self) -> bool:
-        """As `manifests.source.SourceSettings.metered`."""
         return False
 
     def cost(self, spent: Tally) -> float | None:
-        """As `manifests.source.SourceSettings.cost`."""
         return None
 
 
@@ -119,7 +116,6 @@ class LocalEngine(ABC, Generic[L]):
         self.micro_batch, self.threads = settings.micro_batch, settings.threads
 
     def device(self) -> str:
-        """As `OnDevice.device_name`."""
         return self.settings.device_name("source.engine.device")
 
     def weights(self) -> Mapping[str, str]:
@@ -127,7 +123,6 @@ class LocalEngine(ABC, Generic[L]):
         return {self.name: self.settings.files().digest()}
 
     def with_micro_batch(self, micro_batch: int) -> Self:
-        """As `Engine.with_micro_batch`."""
         self.loaded  # noqa: B018 - the copy shares it
         other = copy.copy(self)
         other.micro_batch = micro_batch
@@ -163,11 +158,9 @@ class EngineSource(Source):
 
     @property
     def metered(self) -> bool:
-        """As `SourceSettings.metered`."""
         return self.engine.metered
 
     def cost(self, spent: Tally) -> float | None:
-        """As `SourceSettings.cost`."""
         return self.engine.cost(spent)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
@@ -176,7 +169,6 @@ class EngineSource(Source):
         self.engine.check_inputs(f"{key}.engine", needs)
 
     def check_device(self, key: str) -> None:
-        """As `Source.check_device`."""
         self.engine.check_device(f"{key}.engine")
 
 
@@ -208,7 +200,6 @@ class EngineGenerator(Generator[S]):
         return self.engine.weights()
 
     def with_micro_batch(self, micro_batch: int) -> Self:
-        """As `Component.with_micro_batch`."""
         other = super().with_micro_batch(micro_batch)
         other.engine = self.engine.with_micro_batch(micro_batch)
         return other

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from twinset.cards.block import Block
-from twinset.cards.word_diff import words_of
+from twinset.cards.block import Block, words_of
 from twinset.manifests.markdown import ranked
 from twinset.manifests.panels import Counts
 from twinset.shards.kinds.kind import SampleKind, Stored

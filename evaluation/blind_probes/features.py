@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.evaluation.blind_probes.detector_files import Detectors
+from twinset.evaluation.blind_probes.detectors import Detectors
 from twinset.evaluation.blind_probes.pairs import Pairs
 from twinset.evaluation.blind_probes.run import Encode
 from twinset.evaluation.examples import Matching

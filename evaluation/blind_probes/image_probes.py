@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.evaluation.blind_probes.detector_files import Detectors
 from twinset.evaluation.blind_probes.detectors import (
     IMAGE_EPOCHS,
     TEXT_EPOCHS,
+    Detectors,
     cross_validated_detector,
     detection_accuracy,
     detector_outcomes,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.evaluation.blind_probes.detector_files import Detectors
+from twinset.evaluation.blind_probes.detectors import Detectors
 from twinset.evaluation.blind_probes.image_probes import both, feature_probes, image_probes
 from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
 from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe

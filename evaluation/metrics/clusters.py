@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.outcomes import Codes, Truth
-from twinset.evaluation.score_files.identity import Digests
+from twinset.evaluation.score_files.opening import Digests
 
 _ROWS = 65_536  # of which clusters are summed at a time
 Integers = NDArray[np.signedinteger[Any]]

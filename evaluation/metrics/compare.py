@@ -16,8 +16,7 @@ from twinset.evaluation.metrics.matching import Matchings
 from twinset.evaluation.metrics.measure import ALL
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind, ratio
 from twinset.evaluation.metrics.score_kinds import group_column, kinds_of
-from twinset.evaluation.score_files.identity import Digests, Labels, digests
-from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.evaluation.score_files.opening import Digests, Labels, ScoreFile, digests, open_scores
 from twinset.manifests.errors import WrongUse
 
 

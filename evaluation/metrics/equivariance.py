@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.evaluation.score_files.batch import Floats
-from twinset.evaluation.score_files.identity import Labels
-from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.evaluation.score_files.opening import Labels, ScoreFile, open_scores
 from twinset.manifests.errors import WrongUse
 
 COLUMNS = ("s00", "s01", "s10", "s11")

@@ -16,8 +16,7 @@ from twinset.evaluation.metrics.figures import Figure, Measured, Results
 from twinset.evaluation.metrics.matching import Matchings
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind
 from twinset.evaluation.metrics.score_kinds import NO_THRESHOLD, group_column, kinds_of
-from twinset.evaluation.score_files.identity import MOST_LABELS, Digests, Labels, digests
-from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.evaluation.score_files.opening import MOST_LABELS, Digests, Labels, ScoreFile, digests, open_scores
 from twinset.manifests.errors import WrongUse
 
 ALL = "all"

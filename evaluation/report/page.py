@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from twinset.cards.block import Block, Cell, words
+from twinset.cards.block import Block, Cell, mark_difference, words
 from twinset.cards.page import as_uri, runs
 from twinset.cards.rendering import render
-from twinset.cards.word_diff import mark_difference
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report import distributions
 from twinset.evaluation.report.mistakes import Mistake

@@ -27,11 +27,9 @@ class Averaged(Composer):
         self.name, self.encoder, self.image_share = name, encoder, image_share
 
     def digest(self) -> str:
-        """As `Scorer.digest`."""
         return digest(["averaged", self.image_share, self.encoder.digest()])
 
     def compose(self, images: Floats, texts: Floats) -> Floats:
-        """As `Composer.compose`."""
         share = np.float32(self.image_share)
         # q = (λ f(I) + (1 − λ) g(T)) / ‖…‖
         return unit((share * images + (1 - share) * texts).astype(np.float32))
@@ -49,11 +47,9 @@ class Combiner(Composer):
         self.name, self.encoder, self._weights, self._network = name, encoder, weights, network
 
     def digest(self) -> str:
-        """As `Scorer.digest`."""
         return digest(["combiner", self._weights, self.encoder.digest()])
 
     def compose(self, images: Floats, texts: Floats) -> Floats:
-        """As `Composer.compose`."""
         import torch
 
         width = self._network.output_layer.out_features

@@ -20,8 +20,8 @@ from twinset.evaluation.answers.parser import parse
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Chooser, Floats, Matcher, ModelKind, Running
-from twinset.models.language_models.image_chat import EncodedImage, ImageChat
 from twinset.models.language_models.model import REFUSED
+from twinset.models.language_models.server_model import EncodedImage, ImageChat
 from twinset.models.visual_questions.engine import Inquiry, Unanswered
 from twinset.models.visual_questions.server_model import INSTRUCTION, VisionServer
 from twinset.models.visual_questions.settings import Server
@@ -63,7 +63,6 @@ class ServerChooser(Chooser):
         return digest(["openai-chooser", self.settings.model, self.settings.max_tokens, CHOICE])
 
     def choose(self, images: Sequence[Image], captions: Sequence[tuple[str, str]]) -> list[int | None]:
-        """As `Chooser.choose`."""
         encoded = _encoded(images)
         chat = ImageChat(self.settings, self.settings.image_tokens, encoded)
         requests = [chat.request(image, CHOICE.format(*two)) for image, two in zip(encoded, captions, strict=True)]
@@ -97,7 +96,6 @@ class ServerYesNo(Matcher):
         return digest(["openai-yes-no", self.settings.model, self.settings.max_tokens, *self.form])
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """As `Matcher.score`."""
         inquiries = [
             Inquiry(text, image.content, image.media_type, (self.form[0].format(text.strip()),))
             for image, text in zip(_encoded(images), texts, strict=True)

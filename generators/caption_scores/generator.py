@@ -49,7 +49,6 @@ class ScoreGenerator(Generator[CaptionScores]):
         return {scorer.kind: digest for scorer in self.source.scorers if (digest := scorer.weights())}
 
     def device(self) -> str:
-        """As `OnDevice.device_name`."""
         return self.source.device_name("source.device")
 
     def plan(self) -> Iterator[NegativeCaption]:

@@ -56,7 +56,6 @@ class CaptionScores(OnDevice, Source):
 
     @property
     def scores_given(self) -> tuple[str, ...]:
-        """As `SourceSettings.scores_given`."""
         return tuple(one.score for one in self.scorers)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:

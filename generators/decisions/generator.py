@@ -138,7 +138,6 @@ class DecisionGenerator(Generator[D], Generic[D]):
         return digest([{key: asdict(one) for key, one in now.decisions.items()}, self._report.decode()])
 
     def waiting(self) -> Waiting | None:
-        """As `Generator.waiting`."""
         return self.gathered.waiting
 
     def plan(self) -> Iterator[TaskCandidate]:

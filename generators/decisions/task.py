@@ -2,9 +2,15 @@
 
 import hashlib
 from dataclasses import dataclass
+from typing import cast
 
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json
+from twinset.manifests.plan import plan_file, read_slice
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.records import read_planned
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
 
 UNSCORED = -1.0
 
@@ -47,3 +53,18 @@ class TaskCandidate(Candidate):
         an image that is made again makes the answers about it stale, and no others."""
         shown = [self.question, self.texts, self.images, self.image_sha256s]
         return hashlib.sha256(canonical_json(shown)).hexdigest()
+
+
+def tasks_of(earlier: FinishedStage) -> list[TaskCandidate]:
+    """All tasks of a finished stage in plan order."""
+    return planned_tasks(earlier.store, earlier.home)
+
+
+def planned_tasks(store: Store, home: str) -> list[TaskCandidate]:
+    """All tasks of a planned stage in plan order; raises FileNotFoundError when it is not planned."""
+    found: list[TaskCandidate] = []
+    for shard in read_planned(store, home):
+        file, row_group = plan_file(shard.shard)
+        with store.open(layout.plan(home, file)) as stream:
+            found += cast(list[TaskCandidate], read_slice(stream, row_group, TaskCandidate))
+    return found

@@ -52,7 +52,6 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         return {"model": model_digest(self.source.model)}
 
     def device(self) -> str:
-        """As `OnDevice.device_name`."""
         return self.source.device_name("source.device")
 
     def plan(self) -> Iterator[EditedCandidate]:

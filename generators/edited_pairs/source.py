@@ -13,7 +13,7 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_model_folder
 from twinset.manifests.source import Need, Place, Reference
-from twinset.models.diffusion.model_settings import DiffusionModel
+from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import brought_model
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
@@ -101,7 +101,6 @@ class StableDiffusion(DiffusionModel, Source):
         return "The captions differ in an object, a scene or an attribute, and one image is an edit of the other.\n"
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        """As `SourceSettings.how_made`."""
         captions = "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"those of {self.vocabulary}"
         if is_model_folder(self.vocabulary):
             captions = "those of a file"
@@ -125,7 +124,6 @@ class StableDiffusion(DiffusionModel, Source):
 
     @property
     def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
         return f"vocabulary {self.vocabulary}"
 
     def media_files(self) -> Media | None:

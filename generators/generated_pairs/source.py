@@ -86,7 +86,6 @@ class GeneratedPairs(Source):
         return self
 
     def media_files(self) -> Media | None:
-        """As `Source.media_files`."""
         return None if self.photos is None else ImageFolder(self.photos)
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
@@ -111,7 +110,6 @@ class GeneratedPairs(Source):
         return f"Image 0 is {first}; image 1 is generated from the negative caption, which is caption 1. {chosen}\n"
 
     def notes(self) -> str:
-        """As `SourceSettings.notes`."""
         return _BOTH_GENERATED if self.photos is None else _ONE_GENERATED
 
 

@@ -1,16 +1,34 @@
-"""The settings of image verification, and what its card says (Cho et al. 2023; BiVLC, section 3.2)."""
+"""Asks what captions say of the images of a stage; a row an image (Cho et al. 2023; BiVLC, section 3.2)."""
 
-from collections.abc import Collection, Mapping
-from typing import Annotated, ClassVar, Literal
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, cast
 
+import numpy as np
+import pyarrow as pa
 from pydantic import Field
 
+from twinset.generators.image_verification.questions.asking import ImageQuestion, prepared, questions_of
+from twinset.generators.image_verification.questions.vocabulary import vocabulary
+from twinset.generators.image_verification.scoring import asked, counted
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.relations import LIBRARIES
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import sample_key
+from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Need, Place, Reference, StageName
-from twinset.models.engines import EngineSource
-from twinset.models.spacy_pipelines import EMBEDDED, check_installed
+from twinset.models.engines import EngineGenerator, EngineSource
+from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
+from twinset.models.visual_questions.engine import Inquiry, Unanswered, VisualQuestionAnswerer
 from twinset.models.visual_questions.settings import QuestionAnswerer
+from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.storage.tar_reader import BrokenTar
 
 DSG = Reference(
     "Davidsonian Scene Graph",
@@ -40,7 +58,7 @@ class ImageVerification(EngineSource):
     pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
     licence: str = "the captions stay under the terms of their source"
 
-    generator = "twinset.generators.image_verification.generator:VerificationGenerator"
+    generator = "twinset.generators.image_verification.source:VerificationGenerator"
     makes = "table"
     reference = DSG
     paper = BIVLC
@@ -68,3 +86,178 @@ _NOTES = """\
   wrong are missed.
 * A question asks for what a parser read in the caption. A caption that was parsed wrongly is asked for wrongly.
 """
+
+
+LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
+YES = 0.5  # the least probability of an answer that counts as yes
+_READ = ("key", "identity", "split", "group", "tar", "image_sha256", "caption", "negative_caption")
+_TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerificationCandidate(Candidate):
+    """An image of an earlier stage. tar, image_key: where it lies. caption: what it was generated from."""
+
+    tar: str
+    image_key: str
+    image_sha256: str
+    caption: str
+    negative_caption: str
+
+
+class VerificationGenerator(EngineGenerator[ImageVerification]):
+    """One row an image; those of a caption are a group, as in the earlier stage."""
+
+    version = 1
+    engine: VisualQuestionAnswerer
+    isolation = "process"  # spaCy holds the interpreter's lock, torch's number of threads is its process's
+    candidate = VerificationCandidate
+    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "inflect")
+    columns = pa.schema(
+        [
+            *(pa.field(name, pa.string(), nullable=False) for name in _TEXT),
+            pa.field("question_count", pa.int32(), nullable=False),
+            pa.field("caption_score", pa.float64(), nullable=False),
+            pa.field("original_score", pa.float64()),
+            pa.field("number", pa.int32(), nullable=False),
+        ]
+    )
+
+    def __init__(self, source: ImageVerification, context: Context) -> None:
+        super().__init__(source, context, source.engine.open())
+
+    def device(self) -> str:
+        """The engine's; the parser is a network on the CPU."""
+        return super().device() or "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the engine's files, of the pipeline and of the word lists."""
+        return {**super().weights(), "pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
+
+    def plan(self) -> Iterator[VerificationCandidate]:
+        """Images in the order of the earlier stage, whose index is read a row group at a time.
+
+        Raises `WrongUse` when that stage has no images.
+        """
+        self.excluded = LeftOut()
+        for batch in self._images.batches(_READ):
+            for row in batch.to_pylist():
+                if not row["tar"] or not row["image_sha256"]:
+                    raise WrongUse(
+                        f"{self._images.where}: {row['key']} has no image; name a stage whose source was given images"
+                    )
+                if max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
+                    self.excluded.add("caption-too-long", row["key"])
+                    continue
+                kept = {name: row[name] for name in _READ[1:] if name not in ("split",)}
+                key = sample_key(self.name, *json.loads(row["identity"]))
+                yield VerificationCandidate(key=key, split=row["split"], image_key=row["key"], **kept)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each, or why there is none.
+
+        Raises:
+            BrokenTar: an image is absent, broken or not the one that was planned.
+            OutOfMemory: a pass of the engine does not fit.
+        """
+        planned = cast(Sequence[VerificationCandidate], candidates)
+        questions = self._questions(planned)
+        askable = [one for one in planned if questions[one.caption]]
+        stored = self._stored(askable)
+        inquiries = [self._inquiry(one, stored[one.image_key], questions) for one in askable]
+        answered = dict(zip((one.key for one in askable), self.engine.answers(inquiries), strict=True))
+        said = dict(zip((one.key for one in askable), inquiries, strict=True))
+        for one in planned:
+            if one.key not in answered:
+                yield Rejected(one.key, "no-question", one.caption[:200])
+                continue
+            answers = answered[one.key]
+            if isinstance(answers, Unanswered):
+                yield Rejected(one.key, answers.reason, answers.detail)
+                continue
+            found = dict(zip(said[one.key].questions, answers, strict=True))
+            row = _row(one, stored[one.image_key], questions, found)
+            if self.source.threshold is not None and row["caption_score"] < self.source.threshold:
+                yield Rejected(one.key, "not-as-captioned", f"score {row['caption_score']:.3f}")
+            else:
+                yield TableRows(one.key, [row])
+
+    def _questions(self, planned: Sequence[VerificationCandidate]) -> dict[str, list[ImageQuestion]]:
+        texts = list(dict.fromkeys(text for one in planned for text in (one.caption, one.negative_caption)))
+        nlp = parser_of(self._pipeline).nlp
+        with nlp.memory_zone():
+            return dict(zip(texts, map(questions_of, nlp.pipe(map(prepared, texts), batch_size=BATCH)), strict=True))
+
+    def _stored(self, planned: Sequence[VerificationCandidate]) -> dict[str, Stored[Any]]:
+        keys: dict[str, list[str]] = {}
+        for one in planned:
+            keys.setdefault(one.tar, []).append(one.image_key)
+        return {key: found for tar, some in keys.items() for key, found in self._images.samples(tar, some).items()}
+
+    def _inquiry(
+        self, one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
+    ) -> Inquiry:
+        image = stored.images["image"]
+        if hashlib.sha256(image).hexdigest() != one.image_sha256:
+            raise BrokenTar(
+                f"{self._images.where}/{one.tar}: the image of {one.image_key} is not the one that was planned from; "
+                f"run the build of {self.source.images} again"
+            )
+        both = (*questions[one.caption], *questions[one.negative_caption])
+        media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
+        return Inquiry(one.image_key, image, media_type, tuple(dict.fromkeys(each.question for each in both)))
+
+    @cached_property
+    def _images(self) -> FinishedStage:
+        return self.context.earlier(self.source.images)
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        return find_pipeline(self.source.pipeline)
+
+
+def _row(
+    one: VerificationCandidate,
+    stored: Stored[Any],
+    questions: Mapping[str, list[ImageQuestion]],
+    found: Mapping[str, float],
+) -> dict[str, Any]:
+    told, score = _scored(questions[one.caption], found)
+    _, original = _scored(questions[one.negative_caption], found)
+    caption_id, number = (stored.json.provenance.get(name) for name in ("caption_id", "number"))
+    return {
+        "image_key": one.image_key,
+        "image_sha256": one.image_sha256,
+        "caption_id": str(caption_id or ""),
+        "caption": one.caption,
+        "negative_caption": one.negative_caption,
+        "questions": json.dumps(told, ensure_ascii=False),
+        "question_count": len(told),
+        "caption_score": score,
+        "original_score": original,
+        "number": number if isinstance(number, int) else 0,
+    }
+
+
+def _scored(
+    questions: Sequence[ImageQuestion], found: Mapping[str, float]
+) -> tuple[list[dict[str, Any]], float | None]:
+    """Questions with their answers, and the share that counts; None without questions."""
+    if not questions:
+        return [], None
+    answers = np.array([found[one.question] for one in questions])
+    graph = asked([0] * len(questions), [one.id for one in questions], [one.parents for one in questions])
+    counts = counted(graph, answers >= YES)
+    told = [
+        {
+            "id": one.id,
+            "parents": list(one.parents),
+            "kind": one.kind,
+            "tuple": list(one.words),
+            "question": one.question,
+            "yes": float(answer),
+            "counted": bool(counts[at]),
+        }
+        for at, (one, answer) in enumerate(zip(questions, answers, strict=True))
+    ]
+    return told, float(counts.mean())

@@ -111,7 +111,6 @@ class Kubric(Source):
         return _DIFFERS[self.aspect]
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        """As `SourceSettings.how_made`."""
         shape = f"{self.resolution} × {self.resolution}"
         return _STEPS.format(shape=shape, samples=self.samples, attempts=self.attempts)
 
@@ -126,7 +125,6 @@ class Kubric(Source):
 
     @property
     def planned_from(self) -> str:
-        """As `SourceSettings.planned_from`."""
         return self.manifest
 
     @property
@@ -139,7 +137,6 @@ class Kubric(Source):
         return None if "://" in self.manifest else MediaFolder(Path(self.manifest).parent)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`."""
         if "://" not in self.manifest and not Path(self.manifest).is_file():
             raise WrongUse(
                 f"{key}.assets: there is no file {self.manifest}; name a manifest with --set {key}.assets=FILE"

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import Field, SerializeAsAny, model_validator
 
-from twinset.generators.negative_captions.changes import CHANGE_REASONS
-from twinset.generators.negative_captions.graph_changes import GRAPH_REASONS
-from twinset.generators.negative_captions.instructions import ANSWER_REASONS
+from twinset.generators.negative_captions.changes import CHANGE_REASONS, problem
+from twinset.generators.negative_captions.graph_changes import GRAPH_REASONS, graph_of, things_changed
+from twinset.generators.negative_captions.instructions import ANSWER_REASONS, SCHEMA, Judged, instructions, judged
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
+from twinset.generators.negative_captions.rules.engine import negative
+from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.captions import CAPTION_REASONS
-from twinset.generators.scene_graphs.source import ParsedCaptions
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import generator_for
 from twinset.manifests.doors import OfKind
-from twinset.models.engines import EngineSettings, EngineSource
-from twinset.models.language_models.settings import LANGUAGE_MODELS
+from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
+from twinset.models.language_models.model import LanguageModel, Request
+from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.samples import Rejected, TableRows
 
 Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 
@@ -42,7 +51,7 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"rules": Rules})] = Rules()
     graph_check: bool = False
 
-    generator = "twinset.generators.negative_captions.generator:generator_of"
+    generator = "twinset.generators.negative_captions.source:generator_of"
     paper = BIVLC
     verb = "written for"
     reasons: ClassVar[Mapping[str, str]] = {
@@ -72,3 +81,119 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
         """As `ParsedCaptions.check_parser`; a language model does without, unless its answers are parsed."""
         if isinstance(self.engine, Rules) or self.graph_check:
             super().check_parser(key)
+
+
+class NegativeGenerator(ParsedCaptionGenerator[NegativeCaptions]):
+    """One negative caption a candidate; those of a caption are a group."""
+
+    version = 2
+    candidate = NegativeCandidate
+    libraries = (*LIBRARIES, "inflect")
+    columns = COLUMNS
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the pipeline and of the word lists."""
+        return {**super().weights(), "vocabulary": vocabulary().digest}
+
+    def plan(self) -> Iterator[NegativeCandidate]:
+        """The kinds of one caption after the other."""
+        return planned(self.captions(), self.source.kinds, self.name, self.split)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each, or why there is none. Raises `WrongUse` when the pipeline cannot be used."""
+        asked = cast(Sequence[NegativeCandidate], candidates)
+        texts = list(dict.fromkeys(one.caption for one in asked))
+        nlp, words = self.parser.nlp, vocabulary()
+        with nlp.memory_zone():
+            docs = dict(zip(texts, nlp.pipe(texts, batch_size=BATCH), strict=True))
+            written = [
+                negative(one.negative_kind, docs[one.caption], words, generator_for(self.seed, self.name, one.key))
+                for one in asked
+            ]
+        for one, text in zip(asked, written, strict=True):
+            if text is None:
+                yield Rejected(one.key, "nothing-to-change")
+            elif reason := problem(KINDS[one.negative_kind].type, one.caption, text):
+                yield Rejected(one.key, reason, text)
+            else:
+                yield one.negative(text)
+
+
+def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerator | WrittenGenerator:
+    """The generator for the engine that the settings name."""
+    if isinstance(source.engine, Rules):
+        return NegativeGenerator(source, context)
+    if source.graph_check:
+        return CheckedGenerator(source, context)
+    local = isinstance(source.engine, LanguageModelSettings) and source.engine.local
+    return (LocallyWrittenGenerator if local else WrittenGenerator)(source, context)
+
+
+class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[NegativeCaptions]):
+    """One request a candidate; those of a caption are a group."""
+
+    version = 1
+    engine: LanguageModel
+    candidate = NegativeCandidate
+    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
+    columns = COLUMNS
+
+    def __init__(self, source: NegativeCaptions, context: Context) -> None:
+        assert isinstance(source.engine, LanguageModelSettings)
+        super().__init__(source, context, source.engine.open())
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the model, where it is at hand, and of what it is asked."""
+        return {**super().weights(), "prompts": instructions().digest}
+
+    def plan(self) -> Iterator[NegativeCandidate]:
+        """The kinds of one caption after the other."""
+        return planned(self.captions(), self.source.kinds, self.name, self.split)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each, or why there is none.
+
+        Raises `BuildFailed` where the model cannot be used; `OutOfMemory` as `Generator.make`.
+        """
+        asked = cast(Sequence[NegativeCandidate], candidates)
+        requests = [Request(instructions().chat(one.negative_kind, one.caption), self._seed(one.key)) for one in asked]
+        for one, answer in zip(asked, self.engine.answers(requests, SCHEMA), strict=True):
+            written = judged(one.negative_kind, one.caption, answer)
+            if not written.reason and (reason := self.objection(one, written.negative)):
+                written = Judged(reason=reason, detail=written.negative)
+            yield (
+                Rejected(one.key, written.reason, written.detail) if written.reason else one.negative(written.negative)
+            )
+
+    def objection(self, one: NegativeCandidate, negative: str) -> str:
+        """Why a negative caption that counting words accepts is not taken after all; empty where it is."""
+        return ""
+
+    def _seed(self, key: str) -> int:
+        return int(generator_for(self.seed, self.name, key).integers(2**31))
+
+
+class LocallyWrittenGenerator(WrittenGenerator):
+    """With a model in this process."""
+
+    isolation = "process"  # torch's number of threads is its process's
+
+
+class CheckedGenerator(WrittenGenerator, ParsedCaptionGenerator[NegativeCaptions]):
+    """Parses what is written: more than one thing of the scene graph must not change."""
+
+    libraries = LIBRARIES
+
+    def device(self) -> str:
+        """The model's; the parser is a network on the CPU."""
+        return super().device() or "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """Those of the model too."""
+        return {**super().weights(), **self.engine.weights()}
+
+    def objection(self, one: NegativeCandidate, negative: str) -> str:
+        """As `WrittenGenerator.objection`: one of `GRAPH_REASONS`."""
+        with self.parser.nlp.memory_zone():
+            caption, other = (graph_of(*one) for one in self.parser.graphs([one.caption, negative]))
+            return "two-things-changed" if things_changed(KINDS[one.negative_kind], caption, other) > 1 else ""

@@ -158,7 +158,6 @@ class _Header(tarfile.TarInfo):
 
     @classmethod
     def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
-        """As `tarfile.TarInfo.fromtarfile`."""
         try:
             return super().fromtarfile(archive)
         except tarfile.InvalidHeaderError as error:  # type: ignore[attr-defined]

@@ -1,19 +1,29 @@
 """Captions that are parsed, and the table of their relations for later stages, such as GeneCIS's triplets."""
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
+import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from twinset.generators.papers import GENECIS
-from twinset.generators.scene_graphs.captions import CAPTION_REASONS
-from twinset.generators.scene_graphs.relations import LIBRARIES
+from twinset.generators.scene_graphs.caption_sources import CaptionSources
+from twinset.generators.scene_graphs.captions import CAPTION_REASONS, Caption
+from twinset.generators.scene_graphs.grammar import Grammar
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Relation, SceneGraphParser, parser_of
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
+from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Need, Place, Reference
-from twinset.models.spacy_pipelines import EMBEDDED, check_installed, find_pipeline
-from twinset.shards.contracts import Source
+from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
+from twinset.shards.contracts import Generator, LeftOut, Source
+from twinset.shards.kinds.samples import Rejected, TableRows
 
 
 def listed(value: Any) -> Any:
@@ -65,7 +75,7 @@ class SceneGraphs(ParsedCaptions):
     kind: Literal["scene-graphs"]
     confirm: Annotated[str, Place("model", "models")] | None = Field(default=None, min_length=1)
 
-    generator = "twinset.generators.scene_graphs.generator:SceneGraphGenerator"
+    generator = "twinset.generators.scene_graphs.source:SceneGraphGenerator"
     paper = GENECIS
     verb = "parsed from"
     reasons: ClassVar[Mapping[str, str]] = {
@@ -86,3 +96,168 @@ class SceneGraphs(ParsedCaptions):
                     f"{key}.confirm: {self.confirm} is the pipeline that reads the relations; name another one, or "
                     "leave confirm out"
                 )
+
+
+#: Number, secret of eight to ten hexadecimal digits, and size. A secret of decimal digits alone is believed where it
+#: has ten, none of them padding, after a number as long as Flickr's: frames and dates are written so
+#: (``12_00000345.jpg``, ``1_20230101.jpg``).
+_FLICKR_NAME = re.compile(
+    r"(?:https?://[^/]*flickr\.com/(?:[^/]*/)*)?(\d+(?=_\d*[a-f])|\d{7,}(?=_(?!00)\d{10}(?!\d)))"
+    r"_[0-9a-f]{8,10}(?:_[a-z0-9])?(\.[A-Za-z]+)"
+)
+
+
+def photo_of(image_id: str) -> str:
+    """The photo that an image's id names: number and suffix of a name of Flickr's, any other id as it is.
+
+    A tab becomes ``\\t``: in the rejection of a caption it ends the photo (`generators.scene_graphs.source`).
+    """
+    found = _FLICKR_NAME.fullmatch(image_id)
+    return f"{found[1]}{found[2]}" if found else image_id.replace("\t", "\\t")
+
+
+TEXTS = ("caption_id", "image_id", "caption", "image")
+WORDS, SPANS = Relation._fields[:6], Relation._fields[6:10]
+TYPES = {**dict.fromkeys((*TEXTS, *WORDS), pa.string()), **dict.fromkeys(SPANS, pa.int32())}
+
+#: What only the strict rules of triplets read: `generators.scene_graphs.grammar.Grammar`, the photo,
+#: and whether the second parser finds the relation too, null where there is none.
+PHOTO, CONFIRMED, NO_RELATION = "photo", "confirmed", "no-relation"
+NEGATED, BACKDROP, CONTESTED = "negated", "backdrop", "contested"
+GRAMMAR = {
+    **dict.fromkeys(Grammar._fields, pa.string()),
+    **dict.fromkeys((NEGATED, BACKDROP, CONTESTED), pa.bool_()),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptionCandidate(Candidate):
+    """A caption of an image, as `generators.scene_graphs.captions.Caption` has it."""
+
+    caption_id: str
+    image_id: str
+    caption: str
+    image: str
+    place: str
+
+
+S = TypeVar("S", bound=ParsedCaptions)
+
+
+class CaptionGenerator(Generator[S]):
+    """Plans from captions."""
+
+    def inputs(self) -> str:
+        """Digest of the captions."""
+        return self._captions.digest()
+
+    def captions(self) -> Iterator[Caption]:
+        """Captions in the order of the files, for `plan`; memory grows by 8 bytes a caption.
+
+        Raises `WrongUse` when nothing of a source can be read, or an id is that of two captions.
+        """
+        self.excluded = LeftOut()
+        met = Ids()
+        for read in self._captions.read():
+            if isinstance(read, Caption):
+                met.add(read.caption_id)
+                yield read
+            else:
+                self.excluded.add(read.reason, read.place)
+        if suspects := met.suspects():
+            for read in self._captions.read():
+                if isinstance(read, Caption) and (before := suspects.place_before(read.caption_id, read.place)):
+                    raise WrongUse(
+                        f"caption id {read.caption_id[:100]!r} is duplicated, at {before} and {read.place}; ids tell "
+                        "captions apart: correct or remove one"
+                    )
+
+    @cached_property
+    def _captions(self) -> CaptionSources:
+        return CaptionSources(self.source.captions)
+
+
+class ParsedCaptionGenerator(CaptionGenerator[S]):
+    """Plans from captions, and works on their parse."""
+
+    isolation = "process"  # spaCy holds the interpreter's lock
+    micro_batch = BATCH
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    def device(self) -> str:
+        """The parser is a neural network on the CPU."""
+        return "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """The pipeline's digest."""
+        return {"pipeline": self._pipeline.digest}
+
+    @property
+    def parser(self) -> SceneGraphParser:
+        """Raises `WrongUse` when the pipeline cannot be used."""
+        return parser_of(self._pipeline)
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        return find_pipeline(self.source.pipeline)
+
+
+class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
+    """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
+
+    version = 4
+    candidate = CaptionCandidate
+    columns = pa.schema(
+        [pa.field(name, kind, nullable=False) for name, kind in {**TYPES, **GRAMMAR, PHOTO: pa.string()}.items()]
+        + [pa.field(CONFIRMED, pa.bool_())]
+    )
+
+    def plan(self) -> Iterator[CaptionCandidate]:
+        """A candidate a caption, as `captions`."""
+        for read in self.captions():
+            key = sample_key(self.name, read.caption_id)
+            identity = identity_of(read.caption_id)
+            yield CaptionCandidate(key=key, identity=identity, group=key, split=self.split, **asdict(read))
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """The relations of each caption, or ``no-relation``. Raises `WrongUse` when a pipeline cannot be used."""
+        captions = cast(Sequence[CaptionCandidate], candidates)
+        texts = [one.caption for one in captions]
+        found = list(self.parser.relations(texts))
+        for caption, relations, others in zip(captions, found, self._second_opinion(texts), strict=True):
+            if not relations:
+                yield Rejected(caption.key, NO_RELATION, no_relation(caption.image_id, caption.caption))
+                continue
+            told, photo = {name: getattr(caption, name) for name in TEXTS}, photo_of(caption.image_id)
+            rows = []
+            for relation in relations:
+                confirmed = None if others is None else _said(relation) in others
+                rows.append({**told, **relation.row(), PHOTO: photo, CONFIRMED: confirmed})
+            yield TableRows(caption.key, rows)
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the pipelines."""
+        confirm = {"confirm": self._confirm.digest} if self._confirm is not None else {}
+        return {**super().weights(), **confirm}
+
+    def _second_opinion(self, captions: Sequence[str]) -> Iterator[set[tuple[str, ...]] | None]:
+        """The relations that the second parser finds in each caption, as `_said`; None where none is asked for."""
+        if self._confirm is None:
+            yield from (None for _ in captions)
+            return
+        for relations in parser_of(self._confirm).relations(captions):
+            yield {_said(relation) for relation in relations}
+
+    @cached_property
+    def _confirm(self) -> Pipeline | None:
+        return find_pipeline(self.source.confirm) if self.source.confirm is not None else None
+
+
+def _said(relation: Relation) -> tuple[str, ...]:
+    """What two parsers agree on: subject, predicate and object as the caption has them, whatever their lemmas."""
+    return relation.subject.lower(), relation.predicate.lower(), relation.object.lower()
+
+
+def no_relation(image_id: str, caption: str) -> str:
+    """What the rejection of a caption without relations says of it: the photo and the text, with a tab between."""
+    return f"{photo_of(image_id)}\t{caption}"

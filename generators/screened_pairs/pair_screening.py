@@ -53,7 +53,6 @@ class PairScreening(Decisions):
         return super().brought | ({"question": package} if package else {})
 
     def misfit(self, earlier: SourceSettings) -> str:
-        """As `manifests.source.SourceSettings.misfit`."""
         if earlier.makes != "pair":
             return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
         return ""
@@ -83,7 +82,6 @@ class PairScreeningGenerator(DecisionGenerator[PairScreening]):
     images and captions, which a build would keep one of, one is asked about."""
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        """As `DecisionGenerator.tasks`."""
         question = question_of(self.source.question)
         pairs = self.pictured.read([*PAIR_COLUMNS, *HASHED, "content"])
         repeated = twins(pairs)
@@ -108,5 +106,4 @@ class PairScreeningGenerator(DecisionGenerator[PairScreening]):
 
     @cached_property
     def pictured(self) -> FinishedStage:
-        """As `DecisionGenerator.pictured`."""
         return self.context.earlier(self.source.pairs)

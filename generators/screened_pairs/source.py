@@ -1,13 +1,34 @@
-"""The settings of pairs that people kept, and what their card says."""
+"""The pairs of a stage that people kept, copied byte by byte."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, cast
 
 from twinset.generators.decisions.questions.keep_pair import DROP, KeepPair
-from twinset.generators.screened_pairs.pair_screening import SCREENED_OUT
+from twinset.generators.decisions.report import read_report
+from twinset.generators.screened_pairs.pair_screening import (
+    DUPLICATE,
+    HASHED,
+    IMAGES,
+    PAIR_COLUMNS,
+    SCREENED_OUT,
+    twins,
+)
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import table
 from twinset.manifests.source import Reference, SourceSettings, StageName
-from twinset.shards.contracts import Source
+from twinset.shards.contracts import Generator, LeftOut, Source
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.kinds.kind import Copy, Stored
+from twinset.shards.kinds.pair import CopiedPair, PairRecord
+from twinset.shards.kinds.samples import MediaFile, Rejected
+from twinset.shards.storage.tar_reader import BrokenTar
 
 REPORT = "screening.json"
 
@@ -24,7 +45,7 @@ class ScreenedPairs(Source):
     decisions: StageName
     licence: str = "as each pair says"
 
-    generator = "twinset.generators.screened_pairs.generator:ScreenedPairGenerator"
+    generator = "twinset.generators.screened_pairs.source:ScreenedPairGenerator"
     makes = "pair"
     reference = Reference("pairs of an earlier stage")
     verb = "kept from"
@@ -36,11 +57,9 @@ class ScreenedPairs(Source):
 
     @property
     def copies(self) -> str | None:
-        """As `manifests.source.SourceSettings.copies`."""
         return self.pairs
 
     def misfit(self, earlier: SourceSettings) -> str:
-        """As `manifests.source.SourceSettings.misfit`."""
         if earlier.makes not in ("pair", "table"):
             return f"people keep or drop pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
         return ""
@@ -66,3 +85,142 @@ class ScreenedPairs(Source):
             for why, count in found["dropped"].items()
         ]
         return f"{text}\n{table(['dropped because', 'pairs', 'of those shown'], rows)}"
+
+
+UNDECIDED = "undecided"
+SLICE = 4096  # pairs that are Python objects at a time
+TOGETHER = 64  # pairs that are looked for in a tar at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenedPairCandidate(CaptionedCandidate):
+    """A pair with what people decided on it.
+
+    tar: where it lies in its stage. image_sha256s: of its encoded images. sources: JSON of each media file that it came
+    from. dropped: the reason why it is left out, empty where it was kept; detail: what people said.
+    """
+
+    tar: str
+    image_sha256s: tuple[str, ...]
+    sources: tuple[str, ...]
+    dropped: str
+    detail: str
+
+
+class ScreenedPairGenerator(Generator[ScreenedPairs]):
+    """One candidate a pair of the stage, in its order and with its key."""
+
+    version = 1
+    candidate = ScreenedPairCandidate
+    micro_batch = TOGETHER
+
+    def inputs(self) -> str:
+        """Digest of the stage that made the pairs; decisions are fields of the candidates."""
+        return digest(self._pairs.digest)
+
+    def plan_inputs(self) -> str:
+        """Digest of the decisions."""
+        return digest(self._decisions.digest)
+
+    def plan(self) -> Iterator[ScreenedPairCandidate]:
+        """All pairs of the stage.
+
+        Raises `WrongUse` when a stage is of another kind, or a pair was never asked about.
+        """
+        self.excluded = LeftOut()
+        verdicts, repeated = self._verdicts, self._twins
+        pairs = self._pairs.read([*PAIR_COLUMNS, *HASHED, "sources"])
+        for start in range(0, len(pairs), SLICE):
+            for row in pairs.slice(start, SLICE).to_pylist():
+                twin = repeated.get(row["key"])
+                if twin is None and row["key"] not in verdicts:
+                    raise WrongUse(
+                        f"{self._decisions.where}: nobody was asked about {row['key']} of {self._pairs.where}; name "
+                        "the stage that asks about these pairs, and build it again"
+                    )
+                dropped, detail = (DUPLICATE, f"same as {twin}") if twin else verdicts[row["key"]]
+                yield ScreenedPairCandidate(
+                    **{name: row[name] for name in ("key", "identity", "tar", "split", "group")},
+                    captions0=(row["caption0"],),
+                    captions1=(row["caption1"],),
+                    image_sha256s=tuple(row[name] for name in HASHED),
+                    sources=tuple(canonical_json(one).decode() for one in row["sources"]),
+                    dropped=dropped,
+                    detail=detail,
+                )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[CopiedPair | Rejected]:
+        """Copies of the pairs that people kept.
+
+        Raises:
+            BrokenTar: a pair is absent from its stage, or not the one that people saw.
+        """
+        planned = cast(Sequence[ScreenedPairCandidate], candidates)
+        wanted: dict[str, set[str]] = {}
+        for one in planned:
+            if not one.dropped:
+                wanted.setdefault(one.tar, set()).add(one.key)
+        found = {key: pair for tar, keys in wanted.items() for key, pair in self._pairs.samples(tar, keys).items()}
+        for one in planned:
+            yield Rejected(one.key, one.dropped, one.detail) if one.dropped else self._copied(one, found[one.key])
+
+    def reports(self) -> Mapping[str, bytes]:
+        """``screening.json``: pairs planned, made, repeated, shown to people, kept, undecided, and dropped by what they
+        said."""
+        repeated = self._twins
+        verdicts = Counter(verdict for key, verdict in self._verdicts.items() if key not in repeated)
+        dropped = Counter[str]()
+        for (reason, detail), count in verdicts.items():
+            if reason not in ("", UNDECIDED):
+                dropped[detail or reason] += count
+        kept, undecided = verdicts["", ""], sum(n for (why, _), n in verdicts.items() if why == UNDECIDED)
+        found = {
+            "planned": self._pairs.record.planned,
+            "made": self._pairs.record.kept,
+            "duplicates": len(repeated),
+            "shown": kept + sum(dropped.values()),
+            "kept": kept,
+            "undecided": undecided,
+            "dropped": dict(sorted(dropped.items(), key=lambda item: (-item[1], item[0]))),
+            "simulated": read_report(self._decisions)["simulated"] is not None,
+        }
+        return {REPORT: json.dumps(found).encode()}
+
+    def _copied(self, one: ScreenedPairCandidate, stored: Stored[PairRecord]) -> CopiedPair:
+        hashed = tuple(hashlib.sha256(stored.images[role]).hexdigest() for role in IMAGES)
+        if hashed != one.image_sha256s:
+            raise BrokenTar(
+                f"{self._pairs.where}/{one.tar}: the images of {one.key} are not those that people saw; run the build "
+                "of this stage again"
+            )
+        return CopiedPair(
+            key=one.key,
+            group=one.group,
+            split=one.split,
+            provenance=stored.json.provenance,
+            scores=dict(stored.json.scores),
+            sources=tuple(MediaFile(**json.loads(file)) for file in one.sources),
+            record=stored.json,
+            captions=(stored.texts["caption0"], stored.texts["caption1"]),
+            copy=Copy(stored.fields, dict(zip(IMAGES, hashed, strict=True))),
+        )
+
+    @cached_property
+    def _verdicts(self) -> Mapping[str, tuple[str, str]]:
+        """By key of a pair: why it was dropped, empty where it was kept, and what people said."""
+        rejected = self._decisions.rejected(["identity", "reason", "detail"]).to_pylist()
+        found = {json.loads(row["identity"])[0]: (row["reason"], row["detail"]) for row in rejected}
+        return found | dict.fromkeys(self._decisions.read(["subject"])["subject"].to_pylist(), ("", ""))
+
+    @cached_property
+    def _twins(self) -> Mapping[str, str]:
+        """By key of a pair that repeats another one: that one."""
+        return twins(self._pairs.read(["key", "identity", "content"]))
+
+    @cached_property
+    def _pairs(self) -> FinishedStage:
+        return self.context.earlier(self.source.pairs)
+
+    @cached_property
+    def _decisions(self) -> FinishedStage:
+        return self.context.earlier(self.source.decisions)

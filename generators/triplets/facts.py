@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinset.generators.scene_graphs.generator import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
 from twinset.generators.scene_graphs.grammar import PLURAL, SINGULAR
+from twinset.generators.scene_graphs.source import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
 from twinset.generators.triplets.captions.spoken import Spoken
 from twinset.generators.triplets.columns import Bools, Codes
 from twinset.generators.triplets.predicates import PLACING

@@ -100,7 +100,6 @@ class Triplets(Source):
         return _NOTES
 
     def media_files(self) -> Media | None:
-        """As `Source.media_files`."""
         return ImageFolder(self.images) if self.images is not None else None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:

@@ -74,7 +74,6 @@ class ActionGenome(FramePairSource):
     }
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        """As `manifests.source.SourceSettings.how_made`."""
         said = f"{'each' if self.exclusive else 'at least one'} is not true of the other frame"
         return _STEPS.format(skip=self.skip, verb="is or are" if self.grammar else "is", said=said)
 

@@ -36,7 +36,6 @@ class FramePairSource(VideoFolderSource):
     reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
 
     def introduction(self) -> str:
-        """As `manifests.source.SourceSettings.introduction`."""
         return "Both images are frames of one video. More can differ between them than what their captions say.\n"
 
 

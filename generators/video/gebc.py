@@ -62,7 +62,6 @@ class Gebc(FramePairSource):
     }
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        """As `manifests.source.SourceSettings.how_made`."""
         gap = "the next one" if self.skip == 1 else f"the one {self.skip} later" if self.skip else "the same one"
         return _STEPS.format(gap=gap, before=self.before, after=self.after, wording=WORDING, nearest=NEAREST)
 

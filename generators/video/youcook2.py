@@ -47,7 +47,6 @@ class YouCook2(FramePairSource):
     }
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        """As `manifests.source.SourceSettings.how_made`."""
         return _STEPS.format(wording=WORDING, nearest=NEAREST)
 
 

@@ -50,7 +50,6 @@ class DiffusionPainter(ImageGenerator):
         return {"model": model_digest(self.settings.model, self.settings.unet)}
 
     def device(self) -> str:
-        """As `OnDevice.device_name`."""
         return self.settings.device_name("source.engine.device")
 
     def refuses(self, caption: str) -> Rejection | None:

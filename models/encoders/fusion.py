@@ -30,7 +30,6 @@ class FusionScorer(TransformersModel, Matcher):
     threshold: float | None = 0.0  # log-odds of a match at probability 1/2
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """As `Matcher.score`."""
         import torch
 
         scores = np.empty(len(texts), np.float32)
@@ -80,7 +79,6 @@ class Blip(FusionScorer):
         return {"patches": self.model.vision_model(pixel_values=pixels["pixel_values"]).last_hidden_state}
 
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        """As `FusionScorer.match`."""
         import torch
 
         patches = seen["patches"]
@@ -109,7 +107,6 @@ class Flava(FusionScorer):
         return {"pixel_values": pixels["pixel_values"]}
 
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        """As `FusionScorer.match`."""
         found = self.model.flava(
             input_ids=tokens["input_ids"],
             attention_mask=tokens["attention_mask"],
@@ -134,16 +131,13 @@ class Vilt(FusionScorer):
     threshold = None  # trained to rank: its 0 means nothing
 
     def most(self) -> int:
-        """As `TransformersModel.most`."""
         return int(self.model.config.max_position_embeddings)
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """As `Matcher.score`."""
         one_by_one = super().score
         return np.concatenate([one_by_one([image], [text]) for image, text in zip(images, texts, strict=True)])
 
     def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        """As `FusionScorer.match`."""
         odds: torch.Tensor = self.model(**_read(tokens), **seen).logits[:, 0]
         return odds
 

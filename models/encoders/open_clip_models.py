@@ -56,15 +56,12 @@ class OpenClip(DualEncoder):
         self._digest = digest(json.loads(json.dumps({"weights": weights, "model": model, **facts}, default=str)))
 
     def digest(self) -> str:
-        """As `Scorer.digest`."""
         return self._digest
 
     def prepare(self, image: Image) -> Floats:
-        """As `DualEncoder.prepare`."""
         return np.asarray(self._transform(image).numpy(), np.float32)
 
     def image_features(self, prepared: Sequence[Floats]) -> Floats:
-        """As `DualEncoder.image_features`."""
         import torch
 
         with torch.inference_mode():
@@ -73,7 +70,6 @@ class OpenClip(DualEncoder):
         return features
 
     def text_features(self, texts: Sequence[str]) -> Floats:
-        """As `DualEncoder.text_features`."""
         import torch
 
         with torch.inference_mode():
@@ -83,7 +79,6 @@ class OpenClip(DualEncoder):
         return features
 
     def too_long(self, texts: Sequence[str]) -> list[str]:
-        """As `Scorer.too_long`."""
         most = int(self._network.context_length)
         if not (some := maybe_longer(texts, most)):
             return []

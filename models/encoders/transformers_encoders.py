@@ -97,11 +97,9 @@ class ClipEncoder(TransformersModel, DualEncoder):
     reads: tuple[str, ...] = ("input_ids", "attention_mask")
 
     def prepare(self, image: Image) -> Floats:
-        """As `DualEncoder.prepare`."""
         return np.asarray(self.processor([image], return_tensors="np")["pixel_values"][0], np.float32)
 
     def image_features(self, prepared: Sequence[Floats]) -> Floats:
-        """As `DualEncoder.image_features`."""
         import torch
 
         with torch.inference_mode():
@@ -109,7 +107,6 @@ class ClipEncoder(TransformersModel, DualEncoder):
             return _rows(found)
 
     def text_features(self, texts: Sequence[str]) -> Floats:
-        """As `DualEncoder.text_features`."""
         import torch
 
         read = self.tokens(texts, self.most())

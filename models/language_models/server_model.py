@@ -1,11 +1,17 @@
 """A language model on a server, asked by the openai client; every answer is kept at once."""
 
+from __future__ import annotations
+
 import asyncio
+import base64
+import hashlib
+import io
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import openai
 
@@ -13,10 +19,13 @@ from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.tally import Tally
 from twinset.models.language_models.answers import Answers
-from twinset.models.language_models.model import REFUSED, Answer, Request, Schema, tally_of
+from twinset.models.language_models.model import REFUSED, Answer, Message, Request, Schema, tally_of
 from twinset.models.language_models.server_faults import BoundedClient, Refused, parsed, patiently
 from twinset.models.language_models.settings import OpenAI
 from twinset.shards.metering import count
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 logger = logging.getLogger("twinset")
 
@@ -83,7 +92,6 @@ class ServerModel(OnServer):
         return [{"role": one.role, "content": one.content} for one in request.messages]
 
     def parsed(self, content: bytes, counted: bool) -> Answer:
-        """As `models.language_models.server_faults.parsed`."""
         return parsed(content, counted)
 
     def most_tokens(self, request: Request) -> int:
@@ -224,3 +232,53 @@ class _Batch:
                     )
                 await self.settled.wait()
             self.reserved[of] = most
+
+
+@dataclass(frozen=True)
+class EncodedImage:
+    """An image as it is sent. media_type: such as ``image/jpeg``."""
+
+    content: bytes
+    media_type: str
+
+    @classmethod
+    def png(cls, image: Image) -> EncodedImage:
+        """A decoded image as PNG, which keeps all pixels."""
+        buffer = io.BytesIO()
+        image.convert("RGB").save(buffer, "PNG")
+        return cls(buffer.getvalue(), "image/png")
+
+    @cached_property
+    def name(self) -> str:
+        """It in requests, by what is sent."""
+        return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
+
+
+class ImageChat(ServerModel):
+    """Chats about images. In a request an image is named by its digest, so that one answer is kept for each.
+
+    Args:
+        image_tokens: the most that an image may cost, to stay below ``max_cost``.
+        images: that requests are about.
+    """
+
+    def __init__(self, settings: OpenAI, image_tokens: int, images: Iterable[EncodedImage]) -> None:
+        super().__init__(settings)
+        self.image_tokens = image_tokens
+        self.images = {one.name: one for one in images}
+
+    def request(self, image: EncodedImage, text: str) -> Request:
+        """A request with an image and a text."""
+        return Request((Message("user", image.name), Message("user", text)), 0)
+
+    def messages(self, request: Request) -> list[Any]:
+        """As `ServerModel.messages`: one message with the image and the text."""
+        name, text = (one.content for one in request.messages)
+        image = self.images[name]
+        encoded = base64.b64encode(image.content).decode()
+        url = {"url": f"data:{image.media_type};base64,{encoded}"}
+        parts = [{"type": "image_url", "image_url": url}, {"type": "text", "text": text}]
+        return [{"role": "user", "content": parts}]
+
+    def most_tokens(self, request: Request) -> int:
+        return super().most_tokens(request) + self.image_tokens

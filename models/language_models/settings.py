@@ -46,7 +46,6 @@ class LanguageModelSettings(EngineSettings):
 
     @property
     def metered(self) -> bool:
-        """As `EngineSettings.metered`."""
         return True
 
 
@@ -131,7 +130,6 @@ class OpenAI(LanguageModelSettings):
         return 1
 
     def cost(self, spent: Tally) -> float | None:
-        """As `EngineSettings.cost`."""
         if not (self.price_in or self.price_out):
             return None
         return (spent.prompt_tokens * self.price_in + spent.completion_tokens * self.price_out) / 1e6
@@ -170,7 +168,6 @@ class Transformers(LocalSettings, LanguageModelSettings):
     worker = "twinset.models.language_models.local_model:LocalModel"
 
     def files(self) -> ModelFiles:
-        """As `LocalSettings.files`."""
         return find_language_model(self.model)
 
 

@@ -33,7 +33,6 @@ class LocalModel(LocalEngine[Transformers]):
     name = "answers"
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        """As `VisualQuestionAnswerer.answers`."""
         from twinset.models.device import inference, within_memory
 
         network = self.loaded
@@ -107,7 +106,6 @@ class _Blip(_Network):
         return encoded
 
     def logits(self, seen: torch.Tensor, said: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `_Network.logits`."""
         import torch
 
         count, mask = len(said["input_ids"]), said["attention_mask"]
@@ -153,7 +151,6 @@ class _Vilt(_Network):
         return embedded, mask
 
     def logits(self, seen: tuple[torch.Tensor, torch.Tensor], said: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `_Network.logits`."""
         embedded, mask = seen
         count = len(said["input_ids"])
         out = self.model(**said, image_embeds=embedded.expand(count, -1, -1), pixel_mask=mask.expand(count, -1))

@@ -8,10 +8,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from twinset.models.language_models.image_chat import EncodedImage, ImageChat
 from twinset.models.language_models.model import REFUSED, Answer
 from twinset.models.language_models.server_faults import parsed
-from twinset.models.language_models.server_model import OnServer
+from twinset.models.language_models.server_model import EncodedImage, ImageChat, OnServer
 from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
 from twinset.models.visual_questions.settings import Server
 
@@ -33,7 +32,6 @@ class VisionServer(OnServer):
         self.settings, self.instruction = settings, instruction
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        """As `VisualQuestionAnswerer.answers`."""
         images = [EncodedImage(one.image, one.media_type) for one in inquiries]
         model = _Chat(self.settings, images)
         requests = [

@@ -49,7 +49,6 @@ class Transformers(LocalSettings, QuestionAnswererSettings):
     }
 
     def files(self) -> ModelFiles:
-        """As `LocalSettings.files`."""
         return find_answerer(self.model)
 
 

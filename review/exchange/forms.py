@@ -33,7 +33,6 @@ class Parquet(Form):
             pq.write_table(table_of(one for _, answers in answered for one in answers), beside, compression="zstd")
 
     def read(self, path: Path) -> Iterator[Row]:
-        """As `Form.read`."""
         try:
             with path.open("rb") as stream:
                 if lacking := set(COLUMNS) - set(parquet_columns(stream)):

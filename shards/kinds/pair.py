@@ -66,15 +66,12 @@ class Pair(Sample):
     masks: tuple[Pixels, Pixels] | None = None
 
     def pictures(self) -> dict[str, Frame]:
-        """As `Sample.pictures`."""
         return {"image0": self.image0, "image1": self.image1}
 
     def described(self) -> dict[str, str]:
-        """As `Sample.described`."""
         return {"caption0": self.captions0[0], "caption1": self.captions1[0]}
 
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        """As `Sample.recorded`."""
         return {
             "change": self.change,
             "source": {"dataset": dataset, **files},
@@ -83,11 +80,9 @@ class Pair(Sample):
         }
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`."""
         return _question(images, self.described())
 
     def attached(self) -> dict[str, bytes]:
-        """As `Sample.attached`."""
         return dict(zip(PAIR.attachments, map(encode_mask, self.masks or ()), strict=False))
 
 
@@ -109,11 +104,9 @@ class CopiedPair(Sample):
         return {}
 
     def copied(self) -> Copy:
-        """As `Sample.copied`."""
         return self.copy
 
     def described(self) -> dict[str, str]:
-        """As `Sample.described`."""
         return dict(zip(PAIR.texts, self.captions, strict=True))
 
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
@@ -121,7 +114,6 @@ class CopiedPair(Sample):
         return self.record.model_dump(mode="json", exclude={*Record.model_fields})
 
     def question(self, images: Mapping[str, str]) -> Any:
-        """As `Sample.question`."""
         return _question(images, self.described())
 
 

@@ -52,12 +52,10 @@ class Template(Sample):
     entry: Mapping[str, Json]
 
     def pictures(self) -> dict[str, Frame]:
-        """As `Sample.pictures`."""
         gallery = dict(zip(GALLERY[: len(self.gallery)], self.gallery, strict=True))
         return {"reference": self.reference, "target": self.target, **gallery}
 
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        """As `Sample.recorded`."""
         return {
             "task": self.task,
             "condition": self.condition,

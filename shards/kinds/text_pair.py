@@ -53,11 +53,9 @@ class TextPair(Sample):
     image_id: str = ""
 
     def pictures(self) -> dict[str, Frame]:
-        """As `Sample.pictures`."""
         return {} if self.image is None else {"image": self.image}
 
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        """As `Sample.recorded`."""
         return {
             "type": self.type,
             "subtype": self.subtype,

@@ -49,17 +49,14 @@ class Triplet(Sample):
     images: Mapping[str, str]
 
     def pictures(self) -> dict[str, Frame]:
-        """As `Sample.pictures`."""
         frames = zip(PARTS, (self.reference, self.target, self.distractor), strict=True)
         return {part: frame for part, frame in frames if frame is not None}
 
     def described(self) -> dict[str, str]:
-        """As `Sample.described`."""
         captions = {f"{part}_caption": self.captions[part] for part in PARTS}
         return {"condition": self.condition, **captions, **{f"{part}_id": self.images[part] for part in PARTS}}
 
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        """As `Sample.recorded`."""
         return {
             "condition": self.condition,
             "source": {"dataset": dataset, "files": files},

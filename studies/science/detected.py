@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from studies.science.bootstrap import differences, interval, resampled_differences
-from twinset.evaluation.blind_probes.detector_files import Detectors
-from twinset.evaluation.blind_probes.detectors import detector_outcomes
+from twinset.evaluation.blind_probes.detectors import Detectors, detector_outcomes
 from twinset.evaluation.blind_probes.pairs import ALL, read_pairs
 from twinset.evaluation.blind_probes.run import Encode
 from twinset.evaluation.examples import Benchmark

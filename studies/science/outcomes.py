@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.score_kinds import group_column, kind_of
-from twinset.evaluation.score_files.identity import digests
-from twinset.evaluation.score_files.opening import open_scores
+from twinset.evaluation.score_files.opening import digests, open_scores
 from twinset.manifests.errors import WrongUse
 
 Integers = NDArray[np.int64]

@@ -29,9 +29,8 @@ sys.path.insert(0, str(ROOT))
 
 from twinset.generators.scene_graphs.caption_sources import caption_source  # noqa: E402
 from twinset.generators.scene_graphs.captions import Caption  # noqa: E402
-from twinset.generators.scene_graphs.generator import CaptionCandidate, SceneGraphGenerator  # noqa: E402
 from twinset.generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
-from twinset.generators.scene_graphs.source import SceneGraphs  # noqa: E402
+from twinset.generators.scene_graphs.source import CaptionCandidate, SceneGraphGenerator, SceneGraphs  # noqa: E402
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, _import_spacy_alone, find_pipeline  # noqa: E402
 from twinset.shards.contracts import Context  # noqa: E402
 from twinset.shards.kinds.samples import TableRows  # noqa: E402

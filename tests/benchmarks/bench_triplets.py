@@ -27,8 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.generators.finished_stage import finish, write_index  # noqa: E402
-from twinset.generators.scene_graphs.generator import PHOTO, TEXTS  # noqa: E402
-from twinset.generators.scene_graphs.source import SceneGraphs  # noqa: E402
+from twinset.generators.scene_graphs.source import PHOTO, TEXTS, SceneGraphs  # noqa: E402
 from twinset.generators.triplets.draws import Draws  # noqa: E402
 from twinset.generators.triplets.facts import COLUMNS as FACTS  # noqa: E402
 from twinset.generators.triplets.graphs import WORDS, load_relations  # noqa: E402

@@ -16,7 +16,7 @@ from tests.generators.decisions.predicted import expected_drop_rate, expected_ka
 from twinset.generators.decisions.agreement import share
 from twinset.generators.decisions.generator import decision_of
 from twinset.generators.decisions.report import read_report
-from twinset.generators.decisions.task_plans import tasks_of
+from twinset.generators.decisions.task import tasks_of
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 

@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
-from twinset.evaluation.blind_probes.detector_files import HALVES, Detectors, write_detectors
-from twinset.evaluation.blind_probes.detectors import Detector, detection_accuracy, train_detector
+from twinset.evaluation.blind_probes.detectors import (
+    HALVES,
+    Detector,
+    Detectors,
+    detection_accuracy,
+    train_detector,
+    write_detectors,
+)
 from twinset.evaluation.blind_probes.features import encoded, features_of
 from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
 from twinset.evaluation.dataset_parts import Part, open_benchmarks
@@ -62,7 +68,7 @@ class _Halves:
 def train_detectors(
     settings: DetectorSettings, out: Path, cache: Path | None = None, report: bool = True
 ) -> TrainedDetectors:
-    """Train detectors and write them where `evaluation.blind_probes.detector_files.read_detectors` reads them.
+    """Train detectors and write them where `evaluation.blind_probes.detectors.read_detectors` reads them.
 
     Features stay in the cache of evaluation: a run that was killed encodes the rest. The layers take seconds, and the
     same settings, data and features give the same bytes.

@@ -13,7 +13,7 @@ from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
 from twinset.shards.kinds.encoded import EXTENSIONS
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_headers import member_slices
+from twinset.shards.storage.tar_members import member_slices
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
 from twinset.training.examples.contracts import Task, Twins

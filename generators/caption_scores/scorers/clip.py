@@ -47,15 +47,12 @@ class Clip(NetworkScorer):
     of_pairs = True
 
     def libraries(self) -> tuple[str, ...]:
-        """As `ScorerSettings.libraries`."""
         return ("torch", "open_clip" if _files(self.model).paths[0].name == CONFIG else "transformers")
 
     def weights(self) -> str:
-        """As `ScorerSettings.weights`."""
         return _files(self.model).digest()
 
     def open(self, device: str) -> ClipScorer:
-        """As `ScorerSettings.open`."""
         return ClipScorer(self, device)
 
 

@@ -38,7 +38,6 @@ class Cola(NetworkScorer):
     )
 
     def open(self, device: str) -> ColaScorer:
-        """As `ScorerSettings.open`."""
         return ColaScorer(self, device)
 
 

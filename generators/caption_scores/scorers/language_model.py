@@ -38,15 +38,12 @@ class LanguageModel(NetworkScorer):
     extra = "language-models"
 
     def libraries(self) -> tuple[str, ...]:
-        """As `ScorerSettings.libraries`."""
         return find_language_model(self.model).libraries
 
     def weights(self) -> str:
-        """As `ScorerSettings.weights`."""
         return find_language_model(self.model).digest()
 
     def open(self, device: str) -> LanguageModelScorer:
-        """As `ScorerSettings.open`."""
         return LanguageModelScorer(self, device)
 
 

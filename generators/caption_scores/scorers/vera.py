@@ -40,7 +40,6 @@ class Vera(NetworkScorer):
     )
 
     def open(self, device: str) -> VeraScorer:
-        """As `ScorerSettings.open`."""
         return VeraScorer(self, device)
 
 

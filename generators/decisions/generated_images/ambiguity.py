@@ -17,8 +17,7 @@ from twinset.generators.decisions.generated_images.settings import (
 )
 from twinset.generators.decisions.question import Decision
 from twinset.generators.decisions.questions.fits_caption import BOTH, PHOTO, FitsCaption
-from twinset.generators.decisions.task import UNSCORED, TaskCandidate
-from twinset.generators.decisions.task_plans import tasks_of
+from twinset.generators.decisions.task import UNSCORED, TaskCandidate, tasks_of
 from twinset.generators.generated_pairs.joining import NONE, best_images, decided_images, first_images, images_of
 from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key
@@ -61,7 +60,6 @@ class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):
 
     @property
     def photos(self) -> ImageFolder | None:
-        """As `DecisionGenerator.photos`."""
         return self._folder
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:

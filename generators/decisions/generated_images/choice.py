@@ -21,8 +21,7 @@ from twinset.generators.decisions.generator import decision_of
 from twinset.generators.decisions.question import Decision
 from twinset.generators.decisions.questions.best_image import NONE, BestImage
 from twinset.generators.decisions.rules import share_of
-from twinset.generators.decisions.task import UNSCORED, TaskCandidate
-from twinset.generators.decisions.task_plans import tasks_of
+from twinset.generators.decisions.task import UNSCORED, TaskCandidate, tasks_of
 from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import WrongUse
@@ -98,7 +97,6 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
                 )
 
     def chosen_image(self, task: TaskCandidate, made: Decision) -> int:
-        """As `DecisionGenerator.chosen_image`."""
         return int(made.choice)
 
     def measured(self) -> Mapping[str, Any]:

@@ -74,7 +74,6 @@ class ImageDecisionGenerator(DecisionGenerator[I]):
 
     @property
     def pictured(self) -> FinishedStage:
-        """As `DecisionGenerator.pictured`."""
         return self.context.earlier(self.source.images)
 
     def wanted(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:

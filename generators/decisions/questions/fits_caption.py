@@ -30,6 +30,5 @@ class FitsCaption(ReviewQuestion):
     drops: ClassVar[Mapping[str, str]] = {GENERATED: "ambiguous", BOTH: "ambiguous"}
 
     def layout(self, task: TaskCandidate) -> Layout:
-        """As `ReviewQuestion.layout`."""
         options = (Option(PHOTO, "Image", image=0), Option(GENERATED, "Image", image=1))
         return Layout((0,), (), options, (Option(BOTH, "Both"),))

@@ -37,5 +37,4 @@ class KeepPair(ReviewQuestion):
     }
 
     def layout(self, task: TaskCandidate) -> Layout:
-        """As `ReviewQuestion.layout`."""
         return Layout((0, 1), (0, 1), (Option(KEEP, "Keep"),), (Option(DROP, "Drop"),))

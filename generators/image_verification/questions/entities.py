@@ -17,7 +17,7 @@ from twinset.generators.image_verification.questions.nouns import (
     verb_subject,
 )
 from twinset.generators.image_verification.questions.vocabulary import Vocabulary
-from twinset.generators.negative_captions.rules.wording import article_of
+from twinset.generators.negative_captions.rules.nouns import article_of
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from twinset.generators.negative_captions.rules import replace, swap
-from twinset.generators.negative_captions.rules.nouns import nouns, said
+from twinset.generators.negative_captions.rules.nouns import Edit, article_of, edited, nouns, said
 from twinset.generators.negative_captions.rules.replace import Proposal
 from twinset.generators.negative_captions.rules.vocabulary import Vocabulary
-from twinset.generators.negative_captions.rules.wording import Edit, article_of, edited
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from twinset.generators.negative_captions.rules.nouns import actor_of, head_noun, is_idiom, name_of, nouns, said
+from twinset.generators.negative_captions.rules.nouns import (
+    Edit,
+    actor_of,
+    head_noun,
+    is_idiom,
+    name_of,
+    nouns,
+    plural_of,
+    replacing,
+    said,
+)
 from twinset.generators.negative_captions.rules.vocabulary import Preposition, Vocabulary
-from twinset.generators.negative_captions.rules.wording import Edit, plural_of, replacing
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token

@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from twinset.generators.negative_captions.rules.nouns import actor_of, head_noun, is_idiom, name_of, nouns
+from twinset.generators.negative_captions.rules.nouns import (
+    Edit,
+    actor_of,
+    head_noun,
+    is_idiom,
+    name_of,
+    nouns,
+    replacing,
+)
 from twinset.generators.negative_captions.rules.replace import Proposal
 from twinset.generators.negative_captions.rules.vocabulary import Vocabulary
-from twinset.generators.negative_captions.rules.wording import Edit, replacing
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token

@@ -2,7 +2,7 @@
 
 import pytest
 
-from twinset.generators.negative_captions.rules.wording import plural_of
+from twinset.generators.negative_captions.rules.nouns import plural_of
 from twinset_demo.kubric_grammar.grammar import NotDrawable, read
 from twinset_demo.kubric_grammar.vocabulary import COLOURS, NOUNS, PLURAL, RELATIONS, SINGULAR
 from twinset_demo.miniature.scene_captions import CAPTIONS

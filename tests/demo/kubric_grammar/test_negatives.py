@@ -6,8 +6,8 @@ import pytest
 import spacy
 
 from twinset.generators.negative_captions.rules.engine import RULES
+from twinset.generators.negative_captions.rules.nouns import edited
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
-from twinset.generators.negative_captions.rules.wording import edited
 from twinset.models.spacy_pipelines import find_pipeline
 from twinset_demo.kubric_grammar.grammar import NotDrawable, read
 from twinset_demo.miniature.scene_captions import CAPTIONS

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.evaluation.answers.marking import ONE, PAIR, TWO, marked
-from twinset.evaluation.answers.parser import LONGEST, REASONS, Reading, as_published, parse
+from twinset.evaluation.answers.parser import LONGEST, ONE, PAIR, REASONS, TWO, Reading, as_published, marked, parse
 
 DOG, CAT = "A dog chases a cat across the yard.", "A cat chases a dog across the yard"
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluation.report.made_scores import SCHEMAS, matchings, ranks, save
-from twinset.evaluation.report.chance import TWO_IMAGES, chance, recall
+from twinset.evaluation.report.results import TWO_IMAGES, chance, recall
 
 
 def test_of_two_images_it_is_the_share_of_all_orders_of_four_scores() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from twinset.evaluation.score_files.batch import Batch
-from twinset.evaluation.score_files.identity import digests
+from twinset.evaluation.score_files.opening import digests
 
 
 def test_digests_tell_values_apart() -> None:

@@ -14,8 +14,7 @@ from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.figures import Results
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.score_files.identity import digests
-from twinset.evaluation.score_files.opening import open_scores
+from twinset.evaluation.score_files.opening import digests, open_scores
 from twinset.manifests.errors import WrongUse
 
 HEADER = "caption,type,s00,s01,s10,s11\n"

@@ -10,8 +10,7 @@ import pytest
 from tests.generators.image_verification.finished_images import HOME, Drawn, finish
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.generators.contract import check_source
-from twinset.generators.image_verification.generator import LONGEST
-from twinset.generators.image_verification.source import ImageVerification
+from twinset.generators.image_verification.source import LONGEST, ImageVerification
 from twinset.manifests.errors import WrongUse
 from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
 from twinset.models.visual_questions.settings import Transformers

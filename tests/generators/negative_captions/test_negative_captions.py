@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from twinset.generators.contract import check_source
-from twinset.generators.negative_captions.generator import NegativeGenerator
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.negative_captions.source import NegativeCaptions
+from twinset.generators.negative_captions.source import NegativeCaptions, NegativeGenerator
 from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage

@@ -8,8 +8,8 @@ import pytest
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.rules.engine import RULES, negative
+from twinset.generators.negative_captions.rules.nouns import Edit, edited
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
-from twinset.generators.negative_captions.rules.wording import Edit, edited
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import find_pipeline
 

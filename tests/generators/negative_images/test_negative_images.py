@@ -14,8 +14,7 @@ from tests.generators.prompt_to_prompt.tiny_models import save_small
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.prompts import NegativePrompts
 from twinset.generators.negative_captions.replay import ReplayedNegatives
-from twinset.generators.negative_images.generator import NegativeImageGenerator
-from twinset.generators.negative_images.source import NegativeImages
+from twinset.generators.negative_images import NegativeImageGenerator, NegativeImages
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context

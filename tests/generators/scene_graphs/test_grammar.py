@@ -4,8 +4,8 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from twinset.generators.scene_graphs.generator import photo_of
 from twinset.generators.scene_graphs.grammar import PLURAL, SINGULAR, grammar_of
+from twinset.generators.scene_graphs.source import photo_of
 
 VOCAB = spacy.blank("en").vocab
 

@@ -9,12 +9,11 @@ import pytest
 
 from tests.generators.finished_stage import finish
 from twinset.generators.contract import check_source
-from twinset.generators.scene_graphs import generator
+from twinset.generators.scene_graphs import source
 from twinset.generators.scene_graphs.caption_sources import caption_source
 from twinset.generators.scene_graphs.captions import Caption
-from twinset.generators.scene_graphs.generator import SPANS, TEXTS, WORDS, SceneGraphGenerator
 from twinset.generators.scene_graphs.relations import BATCH, Relation, SceneGraphParser, parser_of
-from twinset.generators.scene_graphs.source import SceneGraphs
+from twinset.generators.scene_graphs.source import SPANS, TEXTS, WORDS, SceneGraphGenerator, SceneGraphs
 from twinset.manifests import repeated_ids
 from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import find_pipeline
@@ -98,7 +97,7 @@ def test_a_second_parser_says_which_relations_it_finds_too(tmp_path: Path, monke
             for found in parser_of(find_pipeline()).relations(captions):
                 yield [one._replace(subject_lemma="x") for one in found if one.object != "hat"]
 
-    monkeypatch.setattr(generator, "parser_of", lambda one: Other() if one.name == "en_ewt_sm" else parser_of(one))
+    monkeypatch.setattr(source, "parser_of", lambda one: Other() if one.name == "en_ewt_sm" else parser_of(one))
     rows = [row for one in made.make(list(made.plan())) if isinstance(one, TableRows) for row in one.rows]
     assert {(row["object"], row["confirmed"]) for row in rows} == {("horse", True), ("hat", False), ("sofa", True)}
     alone = graphs(path)

@@ -11,11 +11,10 @@ from PIL import Image
 
 from tests.generators.finished_stage import write_index
 from tests.generators.selection.scored_stage import row, stage_of
+from twinset.generators import text_pairs as module
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import COLUMNS
-from twinset.generators.text_pairs import generator as module
-from twinset.generators.text_pairs.generator import TextPairCandidate
-from twinset.generators.text_pairs.source import TextPairs
+from twinset.generators.text_pairs import TextPairCandidate, TextPairs
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.generators.finished_stage import finish
-from twinset.generators.scene_graphs.generator import TEXTS
-from twinset.generators.scene_graphs.source import SceneGraphs
+from twinset.generators.scene_graphs.source import TEXTS, SceneGraphs
 from twinset.generators.triplets.graphs import WORDS, load_relations
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage

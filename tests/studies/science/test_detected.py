@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from studies.science.detected import CHANCE, detect, read_detected
-from twinset.evaluation.blind_probes.detector_files import Detectors
-from twinset.evaluation.blind_probes.detectors import Detector
+from twinset.evaluation.blind_probes.detectors import Detector, Detectors
 from twinset.evaluation.examples import Matching, Picture
 
 ALONE = Detector(np.ones(1, np.float32), 0.0)  # above 0: the second half

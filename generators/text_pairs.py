@@ -1,27 +1,106 @@
-"""Plans the text pairs of a table of negative captions image by image, and gives each its image."""
+"""The text pairs of a table of negative captions: planned image by image, each with its image."""
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import Field, field_validator
 
+from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.generators.media_sources import IMAGE_REASONS
 from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.negative_captions.scored import ScoredCaption, columns_of, scores_in, with_scores
-from twinset.generators.text_pairs.source import TextPairs
+from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key
+from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import Context, Generator, LeftOut
+from twinset.manifests.locations import Location
+from twinset.manifests.source import Place, SourceSettings, StageName
+from twinset.shards.contracts import Context, Generator, LeftOut, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Frame, Rejected
 from twinset.shards.kinds.text_pair import TEXT_SCORES, TextPair
+from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import Media
+
+
+class TextPairs(Source):
+    """An image, its caption and a negative caption, for each row of a table of negative captions.
+
+    negatives: the stage of negative captions, or the folder of a finished one; twinset's own scores are taken along.
+    scores: those of other packages' caption scorers to take along.
+    images: folder of the captions' images, or of tars of them; only an index is made when absent.
+    train: share of the images (0-1) whose pairs are in the split ``train``, by a hash of the recipe's seed and the
+    image id; the others are in the split of the subset. Absent: all are. licence: of captions and images.
+    """
+
+    kind: Literal["text-pairs"]
+    negatives: StageName
+    scores: tuple[str, ...] = ()
+    images: Annotated[Location, Place("folder", "media")] | None = None
+    train: float | None = Field(default=None, gt=0, lt=1)
+    licence: str
+
+    added = ("scores",)
+    generator = "twinset.generators.text_pairs:TextPairGenerator"
+    makes = "text-pair"
+    reference = SUGARCREPE
+    paper = BIVLC
+    group = "image"
+    verb = "made of negative captions such as those of"
+    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, "no-image": "rows that name no image"}
+
+    @field_validator("scores")
+    @classmethod
+    def _known(cls, scores: tuple[str, ...]) -> tuple[str, ...]:
+        for score in scores:
+            try:
+                scorer_of(score)
+            except UnknownKind as error:
+                raise ValueError(str(error)) from error
+        return scores
+
+    @property
+    def brought(self) -> dict[str, str]:
+        """As `PlacedSettings.brought`: also packages whose scorers are named."""
+        return bringing(self.scores, "scores")
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        """As `SourceSettings.misfit`: a score that no scorer of that stage gives."""
+        given = earlier.scores_given
+        lacking = [score for score in self.scores if given is not None and score not in given]
+        return f"source.scores: {self.negatives} has no {lacking[0]}; name its scorer there" if lacking else ""
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        made = (
+            "Each row of the table of negative captions is a pair: the caption, the negative caption that was made of "
+            "it, and the image that the row names. Pairs of one image stand together.\n"
+        )
+        if self.train is None:
+            return made
+        return (
+            f"{made}\nSplit by image: of {self.train:.0%} of the images all pairs are in `train`, by a hash of "
+            "the image id. TROHN's published split is by caption, so that one image can be in both of its parts.\n"
+        )
+
+    def notes(self) -> str:
+        return (
+            "* Nobody has compared the captions with the images: a negative caption can be true of its image, above "
+            "all one that adds something.\n"
+        )
+
+    def media_files(self) -> Media | None:
+        return ImageFolder(self.images) if self.images is not None else None
+
 
 BLOCK = 100_000  # rows that are put in order together
 SLICE = 10_000  # rows that are Python objects at a time
