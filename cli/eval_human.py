@@ -12,7 +12,7 @@ from twinset.cli.tables import print_columns
 
 if TYPE_CHECKING:
     from twinset.evaluation.metrics.figures import Figure
-    from twinset.evaluation.people.answered import People
+    from twinset.evaluation.people import People
 
 _HEADER = ("", "pairs", "I2T", "95 % interval", "T2I", "95 % interval", "group", "95 % interval")
 
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 
 def human(asked: argparse.Namespace) -> None:
     """``twinset eval human``."""
-    from twinset.evaluation.people.answered import people, read_answered
+    from twinset.evaluation.people import people, read_answered
     from twinset.manifests.errors import WrongUse
 
     if asked.data is not None and asked.out is None:
@@ -47,7 +47,7 @@ def human(asked: argparse.Namespace) -> None:
     found = people(answered, asked.seed, asked.resamples)
     written = []
     if asked.out is not None:
-        from twinset.evaluation.people.score_file import write_people
+        from twinset.evaluation.people import write_people
 
         written = write_people(answered, asked.out, asked.data)
     lines = [
@@ -80,7 +80,7 @@ def _print(found: People, lines: Iterable[str]) -> None:
 
 def _rows(found: People) -> Iterator[tuple[str, ...]]:
     """As BiVLC's Table 2: people, kinds, annotators, what the paper has, guesses."""
-    from twinset.evaluation.people.answered import guessing, references
+    from twinset.evaluation.people import guessing, references
 
     yield _row("people", f"{found.pooled.all.n:,}", found.pooled.all.figures)
     if len(found.pooled.by) > 1:

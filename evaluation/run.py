@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.evaluation.examples import Benchmark
-from twinset.evaluation.features.choices import ByChoices
-from twinset.evaluation.features.pairs import ByPairs
+from twinset.evaluation.features.pairs import ByChoices, ByPairs
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures, Similarities
 from twinset.evaluation.features.store import FeatureStore, default_cache

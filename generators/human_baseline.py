@@ -8,10 +8,10 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
+from twinset.generators.decisions.agreement import counting, share_of
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import Decision
-from twinset.generators.decisions.questions.match import Match
-from twinset.generators.decisions.rules import counting, share_of
+from twinset.generators.decisions.questions import Match
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.canonical import identity_of, sample_key

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from twinset.generators.decisions.agreement import Agreement, agreement_among
+from twinset.generators.decisions.agreement import Agreement, agreement_among, decided, decisions_needed, is_tie
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.rules import decided, decisions_needed, is_tie
 from twinset.manifests.errors import in_words
 from twinset.review.access import ADMIN, Refused
 from twinset.review.queue import Counts, ReviewQueue

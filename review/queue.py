@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from twinset.generators.decisions.agreement import share_of
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.rules import share_of
 from twinset.review.store import AnswerStore, Asked
 from twinset.review.tasks import ReviewTask
 

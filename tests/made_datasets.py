@@ -36,10 +36,9 @@ from twinset.manifests.parquet import read_parquet
 from twinset.manifests.receipt import Receipt
 from twinset.manifests.recipe import Encoding, Recipe, content_of, parse_recipe
 from twinset.manifests.stage import Stage, stage_facts
-from twinset.shards.kinds.encoded import encode_image
 from twinset.shards.kinds.fields import content_digest, fields_of
 from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import Rejected
+from twinset.shards.kinds.samples import Rejected, encode_image
 from twinset.shards.rows import KEPT, REJECTED, Row, schema_of, write_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store

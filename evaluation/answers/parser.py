@@ -4,7 +4,7 @@ The prompt is SugarCrepe's: "Which caption best describes the image? (1) … (2)
 model: each can be read, and what they do not read is listed rather than guessed.
 
 1. Thoughts between ``<think>`` and ``</think>`` are not the answer. Mentions of captions become marks
-   (`evaluation.answers.parser`): numbers, ordinals, and the caption's own text.
+   (`marked`): numbers, ordinals, and the caption's own text.
 2. Verdicts are searched for: one caption is chosen ("the answer is (1)", "(1) is closer", a line that begins with
    "(1)"), neither fits, both fit, a number with the text of the other caption. **The last verdict counts**: models say
    that neither is exact and then choose, or choose and then take it back.
@@ -76,6 +76,8 @@ def plain(text: str) -> str:
 def marked(answer: str, captions: tuple[str, str] | None) -> str:
     """An answer, folded as by `plain`, with mentions replaced by marks.
 
+    "The first caption", "(1)", "Option 1" and a quotation of caption 1 all become `ONE`. Marks are characters for
+    private use, which are removed from the answer first: an answer cannot forge them.
     A list of both captions, as in the question, is dropped. Two mentions joined by "and", "or" or "nor" become `PAIR`.
 
     Args:

@@ -22,9 +22,8 @@ from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Chooser, Floats, Matcher, ModelKind, Running
 from twinset.models.language_models.model import REFUSED
 from twinset.models.language_models.server_model import EncodedImage, ImageChat
-from twinset.models.visual_questions.engine import Inquiry, Unanswered
 from twinset.models.visual_questions.server_model import INSTRUCTION, VisionServer
-from twinset.models.visual_questions.settings import Server
+from twinset.models.visual_questions.settings import Inquiry, Server, Unanswered
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -10,13 +10,20 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import pyarrow as pa
 
-from twinset.generators.decisions.agreement import read_gold
+from twinset.generators.decisions.agreement import (
+    answers_needed,
+    by_task,
+    counting,
+    decided,
+    decisions_needed,
+    read_gold,
+    share_of,
+)
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
 from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
 from twinset.generators.decisions.question import Decision
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.report import Gathered, report_of
-from twinset.generators.decisions.rules import answers_needed, by_task, counting, decided, decisions_needed, share_of
 from twinset.generators.decisions.source import REPORT, Decisions, Simulated
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.candidate import Candidate
@@ -36,7 +43,7 @@ def simulated_answers(
     """The answers of all annotators who are asked; in a tie also that of one who settles it, who errs as they do.
 
     Args:
-        gold: as in `generators.decisions.rules.decided`.
+        gold: as in `generators.decisions.agreement.decided`.
 
     Raises:
         WrongUse: the task does not say what is right.

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from twinset.generators.generated_pairs.choosing import Ints
 from twinset.generators.generated_pairs.joining import (
     NONE,
     Chosen,
     Images,
+    Ints,
     best_images,
     decided_images,
     first_images,

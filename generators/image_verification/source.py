@@ -22,8 +22,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
-from twinset.models.visual_questions.engine import Inquiry, Unanswered, VisualQuestionAnswerer
-from twinset.models.visual_questions.settings import QuestionAnswerer
+from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer, Unanswered, VisualQuestionAnswerer
 from twinset.shards.contracts import Context, LeftOut
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Stored

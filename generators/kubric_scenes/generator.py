@@ -17,10 +17,10 @@ from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, m
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
 from twinset.generators.kubric_scenes.scene.composition import NoRoom, compose
 from twinset.generators.kubric_scenes.scene.look import Look
-from twinset.generators.kubric_scenes.scene.panorama import turned_with_sun
 from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, View
 from twinset.generators.kubric_scenes.scene.shadows import turn_sun
 from twinset.generators.kubric_scenes.scene.surroundings import record as surroundings
+from twinset.generators.kubric_scenes.scene.surroundings import turned_with_sun
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.kubric_scenes.studio.cycles import gpu_name
 from twinset.generators.kubric_scenes.studio.studio import Studio

@@ -10,10 +10,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import CLIPTextModel, CLIPTextModelWithProjection, CLIPTokenizer
 
-from twinset.generators.prompt_to_prompt.alignment import Alignment, Schedule, align
-from twinset.generators.prompt_to_prompt.attention import Injection, cross_attention_sizes, injected
-from twinset.generators.prompt_to_prompt.edits import Edit, EditError
-from twinset.generators.prompt_to_prompt.local_blend import LocalBlend
+from twinset.generators.prompt_to_prompt.alignment import Alignment, Edit, EditError, Schedule, align
+from twinset.generators.prompt_to_prompt.attention import Injection, LocalBlend, cross_attention_sizes, injected
 from twinset.models.diffusion.model import unscaled
 from twinset.models.diffusion.models import load_parts, new_scheduler, scheduler_config
 from twinset.models.diffusion.text import embedded

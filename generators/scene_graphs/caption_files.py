@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from twinset.generators.annotation_files import Skipped, lines, read_json
 from twinset.generators.annotation_files import read_json_lines as read_values
-from twinset.generators.scene_graphs.captions import CAPTION, CAPTION_ID, IMAGE, IMAGE_ID, Read, from_fields
+from twinset.generators.scene_graphs.caption_sources import CAPTION, CAPTION_ID, IMAGE, IMAGE_ID, Read, from_fields
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.tar_members import HEADER_ERRORS
 
@@ -22,7 +22,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")  # of what img2data
 
 def read_tsv(path: Path) -> Iterator[Read]:
     """Conceptual Captions: ``caption<TAB>url`` a line, in which the URL is the image's id and the line's number the
-    caption's; or columns named by a first line that names a caption (`generators.scene_graphs.captions`)."""
+    caption's; or columns named by a first line that names a caption (`generators.scene_graphs.caption_sources`)."""
     columns: list[str] | None = None
     for number, line in lines(path):
         place, default_id = f"line {number}", f"{number:09d}"
@@ -59,7 +59,7 @@ def read_flickr_tokens(path: Path) -> Iterator[Read]:
 
 
 def read_json_lines(path: Path) -> Iterator[Read]:
-    """A JSON object a line, with the fields of `generators.scene_graphs.captions`."""
+    """A JSON object a line, with the fields of `generators.scene_graphs.caption_sources`."""
     for number, value in read_values(path):
         place = f"line {number}"
         if isinstance(value, Skipped):
@@ -96,7 +96,7 @@ def read_coco(path: Path) -> Iterator[Read]:
 
 
 def read_parquet_files(*paths: Path) -> Iterator[Read]:
-    """Parquet files with the columns of `generators.scene_graphs.captions`, read a batch of rows at a time."""
+    """Parquet files with the columns of `generators.scene_graphs.caption_sources`, read a batch of rows at a time."""
     for path in paths:
         for number, row in enumerate(_parquet_fields(path), 1):
             place = f"row {number}" if len(paths) == 1 else f"{path.name} row {number}"

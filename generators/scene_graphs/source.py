@@ -11,10 +11,8 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from twinset.generators.papers import GENECIS
-from twinset.generators.scene_graphs.caption_sources import CaptionSources
-from twinset.generators.scene_graphs.captions import CAPTION_REASONS, Caption
-from twinset.generators.scene_graphs.grammar import Grammar
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Relation, SceneGraphParser, parser_of
+from twinset.generators.scene_graphs.caption_sources import CAPTION_REASONS, Caption, CaptionSources
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse
@@ -120,7 +118,7 @@ TEXTS = ("caption_id", "image_id", "caption", "image")
 WORDS, SPANS = Relation._fields[:6], Relation._fields[6:10]
 TYPES = {**dict.fromkeys((*TEXTS, *WORDS), pa.string()), **dict.fromkeys(SPANS, pa.int32())}
 
-#: What only the strict rules of triplets read: `generators.scene_graphs.grammar.Grammar`, the photo,
+#: What only the strict rules of triplets read: `generators.scene_graphs.relations.Grammar`, the photo,
 #: and whether the second parser finds the relation too, null where there is none.
 PHOTO, CONFIRMED, NO_RELATION = "photo", "confirmed", "no-relation"
 NEGATED, BACKDROP, CONTESTED = "negated", "backdrop", "contested"
@@ -132,7 +130,7 @@ GRAMMAR = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionCandidate(Candidate):
-    """A caption of an image, as `generators.scene_graphs.captions.Caption` has it."""
+    """A caption of an image, as `generators.scene_graphs.caption_sources.Caption` has it."""
 
     caption_id: str
     image_id: str

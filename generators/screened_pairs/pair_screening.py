@@ -9,8 +9,7 @@ import pyarrow as pa
 from pydantic import field_validator
 
 from twinset.generators.decisions.generator import DecisionGenerator
-from twinset.generators.decisions.questions import QUESTIONS, question_of
-from twinset.generators.decisions.questions.keep_pair import KeepPair
+from twinset.generators.decisions.questions import QUESTIONS, KeepPair, question_of
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.decisions.task import TaskCandidate
 from twinset.generators.papers import EQBEN

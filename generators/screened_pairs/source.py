@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
-from twinset.generators.decisions.questions.keep_pair import DROP, KeepPair
+from twinset.generators.decisions.questions import DROP, KeepPair
 from twinset.generators.decisions.report import read_report
 from twinset.generators.screened_pairs.pair_screening import (
     DUPLICATE,

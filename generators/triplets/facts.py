@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinset.generators.scene_graphs.grammar import PLURAL, SINGULAR
+from twinset.generators.scene_graphs.relations import PLURAL, SINGULAR
 from twinset.generators.scene_graphs.source import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
-from twinset.generators.triplets.captions.spoken import Spoken
+from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.columns import Bools, Codes
-from twinset.generators.triplets.predicates import PLACING
+from twinset.generators.triplets.relation_rules import PLACING
 from twinset.shards.finished_stage import FinishedStage
 
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
@@ -29,7 +29,7 @@ class Facts:
 
     photo: equal for relations of one photo, under whatever names its captions have it. nouns: whether both heads are
     nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, contested, verb: as
-    `generators.scene_graphs.grammar.Grammar`; of the verb, whether there is one.
+    `generators.scene_graphs.relations.Grammar`; of the verb, whether there is one.
     unplaced: whether the verb left out is needed to say where the subject is (`PLACING`).
     confirmed: whether the second parser finds the relation too; None where the stage has no second parser.
     spoken: nouns of all captions, also of those without relations. photos: how many different ones.

@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from twinset.generators.image_files import ImageFiles, UnusableImage
-from twinset.generators.triplets.captions.concepts import concepts
+from twinset.generators.triplets.captions import concepts
 from twinset.generators.triplets.columns import NONE
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.graphs import Relations, load_relations

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from twinset.generators.triplets.captions.mentions import SEVERAL
+from twinset.generators.triplets.captions import SEVERAL
 from twinset.generators.triplets.columns import Bools, Codes, Floats, distinct, found_in
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.graphs import Relations

@@ -2,9 +2,9 @@
 
 Relations are those of `generators.triplets.relation_rules`. All four words of reference and target are rated, and their
 mean exceeds the threshold. Both subjects are singular, or both plural. No caption of the reference's photo has the
-target's object in it, in whatever sentence and under whatever name (`generators.triplets.captions.concepts`), so that
+target's object in it, in whatever sentence and under whatever name (`generators.triplets.captions`), so that
 it never satisfies the condition: object and photo differ always. What the captions leave out is estimated
-(`generators.triplets.captions.mentions`): no target has an object that the reference may well show unsaid. Where this
+(`generators.triplets.captions`): no target has an object that the reference may well show unsaid. Where this
 can be estimated, and the target's photo has several captions, two of them name the subject and two the object, under
 whatever name, so that an error in one caption makes no condition. No caption of the distractor's photo has the target's
 subject in it: it would be as right as the target. The distractor's own two words pass the threshold too, which keeps
@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.generators.triplets.captions.mentions import RELIABLE
+from twinset.generators.triplets.captions import RELIABLE
 from twinset.generators.triplets.columns import NONE, Bools, Codes, Floats
 from twinset.generators.triplets.draws import U64, below
 from twinset.generators.triplets.pool import Pool

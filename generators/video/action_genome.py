@@ -13,11 +13,11 @@ from pydantic import Field
 
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines, refuse_unusable
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pair_generator import FramePairGenerator
-from twinset.generators.video.frame_pairs import (
+from twinset.generators.video.frame_pair_generator import (
     FRAME_REASONS,
     Addressing,
     FramePairCandidate,
+    FramePairGenerator,
     FramePairSource,
 )
 from twinset.generators.video.relation_captions import captions, official, relation

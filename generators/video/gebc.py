@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from twinset.generators.annotation_files import read_json, seconds
-from twinset.generators.video.frame_pair_generator import FramePairGenerator
-from twinset.generators.video.frame_pairs import (
+from twinset.generators.video.frame_pair_generator import (
     FRAME_REASONS,
     NEAREST,
     WORDING,
     FramePairCandidate,
+    FramePairGenerator,
     FramePairSource,
 )
 from twinset.generators.video.sentences import as_sentence

@@ -15,8 +15,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.models.engines import LocalEngine
 from twinset.models.files import ModelFiles
 from twinset.models.loading import load_beside, load_with_tokenizer
-from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
-from twinset.models.visual_questions.settings import Transformers, architecture
+from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered, architecture
 from twinset.shards.media.decode import decode
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ PATCHES = 0  # seed of the order in which ViLT reads the patches of an image: it
 
 
 class LocalModel(LocalEngine[Transformers]):
-    """An engine (`models.visual_questions.engine.VisualQuestionAnswerer`) in this process."""
+    """An engine (`models.visual_questions.settings.VisualQuestionAnswerer`) in this process."""
 
     name = "answers"
 

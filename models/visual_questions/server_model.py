@@ -11,8 +11,7 @@ from typing import Any, cast
 from twinset.models.language_models.model import REFUSED, Answer
 from twinset.models.language_models.server_faults import parsed
 from twinset.models.language_models.server_model import EncodedImage, ImageChat, OnServer
-from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
-from twinset.models.visual_questions.settings import Server
+from twinset.models.visual_questions.settings import Answers, Inquiry, Server, Unanswered
 
 INSTRUCTION = "Answer the question about the image with one word, yes or no."
 ALTERNATIVES = 20  # tokens whose probability is asked for: as many as the API gives
@@ -20,7 +19,7 @@ HANDED_OVER = 64  # images at a time
 
 
 class VisionServer(OnServer):
-    """An engine (`models.visual_questions.engine.VisualQuestionAnswerer`) on a server.
+    """An engine (`models.visual_questions.settings.VisualQuestionAnswerer`) on a server.
 
     Args:
         instruction: how to answer; added to every question.

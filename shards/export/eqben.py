@@ -23,8 +23,8 @@ from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord
 from twinset.shards.media.decode import decode
 from twinset.shards.read import of_kind, read_samples
-from twinset.shards.storage.json_array import JsonArray, as_json
 from twinset.shards.storage.store import Store
+from twinset.shards.storage.whole_file import JsonArray, as_json
 
 ALL = "ann_json_finegrained_random.json"
 

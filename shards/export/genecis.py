@@ -21,8 +21,8 @@ from twinset.shards.export.formats import Format
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.template import TEMPLATE, TemplateRecord
 from twinset.shards.read import of_kind, read_samples
-from twinset.shards.storage.json_array import JsonArray, as_json
 from twinset.shards.storage.store import Store
+from twinset.shards.storage.whole_file import JsonArray, as_json
 
 P = TypeVar("P")
 

@@ -23,8 +23,8 @@ from twinset.shards.export.formats import Format
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.text_pair import TEXT_PAIR
 from twinset.shards.media.image_folder import COCO_DIGITS, IMAGE_SUFFIXES
-from twinset.shards.storage.json_array import as_json
 from twinset.shards.storage.store import Store
+from twinset.shards.storage.whole_file import as_json
 
 WORDS = ("image_id", "caption", "negative_caption")
 

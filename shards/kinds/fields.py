@@ -8,9 +8,9 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from twinset.manifests.canonical import canonical_json, digest
-from twinset.shards.kinds.encoded import EXTENSIONS, EncodedImage
 from twinset.shards.kinds.kind import SAMPLE_SCHEMA, Sample, SampleKind, Stored
 from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.samples import EXTENSIONS, EncodedImage
 from twinset.shards.storage.tar_reader import BrokenTar
 
 REMEDY = "build this shard again"

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from twinset.shards.kinds.encoded import encode_mask
 from twinset.shards.kinds.kind import Copy, Described, ImageRecord, JsonByRole, Record, Sample, SampleKind
-from twinset.shards.kinds.samples import Frame, MediaFile, Pixels
+from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, encode_mask
 
 
 class PairSources(Described):

@@ -1,13 +1,15 @@
-"""A local file that is there whole or not at all."""
+"""A local file that is there whole or not at all, and JSON written piece by piece into one."""
 
 import errno
 import hashlib
+import json
 import os
 import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TextIO
 
 import psutil
 
@@ -51,3 +53,26 @@ def write_text(path: Path, text: str) -> None:
     """Write a text whole, as UTF-8; half a surrogate pair becomes ``?``."""
     with whole_file(path) as beside:
         beside.write_bytes(text.encode("utf-8", "replace"))
+
+
+class JsonArray:
+    """A JSON array written item by item. length: of what is written."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.length = 0
+        stream.write("[")
+
+    def append(self, item: Any) -> None:
+        """Write one item on a line of its own."""
+        self._stream.write(("," if self.length else "") + "\n" + as_json(item))
+        self.length += 1
+
+    def close(self) -> None:
+        """End the array."""
+        self._stream.write("\n]\n")
+
+
+def as_json(value: Any) -> str:
+    """ASCII, because released loaders open files with whatever encoding the machine prefers."""
+    return json.dumps(value, ensure_ascii=True)

@@ -8,12 +8,21 @@ from typing import NamedTuple
 
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.shards.contracts import AnyFilter, CaptionFilter, FrameFilter, PairFilter
-from twinset.shards.kinds.encoded import EncodedImage, encodable, encode_image
 from twinset.shards.kinds.fields import content_digest, fields_of
 from twinset.shards.kinds.kind import Sample
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import Drop, Keep, Rejected, Score, TableRows, Verdict
+from twinset.shards.kinds.samples import (
+    Drop,
+    EncodedImage,
+    Keep,
+    Rejected,
+    Score,
+    TableRows,
+    Verdict,
+    encodable,
+    encode_image,
+)
 from twinset.shards.rows import KEPT, REJECTED, Row, write_rows, write_table_rows
 from twinset.shards.storage.tar_writer import TarWriter
 from twinset.shards.verdicts import VerdictCheck

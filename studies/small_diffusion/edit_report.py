@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from studies.small_diffusion.edits import How, Outcome, WorldEdit, draw_edits, make, outcome
 from studies.small_diffusion.report import SHIPPED, Cell, Share, options, write
 from twinset.generators.edited_pairs.vocabulary import KINDS
-from twinset.generators.prompt_to_prompt.edits import Edit
+from twinset.generators.prompt_to_prompt.alignment import Edit
 from twinset.generators.prompt_to_prompt.pipeline import load_model
 
 ON_SHEET = 16  # edits a kind

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from twinset.generators.edited_pairs.vocabulary import Kind, load_captions, vocabulary_file
-from twinset.generators.prompt_to_prompt.edits import Edit
+from twinset.generators.prompt_to_prompt.alignment import Edit
 from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
 from twinset.shards.kinds.samples import Pixels
 from twinset_demo.small_diffusion.painter import FRAME, SIZE

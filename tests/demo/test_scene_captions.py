@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from twinset.generators.scene_graphs.caption_sources import CaptionSources
-from twinset.generators.scene_graphs.captions import Caption
+from twinset.generators.scene_graphs.caption_sources import Caption, CaptionSources
 from twinset_demo.miniature.scene_captions import CAPTIONS, write_scenes
 
 

@@ -10,9 +10,10 @@ import pytest
 import yaml
 
 from twinset.manifests.recipe import shipped_recipes
-from twinset.training.clip.settings import ClipSettings, checked
+from twinset.training.clip.settings import ClipSettings
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.detectors.settings import DetectorSettings
+from twinset.training.runs.settings import checked
 
 CHECKOUT = Path(__file__).parents[2]
 DEPLOYMENTS: list[dict[str, Any]] = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())["deployments"]

@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from tests.review.asked import SECRET, Painted, candidate, painted_app, stage_of
+from twinset.generators.decisions.agreement import decided
 from twinset.generators.decisions.answers import Answer, read_answers
-from twinset.generators.decisions.rules import decided
 from twinset.review.access import Access, Person
 from twinset.review.store import AnswerStore
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import WrongUse
-from twinset.training.clip.settings import RunSettings
 from twinset.training.examples.contracts import Twins
 from twinset.training.examples.example_set import ExampleSet, open_examples
+from twinset.training.runs.settings import RunSettings
 
 SHOWN = 3  # names in a message
 _LOG = logging.getLogger("twinset")

@@ -9,7 +9,7 @@ from twinset.models.encoders.open_clip_files import CONFIG, Architecture, find_a
 from twinset.models.encoders.open_clip_models import load_network, random_network
 from twinset.models.files import sha256_once
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.clip.settings import EncoderSettings
+from twinset.training.runs.settings import EncoderSettings
 
 
 @dataclass(frozen=True, slots=True)

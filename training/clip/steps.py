@@ -1,6 +1,7 @@
 """One step: features of a batch, its loss, the gradient over all processes, and the weights after it."""
 
 import contextlib
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,13 +11,61 @@ from torch.nn import functional
 
 from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import BuildFailed
-from twinset.training.clip.optimiser import LARGEST_SCALE, learning_rate
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.examples.contracts import Batch
 from twinset.training.losses.distributed import gather
 from twinset.training.losses.features import Features, Loss
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.runs.processes import Process
+from twinset.training.runs.settings import RunSettings
+
+#: CLIP clips the scale of its logits at 100 (Radford et al. 2021, section 2.5).
+LARGEST_SCALE = math.log(100)
+_SCALES = ("logit_scale", "logit_bias")
+
+
+def new_optimiser(
+    network: torch.nn.Module, settings: RunSettings, faster: Sequence[str] = (), times: float = 1.0
+) -> torch.optim.AdamW:
+    """AdamW over all parameters that train, in the network's order: matrices decay; norms, biases, scales do not.
+
+    Args:
+        faster: parts of the names of parameters whose learning rate is multiplied.
+        times: by how much; a group of parameters has it as ``times``.
+    """
+    named = [(name, value) for name, value in network.named_parameters() if value.requires_grad]
+    norms = {
+        f"{prefix}.{name}" if prefix else name
+        for prefix, module in network.named_modules()
+        if "norm" in type(module).__name__.lower()
+        for name, _ in module.named_parameters(recurse=False)
+    }
+    held: dict[tuple[float, float], list[torch.nn.Parameter]] = {(1.0, settings.weight_decay): [], (1.0, 0.0): []}
+    for name, value in named:
+        rate = times if any(part in name for part in faster) else 1.0
+        decay = settings.weight_decay if decays_weight(name, value, norms) else 0.0
+        held.setdefault((rate, decay), []).append(value)
+    groups = [{"params": some, "weight_decay": decay, "times": rate} for (rate, decay), some in held.items()]
+    # One pass over memory instead of nine: the tables of tokens of small models are most of what they weigh.
+    fused = True if all(value.device.type == "cpu" for _, value in named) else None
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps, fused=fused)
+
+
+def decays_weight(name: str, value: torch.Tensor, norms: set[str]) -> bool:
+    """Whether weight decay acts on a parameter. norms: names of the parameters of norms."""
+    last = name.rpartition(".")[2]
+    return value.ndim >= 2 and name not in norms and last not in _SCALES and not last.endswith("bias")
+
+
+def learning_rate(step: int, steps: int, settings: ClipSettings) -> float:
+    """The learning rate of step 0, 1, …, steps - 1.
+
+    During the warm-up of W steps it is lr · (step + 1) / W; then lr · (1 + cos(π · (step - W) / (steps - W))) / 2.
+    """
+    if step < settings.warmup:
+        return settings.lr * (step + 1) / settings.warmup
+    return settings.lr * 0.5 * (1 + math.cos(math.pi * (step - settings.warmup) / (steps - settings.warmup)))
+
 
 SHOWN = 5  # keys in a message
 

@@ -13,25 +13,20 @@ from pathlib import Path
 from twinset.manifests.canonical import digest
 from twinset.training.clip.data import RunData, open_data
 from twinset.training.clip.models import Start, open_start, write_config
-from twinset.training.clip.optimiser import new_optimiser
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.clip.steps import Stepper
+from twinset.training.clip.steps import Stepper, new_optimiser
 from twinset.training.clip.validation import Validation
-from twinset.training.clip.whole_network import Trained, WholeNetwork, trained
 from twinset.training.examples.batches import Batches
 from twinset.training.examples.contracts import Batch, Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.total import open_loss
-from twinset.training.report.curves import Curves
 from twinset.training.report.write import About
 from twinset.training.runs.history import History
 from twinset.training.runs.identity import check_folder, claim, run_identity
-from twinset.training.runs.loop import OnProgress, finished
+from twinset.training.runs.loop import Loop, OnProgress, Trained, finished, trained
 from twinset.training.runs.processes import Process, joined
 
-#: The name under which open_clip and `evaluation` look for the weights of a folder.
-PUBLISHED = "open_clip_model.safetensors"
 _LOG = logging.getLogger("twinset")
 
 
@@ -65,24 +60,20 @@ def train_clip(
             claim(out, settings, identity, process.runtime)
         process.wait()
         if (done := finished(out, run.identity, history)) is not None:
-            return trained(out, done, history, done["steps"])
-        resumed_at = run.restore(history)
-        if process.is_first:
-            write_config(start, out)
-        curves = Curves(out, resumed_at) if report and process.is_first else None
-        with curves or contextlib.nullcontext():
-            run.steps_from(resumed_at, history, curves, on_progress)
-        result = run.finish(history, PUBLISHED, data.facts(), _about(settings), report)
-        return trained(out, result, history, resumed_at)
+            return trained(f"open_clip:{out}", out, done, history, done["steps"])
+        result, resumed_at = run.run(history, data.facts(), _about(settings), on_progress, report)
+        return trained(f"open_clip:{out}", out, result, history, resumed_at)
 
 
-class Run(WholeNetwork[Batch]):
+class Run(Loop[Batch]):
     """The run of a dual encoder in one process; arguments as those of `Loop`."""
+
+    published = "open_clip_model.safetensors"  # open_clip and `evaluation` look for it
 
     def __init__(
         self, settings: ClipSettings, out: Path, start: Start, data: RunData, process: Process, identity: str
     ) -> None:
-        self.settings, self.data = settings, data
+        self.settings, self._start = settings, start
         image = start.network.visual.preprocess_cfg
         self.batches = Batches(
             data.training, Transforms(image, settings.transform), start.tokenize, settings.batch, settings.seed,
@@ -116,6 +107,9 @@ class Run(WholeNetwork[Batch]):
 
     def broken(self) -> Broken:
         return self.batches.broken
+
+    def write_config(self) -> None:
+        write_config(self._start, self.out)
 
 
 def _about(settings: ClipSettings) -> About:

@@ -18,8 +18,7 @@ from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.combiner.settings import CIRR, CombinerSettings
 from twinset.training.examples.contracts import Example
 from twinset.training.examples.example_set import ExampleSet, open_examples
-from twinset.training.examples.held_out import held_out
-from twinset.training.examples.ordering import order
+from twinset.training.examples.ordering import held_out, order
 
 MOST_HELD_OUT = 4096  # groups; CIRR's validation split has 4,181 queries
 REFERENCE, TARGET, DISTRACTOR, CONDITION = "reference", "target", "distractor", "condition"

@@ -6,59 +6,83 @@ distractor of a triplet is not compared; batch normalisation of a ResNet is trai
 """
 
 import contextlib
-import json
+import tempfile
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import torch
 
+from twinset.evaluation.examples import Benchmark
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache
+from twinset.evaluation.scorers.composed import Combiner
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import Running
+from twinset.models.encoders.contract import DualEncoder, Running
 from twinset.models.encoders.open_clip_models import OpenClip
-from twinset.shards.storage.whole_file import write_text
 from twinset.training.clip.models import Start, open_start, write_config
-from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, CombinerData, open_data
+from twinset.training.clip.validation import evaluating
+from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, CombinerData, HeldOut, open_data
 from twinset.training.combiner.features import FeatureBatches
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.combiner.steps import Stepper, new_optimiser, new_trainee
-from twinset.training.combiner.validation import BEST_BY, Validation
+from twinset.training.combiner.steps import Stepper, Trainee, new_optimiser, new_trainee
 from twinset.training.examples.batches import Batches
 from twinset.training.examples.contracts import Batch, Broken
 from twinset.training.examples.transforms import Transforms
-from twinset.training.report.curves import Curves
-from twinset.training.report.write import About, write_report
-from twinset.training.runs.checkpoints import Files, write_tensors
-from twinset.training.runs.history import History, Row
+from twinset.training.report.write import About
+from twinset.training.runs.checkpoints import Files
+from twinset.training.runs.history import History
 from twinset.training.runs.identity import SETTINGS, check_folder, claim, run_identity
-from twinset.training.runs.loop import RESULT, Loop, OnProgress, finished
+from twinset.training.runs.loop import BEST, Loop, OnProgress, Trained, finished, trained
 from twinset.training.runs.processes import Process, joined
 
-PASS = 32  # images or texts of a pass without gradients, as `twinset eval run` has it by default
-BEST, LAST = "best", "last"
+AT = (1, 5, 10)
+BEST_BY = "recall@1"
 
 
-@dataclass(frozen=True, slots=True)
-class TrainedCombiner:
-    """A finished run.
+class Validation:
+    """Queries of a benchmark.
 
-    model: names the best Combiner with its encoder for ``twinset eval run --model``.
-    best, last: files of the Combiner, of the best validation and of the last step. history: a row a step.
-    digest: sha256 of ``last``. best_step: steps after which the best was written; best_value: its recall@1 in percent.
-    resumed_at: steps that earlier calls took; all of them where nothing was left to do.
+    Args:
+        encoder: of images and conditions; its weights may be those that are trained.
+        store: of its features, where they stay the same; else None, and they are computed every time.
+        size: images or texts of a pass.
+
+    Raises:
+        BuildFailed: an image of held-out triplets cannot be read.
     """
 
-    model: str
-    best: Path
-    last: Path
-    history: list[Row]
-    digest: str
-    best_step: int
-    best_value: float
-    resumed_at: int
+    def __init__(self, benchmark: Benchmark, encoder: DualEncoder, store: FeatureStore | None, size: int) -> None:
+        self._benchmark, self._encoder, self._store, self._size = benchmark, encoder, store, size
+        self._check()  # before the first step, not after an epoch
+
+    def measure(self, trainee: Trainee) -> dict[str, float]:
+        """Recall at 1, 5 and 10 of the weights as they are now, in percent; a tie with the target counts as a miss."""
+        self._check()
+        composer = Combiner("the Combiner in training", self._encoder, "in training", trainee.combiner)
+        with tempfile.TemporaryDirectory() as folder, evaluating(trainee):
+            store = self._store or FeatureStore(Path(folder), "features")
+            queries = ByFeatures(self._encoder, store, self._size, composer)
+            try:
+                write_scores(self._benchmark, queries, Path(folder) / "scores.parquet", {})
+                ranks = pq.read_table(Path(folder) / "scores.parquet", columns=["higher", "tied"])
+            finally:
+                queries.close()
+                if self._store is None:
+                    store.close()
+        place = ranks["higher"].to_numpy() + ranks["tied"].to_numpy()
+        return {f"recall@{k}": 100 * float(np.mean(place < k)) for k in AT}
+
+    def _check(self) -> None:
+        if isinstance(self._benchmark, HeldOut):
+            self._benchmark.check_readable()
+
+
+PASS = 32  # images or texts of a pass without gradients, as `twinset eval run` has it by default
 
 
 def train_combiner(
@@ -67,13 +91,16 @@ def train_combiner(
     on_progress: OnProgress | None = None,
     report: bool = True,
     cache: Path | None = None,
-) -> TrainedCombiner:
+) -> Trained:
     """Train a Combiner, or resume a run that was stopped; a finished one is left as it is.
 
     Args:
         out: folder of the run; `docs/training.md` lists its files.
         report: whether TensorBoard's files and ``report.html`` are written.
         cache: folder of the features of a frozen encoder; the user's own by default.
+
+    Returns:
+        The run; its figures are recall@1 in percent.
 
     Raises:
         WrongUse: settings, model or data are wrong, or ``out`` holds another run.
@@ -91,21 +118,18 @@ def train_combiner(
         if (out / SETTINGS).exists():  # another run is refused before anything is encoded
             claim(out, settings, identity, process.runtime)
         if (done := finished(out, digest(identity), history)) is not None:
-            return _trained(settings, out, done, history, done["steps"])
+            return trained(_model(settings, out), out, done, history, done["steps"], "_combiner")
         run = Run(settings, out, start, data, process, digest(identity), cache or default_cache())
         stack.callback(run.close)
         claim(out, settings, identity, process.runtime)
-        resumed_at = run.restore(history)
-        if not settings.frozen:
-            write_config(start, out)
-        curves = Curves(out, resumed_at) if report else None
-        with curves or contextlib.nullcontext():
-            run.steps_from(resumed_at, history, curves, on_progress)
-        return _trained(settings, out, run.finish(history, report), history, resumed_at)
+        result, resumed_at = run.run(history, data.facts, _about(settings, data), on_progress, report)
+        return trained(_model(settings, out), out, result, history, resumed_at, "_combiner")
 
 
 class Run(Loop[Batch]):
     """The run of a Combiner; arguments as those of `Loop`, and the folder of features."""
+
+    settings: CombinerSettings
 
     def __init__(
         self,
@@ -117,7 +141,7 @@ class Run(Loop[Batch]):
         identity: str,
         cache: Path,
     ) -> None:
-        self.settings, self.data = settings, data
+        self.settings, self._start = settings, start
         network = start.network.to(process.device).eval()
         encoder = OpenClip(_encoder_name(settings, out), start.architecture, start.weights, network, start.tokenize)
         running = Running(settings.device, PASS, settings.threads)
@@ -161,36 +185,20 @@ class Run(Loop[Batch]):
     def measure(self) -> dict[str, float]:
         return self._validation.measure(self.trainee)
 
-    def weights(self) -> Files:
-        return self._files(BEST)
-
-    def broken(self) -> Broken:
-        """As `Loop.broken`; with a frozen encoder all are read before the first step."""
-        return self.batches.broken if isinstance(self.batches, Batches) else {}
-
-    def finish(self, history: History, report: bool) -> dict[str, Any]:
-        """Write the last weights, the receipt of the run and its reports, and remove the checkpoints."""
-        assert self.best is not None  # the last step is always validated
-        self.checkpoints.show_best(self.best)
-        last = {name: write_tensors(self.out / name, tensors) for name, tensors in self._files(LAST).items()}
-        files = {**self.best["sha256"], **last}
-        best = {name: self.best[name] for name in ("step", "value")}
-        result = {
-            "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps, "best": best,
-            "sha256": files,
-        }  # fmt: skip
-        about = _about(self.settings, self.data)
-        write_report(self.out, self.settings, self.data.facts, result, history.rows, about, pictures=report)
-        write_text(self.out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
-        self.checkpoints.clear()
-        return result
-
-    def _files(self, which: str) -> Files:
-        """The weights as they are: the Combiner's by their published names, and the encoder's beside it."""
+    def weights(self, which: str) -> Files:
+        """The Combiner's by their published names, and the encoder's beside it."""
         parts = {_file(which, "combiner"): self.trainee.combiner}
         if self.trainee.clip is not None:
             parts[_file(which, "clip")] = self.trainee.clip
         return {name: part.state_dict() for name, part in parts.items()}
+
+    def write_config(self) -> None:
+        if not self.settings.frozen:
+            write_config(self._start, self.out)
+
+    def broken(self) -> Broken:
+        """As `Loop.broken`; with a frozen encoder all are read before the first step."""
+        return self.batches.broken if isinstance(self.batches, Batches) else {}
 
 
 def _file(which: str, part: str) -> str:
@@ -233,19 +241,3 @@ def _width(network: Any) -> int:
     device = next(network.parameters()).device
     with torch.no_grad():
         return int(network.encode_image(torch.zeros(1, 3, height, width, device=device)).shape[-1])
-
-
-def _trained(
-    settings: CombinerSettings, out: Path, result: dict[str, Any], history: History, resumed_at: int
-) -> TrainedCombiner:
-    last = _file(LAST, "combiner")
-    return TrainedCombiner(
-        model=_model(settings, out),
-        best=out / _file(BEST, "combiner"),
-        last=out / last,
-        history=history.rows,
-        digest=result["sha256"][last],
-        best_step=result["best"]["step"],
-        best_value=result["best"]["value"],
-        resumed_at=resumed_at,
-    )

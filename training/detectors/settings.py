@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from twinset.evaluation.blind_probes.detectors import IMAGE_EPOCHS, RATE, TEXT_EPOCHS
-from twinset.training.clip.settings import MOST_AT_ONCE
+from twinset.training.runs.settings import MOST_AT_ONCE
 
 MOST_BATCH = 65_536  # inputs of a pass, all of which are held
 MOST_EPOCHS = 10_000

@@ -32,7 +32,7 @@ from twinset.models.encoders.contract import Running
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.examples.batches import MAX_BROKEN
 from twinset.training.examples.built import BuiltSubset
-from twinset.training.examples.held_out import held_out
+from twinset.training.examples.ordering import held_out
 from twinset.training.examples.places import data_place
 from twinset.training.report.write import About, write_pages
 from twinset.training.runs.identity import SETTINGS, bind, check_folder

@@ -1,14 +1,13 @@
 """Batches as a pure function of the step, however many processes prepare them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import BuildFailed, WrongUse
@@ -18,9 +17,6 @@ from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.ordering import augmentation_bits, order
 from twinset.training.examples.repeats import kept_apart, whole_batches
 from twinset.training.examples.transforms import NUMBERS, Transforms
-
-if TYPE_CHECKING:
-    import torch
 
 MAX_BROKEN = 0.01  # share of the examples that may be unreadable, as `max_missing` of a build
 CHUNK = 32  # slots that a worker prepares at once: 5 MB of images at 224 pixels
@@ -221,8 +217,6 @@ class Batches:
         return self.prepare.pixels(self.examples.open_image(example, role), numbers)
 
     def _assembled(self, step: int, parts: Sequence[Prepared]) -> Batch:
-        import torch
-
         broken = {number: said for part in parts for number, said in part.broken.items()}
         for number, (where, why) in broken.items():
             if number not in self.broken:

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.parquet import read_parquet
-from twinset.shards.kinds.encoded import EXTENSIONS
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.pair import PAIR
 from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.samples import EXTENSIONS
 from twinset.shards.kinds.text_pair import TEXT_PAIR
 from twinset.shards.kinds.triplet import PARTS, TRIPLET
 from twinset.shards.ledger import Receipts

@@ -1,13 +1,10 @@
 """What flows from shards into a training step: an image's place, an example, a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    import torch
+import torch
 
 Task = Literal["pairs", "triplets"]
 Twins = Literal["both", "first"]

@@ -1,12 +1,15 @@
-"""Order and augmentation as pure functions of seed, epoch and key: resuming needs no state of a loader."""
+"""Order, augmentation and groups held out as pure functions of seed, epoch and key: resuming needs no loader state."""
 
 import hashlib
+import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import WrongUse
 
 
 @lru_cache(maxsize=4)  # of two epochs where one ends, of training and of validation; 8 MB a million examples
@@ -31,3 +34,28 @@ def augmentation_bits(seed: int, epoch: int, key: str, copy: int, role: str, cou
 def _entropy(*parts: str | int) -> int:
     """128 bits from what a random stream is for."""
     return int.from_bytes(hashlib.blake2b(canonical_json(list(parts)), digest_size=16).digest(), "big")
+
+
+def held_out(groups: Sequence[str], share: float, seed: int, what: str = "validation") -> NDArray[np.bool_]:
+    """Which examples are set aside.
+
+    Groups are ordered by a hash of their name and the first of them are taken: neither the order of the examples nor
+    their number in a group matters.
+
+    Args:
+        groups: of each example.
+        share: of the groups, between 0 and 1; rounded up, and at least one stays.
+        seed, what: two calls with others take other groups.
+
+    Raises:
+        WrongUse: there is only one group.
+    """
+    names = sorted(set(groups), key=lambda group: (_hash(seed, what, group), group))
+    if len(names) < 2:
+        raise WrongUse(f"{len(names)} group of examples cannot be split for {what}; train on data with more groups")
+    chosen = set(names[: min(len(names) - 1, math.ceil(share * len(names)))])
+    return np.fromiter((group in chosen for group in groups), np.bool_, len(groups))
+
+
+def _hash(*parts: str | int) -> bytes:
+    return hashlib.blake2b(canonical_json(list(parts)), digest_size=16).digest()

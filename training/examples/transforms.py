@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import WrongUse
 
 if TYPE_CHECKING:
-    import torch
     from PIL.Image import Image
 
 SCALE = (0.9, 1.0)  # share of the picture's area, open_clip's `AugmentationCfg`
@@ -68,8 +68,6 @@ class Transforms:
 
     def tensor(self, pixels: NDArray[np.uint8]) -> torch.Tensor:
         """(n, height, width, 3) uint8 to (n, 3, height, width) float32: (x / 255 - mean) / std, each step rounded."""
-        import torch
-
         planes = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
         return planes.div_(255).sub_(torch.from_numpy(self._mean)).div_(torch.from_numpy(self._std))
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from twinset.training.clip.settings import RunSettings
 from twinset.training.losses.names import HARD, MARGIN, NEGATIVES, NEIGHBOURS
+from twinset.training.runs.settings import RunSettings
 
 BATCH, PART = 1024, 8  # examples of a step and, as on one of FIBER's GPUs, of a pass
 WEIGHT = 0.5  # β of the released command; the paper chooses from 0.2, 0.5 and 1

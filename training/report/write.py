@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from twinset.cards.rendering import render
 from twinset.evaluation.report.distributions import Panel
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.clip.settings import RunSettings
 from twinset.training.report.curves import scalars
+from twinset.training.runs.settings import RunSettings
 
 TEMPLATES = Path(__file__).parent / "templates"
 MOST_LEFT_OUT = 20  # examples on page and card; the history has all

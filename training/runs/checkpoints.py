@@ -6,8 +6,6 @@ checkpoint without a receipt, or with other bytes than its receipt names, is ski
 that resumes on another type of machine may not find that best again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging
@@ -17,15 +15,14 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import BuildFailed
 from twinset.models.loading import loading, saving
 from twinset.shards.storage.whole_file import whole_file, write_text
-
-if TYPE_CHECKING:
-    import torch
 
 KEPT = 2  # checkpoints: where the last is damaged, the one before it is used
 _LOG = logging.getLogger("twinset")
@@ -192,3 +189,26 @@ def write_tensors(path: Path, tensors: Mapping[str, torch.Tensor]) -> str:
             save_file(held, beside, metadata={"format": "pt"})
         sha256, _ = sha256_of_file(beside)
     return sha256
+
+
+def moments(network: torch.nn.Module, optimiser: torch.optim.AdamW) -> dict[str, torch.Tensor]:
+    """The optimiser's two moments of each parameter by name; empty before the first step."""
+    state = optimiser.state
+    return {
+        f"{moment}.{name}": state[value][moment]
+        for name, value in network.named_parameters()
+        for moment in ("exp_avg", "exp_avg_sq")
+        if value in state
+    }
+
+
+def restore_moments(
+    network: torch.nn.Module, optimiser: torch.optim.AdamW, held: dict[str, torch.Tensor], step: int
+) -> None:
+    """Give an optimiser the moments that `moments` read after a number of steps; other parameters had no gradient."""
+    for name, value in network.named_parameters():
+        if f"exp_avg.{name}" in held:
+            state: dict[str, Any] = {"step": torch.tensor(float(step))}
+            for moment in ("exp_avg", "exp_avg_sq"):
+                state[moment] = held[f"{moment}.{name}"].to(value.device).clone()
+            optimiser.state[value] = state

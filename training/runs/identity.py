@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.clip.settings import EXECUTION, RunSettings
 from twinset.training.examples.transforms import pixel_libraries
+from twinset.training.runs.settings import EXECUTION, RunSettings
 
 #: Version of the loop. Raise it with any change after which the same settings and data give other weights.
 VERSION = 1

@@ -1,30 +1,38 @@
-"""What the runs of all models share: steps with validations and checkpoints between them, and resuming."""
-
-from __future__ import annotations
+"""What the runs of all models share: resuming, steps with validations and checkpoints between them, what is written."""
 
 import contextlib
 import json
 import logging
+import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
 
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse
-from twinset.training.clip.optimiser import moments, restore_moments
-from twinset.training.clip.settings import RunSettings
+from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken
 from twinset.training.report.curves import Curves
-from twinset.training.runs.checkpoints import Checkpoints, Files, best_is_sound
+from twinset.training.report.write import About, write_report
+from twinset.training.runs.checkpoints import (
+    Checkpoints,
+    Files,
+    best_is_sound,
+    moments,
+    restore_moments,
+    write_tensors,
+)
 from twinset.training.runs.history import History, Row
 from twinset.training.runs.processes import Process
-
-if TYPE_CHECKING:
-    import torch
+from twinset.training.runs.settings import RunSettings
 
 RESULT = "result.json"
+BEST, LAST = "best", "last"
 SECONDS = 300  # between checkpoints, where the settings name no steps
 _LOG = logging.getLogger("twinset")
 #: Called after each step with the number of steps taken, that of the whole run, and what was logged.
@@ -47,8 +55,40 @@ class Read(Protocol):
 B = TypeVar("B", bound=Read)
 
 
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A finished run.
+
+    model: names the best weights for ``twinset eval run --model``.
+    best, last: safetensors, of the best validation (without one, the last) and of the last step. history: a row a step.
+    digest: sha256 of ``last``. best_step: steps after which the best were written; best_value: the figure they were
+    chosen by. resumed_at: steps that earlier calls took; all of them where nothing was left to do.
+    """
+
+    model: str
+    best: Path
+    last: Path
+    history: list[Row]
+    digest: str
+    best_step: int
+    best_value: float | None
+    resumed_at: int
+
+
+def trained(
+    model: str, out: Path, result: Mapping[str, Any], history: History, resumed_at: int, suffix: str = ""
+) -> Trained:
+    """A run from its ``result.json``. suffix: of its files' names, where weights are more than one file."""
+    best, last = (out / f"{which}{suffix}.safetensors" for which in (BEST, LAST))
+    step, value = result["best"]["step"], result["best"]["value"]
+    return Trained(model, best, last, history.rows, result["sha256"][last.name], step, value, resumed_at)
+
+
 class Loop(ABC, Generic[B]):
     """A run in one process. All of its state is in its checkpoints.
+
+    Unless a run says otherwise it trains a network and writes all of it; a library finds the best weights of its folder
+    under the name ``published``.
 
     Args:
         out: folder of the run.
@@ -58,6 +98,9 @@ class Loop(ABC, Generic[B]):
         steps_per_epoch: between validations, where the settings name no other number.
         best_by: the figure of a validation by which the best weights are chosen, the higher the better.
     """
+
+    settings: RunSettings
+    published = ""
 
     def __init__(
         self,
@@ -90,9 +133,12 @@ class Loop(ABC, Generic[B]):
     def measure(self) -> dict[str, float] | None:
         """Validate the weights as they are; None without validation data."""
 
-    @abstractmethod
-    def weights(self) -> Files:
-        """The weights as they are, by the file that they go to where they are the best."""
+    def weights(self, which: str) -> Files:
+        """The weights as they are, by the file that they go to as the ``best`` or the ``last``."""
+        return {f"{which}.safetensors": self.network.state_dict()}
+
+    def write_config(self) -> None:
+        """Write what opens the weights beside them."""
 
     def broken(self) -> Broken:
         """Examples that could not be read so far; what a checkpoint remembers of them is added to it."""
@@ -121,15 +167,27 @@ class Loop(ABC, Generic[B]):
         history.cut(step)
         return step
 
-    def steps_from(
-        self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None = None
-    ) -> None:
-        """Take the steps that are left, with validations and checkpoints between them.
+    def run(
+        self, history: History, facts: Mapping[str, Any], about: About, on_progress: OnProgress | None, report: bool
+    ) -> tuple[dict[str, Any], int]:
+        """Restore the last checkpoint, take the steps that are left, and write weights, result and reports.
 
         Ctrl-C gets a note with the step from which the same call goes on.
+
+        Args:
+            facts: every dataset and shard.
+            report: whether TensorBoard's files and the page are written.
+
+        Returns:
+            What ``result.json`` holds, and the number of steps that earlier calls took.
         """
+        resumed_at = self.restore(history)
+        if self.process.is_first:
+            self.write_config()
+        curves = Curves(self.out, resumed_at) if report and self.process.is_first else None
         try:
-            self._take_steps(first, history, curves, on_progress)
+            with curves or contextlib.nullcontext():
+                self._take_steps(resumed_at, history, curves, on_progress)
         except KeyboardInterrupt as error:
             held = self.checkpoints.steps()
             then = f"goes on after step {held[-1]:,}" if held else "begins again: no checkpoint was written yet"
@@ -141,6 +199,10 @@ class Loop(ABC, Generic[B]):
 
                 raise worker_ended(error) from error
             raise
+        if self.process.is_first:
+            self._write_result(history, facts, about, report)
+        self.process.wait()
+        return json.loads((self.out / RESULT).read_bytes()), resumed_at
 
     def _take_steps(self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None) -> None:
         written = time.monotonic()
@@ -167,7 +229,7 @@ class Loop(ABC, Generic[B]):
             return
         row["validation"], value = found, found[self._best_by]
         if self.best is None or value > self.best["value"]:
-            sha256 = self.checkpoints.write_best(row["step"], self.weights())
+            sha256 = self.checkpoints.write_best(row["step"], self.weights(BEST))
             self.best = {"step": row["step"], "value": value, "sha256": sha256}
 
     def _is_due(self, step: int, written: float) -> bool:
@@ -182,6 +244,31 @@ class Loop(ABC, Generic[B]):
         state = weights | moments(self.network, self.optimiser)
         broken = [(number, *said) for number, said in sorted(self.broken().items())]
         self.checkpoints.write(step, state, self.identity, self.process.runtime, self.best, broken)
+
+    def _write_result(self, history: History, facts: Mapping[str, Any], about: About, report: bool) -> None:
+        """Write the weights, the receipt of the run and its reports, and remove the checkpoints."""
+        written = {**self.weights(LAST), **(self.weights(BEST) if self.best is None else {})}
+        files = {name: write_tensors(self.out / name, tensors) for name, tensors in written.items()}
+        if self.best is not None:
+            self.checkpoints.show_best(self.best)
+            files |= self.best["sha256"]
+        if self.published:
+            _link(self.out / self.published, f"{BEST}.safetensors")
+        best = self.best or {"step": self.steps, "value": None}
+        result = {
+            "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps,
+            "best": {name: best[name] for name in ("step", "value")}, "sha256": files,
+        }  # fmt: skip
+        write_report(self.out, self.settings, facts, result, history.rows, about, pictures=report)
+        write_text(self.out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")
+        self.checkpoints.clear()
+
+
+def _link(path: Path, name: str) -> None:
+    """Link to a file by a second name, without a second copy of it; replaces what a copied folder has there."""
+    if not path.is_symlink() or os.readlink(path) != name:
+        path.unlink(missing_ok=True)
+        path.symlink_to(name)
 
 
 def finished(out: Path, identity: str, history: History) -> dict[str, Any] | None:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+import torch
+
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.stage import runtime_class
 from twinset.models.device import check_gpu, round_alike
 from twinset.models.encoders.contract import Running
-from twinset.training.clip.settings import RunSettings
+from twinset.training.runs.settings import RunSettings
 
 TIMEOUT = timedelta(hours=6)  # processes wait for the first one while it validates and writes checkpoints
 
@@ -49,8 +51,6 @@ def joined(settings: RunSettings) -> Iterator[Process]:
     Raises:
         WrongUse: there is no GPU, or the batch cannot be shared among the processes.
     """
-    import torch
-
     rank, world, local = (int(os.environ.get(name, default)) for name, default in _ENVIRONMENT)
     if settings.batch % (world * settings.accumulate):
         raise WrongUse(

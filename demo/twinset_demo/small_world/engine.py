@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from twinset import WrongUse
-from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
+from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered
 from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.decode import decode
 from twinset_demo.small_diffusion.painter import SIZE
@@ -34,7 +34,7 @@ def _words() -> dict[str, tuple[str, str]]:
 
 
 class SmallWorldChecker:
-    """An engine (`models.visual_questions.engine.VisualQuestionAnswerer`) for 64 × 64 pictures.
+    """An engine (`models.visual_questions.settings.VisualQuestionAnswerer`) for 64 × 64 pictures.
 
     A question is answered yes where all that its words name is seen, as in "Is the star on the left?". Where one of an
     image's questions names two things, as in "Is the star above the box?", all are about pictures of two things:

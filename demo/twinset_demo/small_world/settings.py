@@ -2,8 +2,7 @@
 
 from typing import Literal
 
-from twinset.models.visual_questions.engine import VisualQuestionAnswerer
-from twinset.models.visual_questions.settings import QuestionAnswererSettings
+from twinset.models.visual_questions.settings import QuestionAnswererSettings, VisualQuestionAnswerer
 
 
 class SmallWorld(QuestionAnswererSettings):

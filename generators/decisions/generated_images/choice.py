@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from twinset.generators.decisions.agreement import share
+from twinset.generators.decisions.agreement import share, share_of
 from twinset.generators.decisions.generated_images.settings import (
     FITS,
     ImageDecisionGenerator,
@@ -19,8 +19,7 @@ from twinset.generators.decisions.generated_images.settings import (
 )
 from twinset.generators.decisions.generator import decision_of
 from twinset.generators.decisions.question import Decision
-from twinset.generators.decisions.questions.best_image import NONE, BestImage
-from twinset.generators.decisions.rules import share_of
+from twinset.generators.decisions.questions import NONE, BestImage
 from twinset.generators.decisions.task import UNSCORED, TaskCandidate, tasks_of
 from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key

@@ -12,7 +12,6 @@ from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from twinset.generators.kubric_scenes.scene.camera import frame_things
 from twinset.generators.kubric_scenes.scene.look import PLAIN, Look
 from twinset.generators.kubric_scenes.scene.models import Model, model_of
-from twinset.generators.kubric_scenes.scene.panorama import lit_by_background
 from twinset.generators.kubric_scenes.scene.parts import (
     Colour,
     Drawn,
@@ -25,7 +24,12 @@ from twinset.generators.kubric_scenes.scene.parts import (
 )
 from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
 from twinset.generators.kubric_scenes.scene.shot import FOCAL_LENGTH, SENSOR_WIDTH, sample_shot
-from twinset.generators.kubric_scenes.scene.surroundings import lit_by_sun_and_sky, sample_azimuth, sample_ground
+from twinset.generators.kubric_scenes.scene.surroundings import (
+    lit_by_background,
+    lit_by_sun_and_sky,
+    sample_azimuth,
+    sample_ground,
+)
 
 GAP = (0.25, 0.5)  # scene units beside each other: what is nearer takes light from each other
 ASIDE = 0.2  # of the narrower one's width by which what is in front or behind may stand aside

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from twinset.generators.kubric_scenes.scene.parts import View
-from twinset.generators.kubric_scenes.studio.grounds import roughen
-from twinset.generators.kubric_scenes.studio.shader_nodes import ShaderNodes
+from twinset.generators.kubric_scenes.studio.grounds import ShaderNodes, roughen
 from twinset.manifests.errors import WrongUse
 
 MOST_PIXELS = 16384 * 8192  # decoded 2 GB, of which Cycles holds a copy; a frame shows less of finer ones than it has

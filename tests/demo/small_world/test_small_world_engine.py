@@ -10,7 +10,7 @@ from twinset.generators.image_verification.questions.asking import questions_of
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
-from twinset.models.visual_questions.engine import Inquiry, Unanswered
+from twinset.models.visual_questions.settings import Inquiry, Unanswered
 from twinset_demo.small_diffusion.painter import paint
 from twinset_demo.small_diffusion.scenes import Scene
 from twinset_demo.small_world.engine import SmallWorldChecker

@@ -12,9 +12,8 @@ from twinset.evaluation.blind_probes.detectors import (
     detector_outcomes,
     train_detector,
 )
-from twinset.evaluation.blind_probes.image_probes import both, feature_probes, image_probes
+from twinset.evaluation.blind_probes.image_probes import both, feature_probes, image_probes, looks_of, measure
 from twinset.evaluation.blind_probes.pairs import read_pairs
-from twinset.evaluation.blind_probes.pictures import looks_of, measure
 from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 from twinset.evaluation.answers.both_orders import scores
 from twinset.evaluation.examples import Grounding, Matching, Picture
-from twinset.evaluation.features.choices import ByChoices
+from twinset.evaluation.features.pairs import ByChoices
 from twinset.evaluation.features.store import FeatureStore
 from twinset.models.encoders.contract import Chooser, NotApplicable
 

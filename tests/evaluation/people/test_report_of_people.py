@@ -7,7 +7,7 @@ import pytest
 
 from tests.evaluation.report.made_scores import identity, matchings, save
 from twinset.evaluation.examples import MATCHING_OUTCOMES, MATCHING_SCORES
-from twinset.evaluation.people.answered import OUTCOMES
+from twinset.evaluation.people import OUTCOMES
 from twinset.evaluation.report.page import write_report
 
 

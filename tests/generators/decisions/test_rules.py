@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.generators.decisions.tasks import answer, task
+from twinset.generators.decisions.agreement import answers_needed, decided, decisions_needed, is_tie
 from twinset.generators.decisions.questions import QUESTIONS, question_of
-from twinset.generators.decisions.rules import answers_needed, decided, decisions_needed, is_tie
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import pytest
 import torch
 
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
-from twinset.generators.edited_pairs import painter
+from twinset.generators.edited_pairs import generator as pairs_generator
 from twinset.generators.edited_pairs.generator import EditedPairGenerator
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate
-from twinset.generators.prompt_to_prompt import local_blend
+from twinset.generators.prompt_to_prompt import attention
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.contracts import Context, OutOfMemory
@@ -53,7 +53,7 @@ def test_every_candidate_gets_its_pair_in_order(drawing_with: Any) -> None:
 
 
 def test_an_edit_with_attention_everywhere_is_flagged(drawing_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_blend, "THRESHOLD", -1.0)
+    monkeypatch.setattr(attention, "THRESHOLD", -1.0)
     generator = drawing_with(micro_batch=4, blend=True)
     candidates = planned(generator, 4)
     made = list(generator.make(candidates))
@@ -105,7 +105,7 @@ def test_a_pair_does_not_depend_on_how_many_others_are_made(drawing_with: Any) -
 def test_similarity_is_of_a_region_with_and_without_local_blend(
     drawing_with: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local_blend, "THRESHOLD", 0.99)  # random weights attend to all places nearly alike
+    monkeypatch.setattr(attention, "THRESHOLD", 0.99)  # random weights attend to all places nearly alike
     candidates = [one for one in planned(drawing_with(), 8) if one.region0]
     for blend in (False, True):
         made = list(drawing_with(micro_batch=4, blend=blend).make(candidates))
@@ -168,7 +168,7 @@ def test_a_gpu_without_memory_is_told_from_other_trouble(drawing_with: Any) -> N
 
 
 def test_a_model_that_does_not_fit_into_memory_is_said(drawing_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(painter, "load_model", lambda *_: torch.empty(1 << 50))
+    monkeypatch.setattr(pairs_generator, "load_model", lambda *_: torch.empty(1 << 50))
     generator = drawing_with()
     with pytest.raises(BuildFailed, match=r"memory runs out while .* of eq-sd is loaded .*; end what else fills it"):
         list(generator.make(planned(generator, 1)))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from twinset.generators.generated_pairs.choosing import best_of, choose, is_ambiguous
+from twinset.generators.generated_pairs.joining import best_of, choose, is_ambiguous
 from twinset.manifests.errors import WrongUse
 
 NAN = float("nan")

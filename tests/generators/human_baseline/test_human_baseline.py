@@ -15,7 +15,7 @@ from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, answer, r
 from twinset.cli.main import main
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
-from twinset.evaluation.people.answered import Answered, Outcome, answered_of, outcome_table, people
+from twinset.evaluation.people import Answered, Outcome, answered_of, outcome_table, people
 from twinset.evaluation.report.results import as_json, measured_run
 from twinset.generators.contract import check_source
 from twinset.generators.human_baseline import HumanBaselineGenerator

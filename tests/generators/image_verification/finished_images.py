@@ -15,9 +15,8 @@ from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.recipe import Encoding
 from twinset.manifests.stage import Stage
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.encoded import encode_image
 from twinset.shards.kinds.fields import fields_of
-from twinset.shards.kinds.samples import Frame, MediaFile
+from twinset.shards.kinds.samples import Frame, MediaFile, encode_image
 from twinset.shards.kinds.text_pair import TextPair
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store

@@ -12,8 +12,7 @@ from tests.models.visual_questions.tiny_models import save_blip
 from twinset.generators.contract import check_source
 from twinset.generators.image_verification.source import LONGEST, ImageVerification
 from twinset.manifests.errors import WrongUse
-from twinset.models.visual_questions.engine import Answers, Inquiry, Unanswered
-from twinset.models.visual_questions.settings import Transformers
+from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage import layout

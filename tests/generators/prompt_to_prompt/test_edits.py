@@ -1,6 +1,6 @@
 import pytest
 
-from twinset.generators.prompt_to_prompt.edits import Edit, EditError, occurrences
+from twinset.generators.prompt_to_prompt.alignment import Edit, EditError, occurrences
 
 CAPTIONS = ("A photo of a cat.", "A photo of a dog, a big Dog.")
 

@@ -7,10 +7,8 @@ import torch
 from transformers import CLIPTokenizer
 
 from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, unet_14, unet_xl
-from twinset.generators.prompt_to_prompt.alignment import Schedule, align
-from twinset.generators.prompt_to_prompt.attention import Injection, cross_attention_sizes
-from twinset.generators.prompt_to_prompt.edits import Edit
-from twinset.generators.prompt_to_prompt.local_blend import LocalBlend
+from twinset.generators.prompt_to_prompt.alignment import Edit, Schedule, align
+from twinset.generators.prompt_to_prompt.attention import Injection, LocalBlend, cross_attention_sizes
 
 EDITS = [
     Edit(("a cat eating soup", "a giraffe eating soup"), 0.5, 0.4, weights={"soup": 3.0}),

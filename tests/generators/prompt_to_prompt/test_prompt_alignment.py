@@ -2,8 +2,7 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from twinset.generators.prompt_to_prompt.alignment import Tokens, align, equalizer, replaced_steps
-from twinset.generators.prompt_to_prompt.edits import Edit, EditError
+from twinset.generators.prompt_to_prompt.alignment import Edit, EditError, Tokens, align, equalizer, replaced_steps
 
 SWAP = ("a photo of a cat on the soup", "a photo of a dog on the soup")
 LONGER = ("a cat eating soup", "a giraffe eating soup")  # giraffe: 7 tokens

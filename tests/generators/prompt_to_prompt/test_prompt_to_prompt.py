@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tests.generators.prompt_to_prompt.conftest import SAVED, Load
 from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, save_stable_diffusion
-from twinset.generators.prompt_to_prompt import local_blend
-from twinset.generators.prompt_to_prompt.edits import Edit, EditError
+from twinset.generators.prompt_to_prompt import attention
+from twinset.generators.prompt_to_prompt.alignment import Edit, EditError
 from twinset.generators.prompt_to_prompt.pipeline import Made, PromptToPromptPipeline, load_model
 
 LATENT = {"stable-diffusion-1.4": 8, "sdxl": 8, "small": 16}
@@ -96,7 +96,7 @@ def test_an_edit_changes_the_edited_image_alone(load: Load, kind: str) -> None:
 
 @kinds
 def test_a_region_is_seen_and_changes_no_image(load: Load, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_blend, "THRESHOLD", 0.99)  # random weights attend to all places nearly alike
+    monkeypatch.setattr(attention, "THRESHOLD", 0.99)  # random weights attend to all places nearly alike
     unseen = [replace(edit, blend=None) for edit in EDITS]
     seen = [replace(unseen[0], region=("cat", "dog")), unseen[1], replace(unseen[2], region=("squirrel", "lion"))]
     without, made = (draw(load(kind), edits, noise(kind, 3)) for edits in (unseen, seen))

@@ -8,9 +8,8 @@ import torch
 from safetensors import safe_open
 from transformers import CLIPTokenizer
 
-from twinset.generators.prompt_to_prompt.alignment import Alignment, Schedule, Step, align
-from twinset.generators.prompt_to_prompt.edits import Edit
-from twinset.generators.prompt_to_prompt.local_blend import LocalBlend
+from twinset.generators.prompt_to_prompt.alignment import Alignment, Edit, Schedule, Step, align
+from twinset.generators.prompt_to_prompt.attention import LocalBlend
 
 FIXTURE = safe_open(Path(__file__).parent / "reference/attention_control.safetensors", "pt")
 CASES = json.loads(FIXTURE.metadata()["cases"])

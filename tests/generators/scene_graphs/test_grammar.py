@@ -4,7 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc
 
-from twinset.generators.scene_graphs.grammar import PLURAL, SINGULAR, grammar_of
+from twinset.generators.scene_graphs.relations import PLURAL, SINGULAR, grammar_of
 from twinset.generators.scene_graphs.source import photo_of
 
 VOCAB = spacy.blank("en").vocab

@@ -11,8 +11,7 @@ import pyarrow.dataset
 import pytest
 
 from twinset.generators.annotation_files import Skipped
-from twinset.generators.scene_graphs.caption_sources import CaptionSources, caption_source
-from twinset.generators.scene_graphs.captions import Caption
+from twinset.generators.scene_graphs.caption_sources import Caption, CaptionSources, caption_source
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.tar_writer import TarWriter
 

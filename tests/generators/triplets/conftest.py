@@ -10,10 +10,9 @@ import pyarrow as pa
 import pytest
 
 from tests.generators.finished_stage import finish
-from twinset.generators.scene_graphs.caption_sources import caption_source
-from twinset.generators.scene_graphs.captions import Caption
+from twinset.generators.scene_graphs.caption_sources import Caption, caption_source
 from twinset.generators.scene_graphs.source import SceneGraphs
-from twinset.generators.triplets.captions.spoken import Spoken
+from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.facts import Facts
 from twinset.generators.triplets.graphs import Relations, load_relations
 from twinset.generators.triplets.ratings import Ratings, load_ratings, with_plurals

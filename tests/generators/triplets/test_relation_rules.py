@@ -13,7 +13,7 @@ import pytest
 from tests.generators.finished_stage import finish, write_index
 from tests.generators.triplets.conftest import LEMMAS, RATED, Said, relations_of
 from twinset.generators.scene_graphs.source import SceneGraphs
-from twinset.generators.triplets.captions.spoken import Spoken
+from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.columns import NONE
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.facts import COLUMNS, Facts

@@ -5,9 +5,15 @@ import pyarrow as pa
 import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
-from twinset.generators.triplets.captions.concepts import FILE, concepts, forms_of
-from twinset.generators.triplets.captions.mentions import PRIOR, mentions_of
-from twinset.generators.triplets.captions.spoken import Spoken, not_repeated
+from twinset.generators.triplets.captions import (
+    FILE,
+    PRIOR,
+    Spoken,
+    concepts,
+    forms_of,
+    mentions_of,
+    not_repeated,
+)
 from twinset.generators.triplets.columns import NONE
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.mining import Miner
@@ -55,7 +61,7 @@ def test_two_captions_of_a_target_name_both_words_where_it_has_three(monkeypatch
     """One caption in three that alone names a horse is not believed; one in two is."""
     others = [("a", "A guy rides"), ("a", "A gentleman waits")]
     assert (1, 0) in triplets(SAID, others), "where no photo has as many, or a few"
-    monkeypatch.setattr("twinset.generators.triplets.captions.mentions.PHOTOS", 1)
+    monkeypatch.setattr("twinset.generators.triplets.captions.PHOTOS", 1)
     assert (1, 0) in triplets(SAID, others[:1])
     assert (1, 0) not in triplets(SAID, others)
     assert (1, 0) in triplets(SAID, [("a", "A guy rides a pony"), *others[1:]])
@@ -66,7 +72,7 @@ def test_estimate_of_what_is_unsaid(monkeypatch: pytest.MonkeyPatch) -> None:
     """By hand: 40 photos of three captions; noun 1 is one caption's in 10, two captions' in 4, all three's in 6."""
     times = {0: [3] * 30, 1: [1] * 10 + [2] * 4 + [3] * 6}
     named = [photo << 32 | noun for noun, counts in times.items() for photo, n in enumerate(counts) for _ in range(n)]
-    monkeypatch.setattr("twinset.generators.triplets.captions.mentions.PHOTOS", 40)
+    monkeypatch.setattr("twinset.generators.triplets.captions.PHOTOS", 40)
     few = [40 << 32 | 1]  # of a photo of two captions, which is not counted
     found = mentions_of(np.sort(np.array([-1, *named, *few])), np.array([3] * 40 + [2]), 3)
     assert found is not None
@@ -86,7 +92,7 @@ def shown(name: str, photos: int, times: int) -> list[tuple[str, str]]:
 
 def test_what_captions_leave_out_is_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frisbees are named by all three captions, jackets by one: as many men again wear one unsaid."""
-    monkeypatch.setattr("twinset.generators.triplets.captions.mentions.PHOTOS", 41)
+    monkeypatch.setattr("twinset.generators.triplets.captions.PHOTOS", 41)
     said: list[Said] = [(f"frisbee{n}", "man", "with", "frisbee") for n in range(20)]
     said += [(f"jacket{n}", "man", "with", "jacket") for n in range(20)] + [("ball0", "man", "with", "ball")]
     others = shown("frisbee", 20, 3) + shown("jacket", 6, 2) + shown("jacket", 20, 1)[12:] + shown("ball", 1, 1)
@@ -104,7 +110,7 @@ def test_one_caption_a_photo_tells_nothing_of_what_is_unsaid() -> None:
 
 
 def test_one_caption_under_two_data_sets_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.generators.triplets.captions.mentions.PHOTOS", 1)
+    monkeypatch.setattr("twinset.generators.triplets.captions.PHOTOS", 1)
     photos = np.array([0, 0, 1, 0, 1], dtype=np.int32)
     captions = pa.chunked_array([["A man .", "a  man", "A man."], ["A man on a horse", "A man!"]])
     assert not_repeated(photos, captions).tolist() == [True, False, True, True, False]

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
-from twinset.models.visual_questions.engine import Inquiry, Unanswered
 from twinset.models.visual_questions.server_model import ALTERNATIVES, VisionServer
-from twinset.models.visual_questions.settings import Server
+from twinset.models.visual_questions.settings import Inquiry, Server, Unanswered
 
 IMAGES = (b"\xff\xd8 one", b"\xff\xd8 another")
 

@@ -10,12 +10,11 @@ import pytest
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Encoding
-from twinset.shards.kinds.encoded import EncodedImage, encode_image
 from twinset.shards.kinds.fields import content_digest, fields_of, stored
 from twinset.shards.kinds.kind import Sample
 from twinset.shards.kinds.pair import PAIR, Pair
 from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import Frame, MediaFile
+from twinset.shards.kinds.samples import EncodedImage, Frame, MediaFile, encode_image
 from twinset.shards.kinds.template import TEMPLATE, Template
 from twinset.shards.kinds.text_pair import TEXT_PAIR, TextPair
 from twinset.shards.kinds.triplet import TRIPLET, Triplet

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from tests.evaluation.scorers.tiny_models import open_clip_network
-from twinset.training.clip.optimiser import learning_rate, moments, new_optimiser, restore_moments
 from twinset.training.clip.settings import ClipSettings
+from twinset.training.clip.steps import learning_rate, new_optimiser
+from twinset.training.runs.checkpoints import moments, restore_moments
 
 SETTINGS = ClipSettings(data=("nowhere",), lr=1e-3)
 

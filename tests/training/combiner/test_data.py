@@ -12,11 +12,11 @@ from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import COLOURS, GROUNDS, Settings
 from twinset.evaluation.examples import Query
 from twinset.manifests.errors import WrongUse
-from twinset.training.clip.settings import checked
 from twinset.training.combiner.data import Triplets, open_data
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.combiner.train import train_combiner
 from twinset.training.examples.contracts import Example
+from twinset.training.runs.settings import checked
 
 
 def examples(triplets: Triplets) -> Iterator[Example]:

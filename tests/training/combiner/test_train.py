@@ -20,11 +20,11 @@ from twinset.training.combiner import train as of_train
 from twinset.training.combiner.data import HeldOut, open_data
 from twinset.training.combiner.features import FeatureBatches
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.combiner.train import PASS, TrainedCombiner, train_combiner
-from twinset.training.runs.loop import OnProgress
+from twinset.training.combiner.train import PASS, train_combiner
+from twinset.training.runs.loop import OnProgress, Trained
 
 
-def train(settings: CombinerSettings, out: Path, **more: Any) -> TrainedCombiner:
+def train(settings: CombinerSettings, out: Path, **more: Any) -> Trained:
     """A run without reports, with a cache beside it."""
     return train_combiner(settings, out, report=False, cache=out.parent / "cache", **more)
 

@@ -21,8 +21,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.training.clip.data import open_data
 from twinset.training.fusion.models import open_start
 from twinset.training.fusion.settings import FusionSettings
-from twinset.training.fusion.steps import Validation
-from twinset.training.fusion.train import train_fusion
+from twinset.training.fusion.train import Validation, train_fusion
 from twinset.training.losses.mining import load_neighbours
 from twinset.training.runs.loop import OnProgress
 

@@ -1,16 +1,130 @@
-"""Which nouns the captions of each photo contain, wherever in a sentence and whatever a parser makes of it."""
+"""What the captions of each photo name, wherever in a sentence and whatever a parser makes of it, and leave out."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from twinset.generators.triplets.captions.concepts import Concept, concepts, forms_of
-from twinset.generators.triplets.captions.mentions import SEVERAL, mentions_of
-from twinset.generators.triplets.columns import Bools, Codes, distinct, found_in
+from twinset import manifests
+from twinset.generators.triplets.columns import Bools, Codes, Floats, distinct, found_in
+from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.recipe.strict_yaml import load_yaml
+
+FILE = Path(manifests.__file__).parent / "vocabularies/triplets.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """What one or more nouns name. names: these nouns and their other names; implied_by: words that imply it."""
+
+    names: frozenset[str]
+    implied_by: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Concepts:
+    """The lists. by_noun: the concept of each noun that they have. digest: sha256 of the file, in hexadecimal."""
+
+    by_noun: Mapping[str, Concept]
+    digest: str
+
+    def of_noun(self, noun: str) -> Concept:
+        """The concept of any noun; one that no list has is its own only name."""
+        return self.by_noun.get(noun) or Concept(frozenset((noun,)), frozenset())
+
+
+def forms_of(nouns: frozenset[str]) -> frozenset[str]:
+    """Nouns and their regular plurals."""
+    return frozenset(form for noun in nouns for form in (noun, f"{noun}s", f"{noun}es", f"{noun.removesuffix('y')}ies"))
+
+
+@cache
+def concepts() -> Concepts:
+    """The lists, read once. A noun of several lines has the names of all of them, and what implies any of them."""
+    by_noun: dict[str, Concept] = {}
+    for line in load_yaml(FILE.read_text("utf-8"))["concepts"]:
+        names, implied_by = (frozenset(part.split()) for part in line.split(":"))
+        for name in names:
+            before = by_noun.get(name) or Concept(frozenset(), frozenset())
+            by_noun[name] = Concept(before.names | names, before.implied_by | implied_by)
+    return Concepts(by_noun, sha256_of_file(FILE)[0])
+
+
+SEVERAL = 3  # captions of a photo, from which on it is counted
+PHOTOS = 1000  # that many of which it takes to estimate anything
+RELIABLE = 0.7  # odds up to which an object may be a target's: three of five photos that show it say so
+PRIOR = 2.0  # added to the photos with one caption that names a noun, so that rare nouns are not taken for reliable
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """How often photos show a thing that none of their captions names, from photos of `SEVERAL` captions or more.
+
+    What captions leave out cannot be read in them, but it can be estimated from how unevenly they name it. Of 117
+    photos a caption of which has the word "frisbee", one of five has it in 17, two in 11, three or more in 89: few can
+    be left that show one and have it in none. Of 1,147 with the word "jacket" one has it in 782, two in 244: as many
+    again show one unsaid. Ecology counts unseen species so; the estimate is Chao's (1987, Biometrics 43, 783-791), f1^2
+    / (2 f2), of photos with one and with two captions that name the thing.
+
+    odds: of each noun, the estimated number of photos that show it unsaid for each that says it. photos: that name
+    each noun, one after the other; start: where those of each noun begin, and the end. highest: number of a photo.
+    """
+
+    odds: Floats
+    photos: Codes
+    start: NDArray[np.int64]
+    highest: int
+
+    def unsaid(self, subject: Codes, object_: Codes) -> Floats:
+        """Of photos that name a subject, but not an object, the estimated share that show the object (0 to 1).
+
+        Of the photos that say both nouns, odds times as many more show the object unsaid.
+        """
+        both = np.zeros(len(subject))
+        says = np.zeros(self.highest + 1, dtype=np.bool_)
+        for noun in np.unique(subject).tolist():
+            own = self._of(noun)
+            says[own] = True
+            for at in np.flatnonzero(subject == noun).tolist():
+                both[at] = says[self._of(int(object_[at]))].sum()
+            says[own] = False
+        silent = np.diff(self.start)[subject] - both
+        return np.minimum(both * self.odds[object_] / np.maximum(silent, 1), 1.0)
+
+    def _of(self, noun: int) -> Codes:
+        return self.photos[self.start[noun] : self.start[noun + 1]]
+
+
+def mentions_of(named: NDArray[np.int64], captions: NDArray[np.int64], nouns: int) -> Mentions | None:
+    """The mentions of nouns; None where fewer than `PHOTOS` photos have `SEVERAL` captions.
+
+    Args:
+        named: photo << 32 | noun, once for each caption that names it, sorted; -1 is skipped.
+        captions: of each photo, how many.
+        nouns: how many there are.
+    """
+    several = captions >= SEVERAL
+    if several.sum() < PHOTOS:
+        return None
+    named = named[named >= 0]
+    named = named[several[named >> 32]]
+    once = distinct(named)
+    times = np.diff(np.append(np.searchsorted(named, once), len(named)))
+    noun = once & 0xFFFFFFFF
+    photos = np.bincount(noun, minlength=nouns)
+    one, two = (np.bincount(noun[times == number], minlength=nouns) for number in (1, 2))
+    # Chao's f1^2 / (2 f2) with the prior; 1 is added to f2, as in his bias-corrected form, because f2 can be 0.
+    odds = (one + PRIOR) ** 2 / (2 * (two + 1)) / np.maximum(photos, 1)
+    order = np.argsort(noun, kind="stable")
+    start = np.concatenate([[0], np.cumsum(photos)])
+    return Mentions(odds, (once >> 32)[order].astype(np.int32), start, int(once[-1] >> 32))
+
 
 BATCH = 1 << 16  # captions taken apart at once
 APART = r"[^\p{L}\p{N}]+"  # what stands between words
@@ -23,7 +137,7 @@ class Spoken:
     """The nouns of every photo's captions.
 
     noun: of each of `generators.triplets.graphs.Relations.words`, the number of what its last word names, equal for
-    forms of one lemma and for names of one concept (`generators.triplets.captions.concepts`).
+    forms of one lemma and for names of one concept (`generators.triplets.captions`).
     mentions: how reliably captions name each of these; None where too few photos have captions enough.
     """
 
