@@ -15,7 +15,7 @@ from typing import Any
 from twinset import manifests
 from twinset.generators.negative_captions.changes import nothing_kept, problem
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.scene_graphs.caption_sources import LONGEST_CAPTION
+from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.models.language_models.model import REFUSED, STOP, Answer, Message

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from twinset.generators.scene_graphs.caption_sources import Caption
+from twinset.generators.scene_graphs.caption_files import Caption
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.kinds.samples import TableRows

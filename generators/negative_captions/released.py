@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped, read_json
 from twinset.generators.negative_captions.changes import CHANGE_REASONS, unchanged
 from twinset.generators.negative_captions.kinds import KINDS, NegativeKind
-from twinset.generators.scene_graphs.caption_sources import LONGEST_CAPTION
+from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.manifests.errors import WrongUse
 
 #: Why a record is left out.

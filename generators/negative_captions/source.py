@@ -14,7 +14,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeC
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.caption_sources import CAPTION_REASONS
+from twinset.generators.scene_graphs.caption_files import CAPTION_REASONS
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
 from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
 from twinset.manifests.candidate import Candidate

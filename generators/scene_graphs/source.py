@@ -11,7 +11,8 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from twinset.generators.papers import GENECIS
-from twinset.generators.scene_graphs.caption_sources import CAPTION_REASONS, Caption, CaptionSources
+from twinset.generators.scene_graphs.caption_files import CAPTION_REASONS, Caption
+from twinset.generators.scene_graphs.caption_sources import CaptionSources
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import identity_of, sample_key
@@ -130,7 +131,7 @@ GRAMMAR = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionCandidate(Candidate):
-    """A caption of an image, as `generators.scene_graphs.caption_sources.Caption` has it."""
+    """A caption of an image, as `generators.scene_graphs.caption_files.Caption` has it."""
 
     caption_id: str
     image_id: str

@@ -13,13 +13,8 @@ from pydantic import Field
 
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines, refuse_unusable
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pair_generator import (
-    FRAME_REASONS,
-    Addressing,
-    FramePairCandidate,
-    FramePairGenerator,
-    FramePairSource,
-)
+from twinset.generators.video.frame_pair_generator import FramePairGenerator
+from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Reference

@@ -13,7 +13,7 @@ from PIL import Image
 
 from twinset.generators.image_files import UnusableImage, rgb
 from twinset.generators.video.container.video_file import MAX_PIXELS, BrokenMedia
-from twinset.generators.video.frame_pair_generator import Addressing, FramePairCandidate
+from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate
 from twinset.generators.video.frames import read_frames
 from twinset.manifests.canonical import sha256_of_file
 from twinset.shards.kinds.pair import Pair
@@ -36,7 +36,7 @@ def make_pairs(
     once and shared, and only one video's frames are held at a time. Provenance gains ``index0`` and ``index1``, the
     indices of the frames in the video (0-based; -1 in a dump, which does not tell).
 
-    Rejections: `generators.video.frame_pair_generator.FRAME_REASONS`. Raises OSError for trouble of the machine, such
+    Rejections: `generators.video.frame_pairs.FRAME_REASONS`. Raises OSError for trouble of the machine, such
     as a failing disk.
     """
     for video, group in groupby(candidates, key=lambda candidate: candidate.video):

@@ -6,14 +6,8 @@ from itertools import combinations
 from typing import Any, ClassVar, Literal
 
 from twinset.generators.annotation_files import read_json, seconds
-from twinset.generators.video.frame_pair_generator import (
-    FRAME_REASONS,
-    NEAREST,
-    WORDING,
-    FramePairCandidate,
-    FramePairGenerator,
-    FramePairSource,
-)
+from twinset.generators.video.frame_pair_generator import FramePairGenerator
+from twinset.generators.video.frame_pairs import FRAME_REASONS, NEAREST, WORDING, FramePairCandidate, FramePairSource
 from twinset.generators.video.sentences import as_sentence
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Reference

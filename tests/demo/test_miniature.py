@@ -16,7 +16,7 @@ import pytest
 
 from twinset.filters.faces import Faces
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pair_generator import FramePairCandidate
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.frames import VideoFrame, read_frames
 from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.shards.contracts import Context

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
-from twinset.generators.scene_graphs.caption_files import read_coco
-from twinset.generators.scene_graphs.caption_sources import Caption
+from twinset.generators.scene_graphs.caption_files import Caption, read_coco
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.models.spacy_pipelines import find_pipeline

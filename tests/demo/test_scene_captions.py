@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from twinset.generators.scene_graphs.caption_sources import Caption, CaptionSources
+from twinset.generators.scene_graphs.caption_files import Caption
+from twinset.generators.scene_graphs.caption_sources import CaptionSources
 from twinset_demo.miniature.scene_captions import CAPTIONS, write_scenes
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from twinset.generators.video.frame_pair_generator import FramePairCandidate
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.manifests.candidate import Candidate, arrow_schema, from_row, to_row
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.plan import (

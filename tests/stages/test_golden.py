@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from twinset.generators.video.frame_pair_generator import FramePairCandidate
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file
 from twinset.manifests.recipe import parse_recipe

@@ -16,7 +16,7 @@ from twinset import verify
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.contract import check_source
 from twinset.generators.selection.source import SelectedNegatives
-from twinset.generators.text_pairs.source import TextPairs
+from twinset.generators.text_pairs import TextPairs
 from twinset.manifests import doors
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.recipe import content_of, parse_recipe

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped
-from twinset.generators.scene_graphs.caption_sources import Caption, caption_source
+from twinset.generators.scene_graphs.caption_files import Caption
+from twinset.generators.scene_graphs.caption_sources import caption_source
 from twinset.manifests.errors import WrongUse
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"

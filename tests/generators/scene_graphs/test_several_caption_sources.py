@@ -11,7 +11,8 @@ import pyarrow.dataset
 import pytest
 
 from twinset.generators.annotation_files import Skipped
-from twinset.generators.scene_graphs.caption_sources import Caption, CaptionSources, caption_source
+from twinset.generators.scene_graphs.caption_files import Caption
+from twinset.generators.scene_graphs.caption_sources import CaptionSources, caption_source
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.tar_writer import TarWriter
 

@@ -5,15 +5,7 @@ import pyarrow as pa
 import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
-from twinset.generators.triplets.captions import (
-    FILE,
-    PRIOR,
-    Spoken,
-    concepts,
-    forms_of,
-    mentions_of,
-    not_repeated,
-)
+from twinset.generators.triplets.captions import FILE, PRIOR, Spoken, concepts, forms_of, mentions_of, not_repeated
 from twinset.generators.triplets.columns import NONE
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.mining import Miner

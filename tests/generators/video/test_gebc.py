@@ -6,7 +6,7 @@ import pytest
 
 from twinset.filters.equal_captions import EqualCaptionsFilter
 from twinset.filters.motion_words import MotionWords
-from twinset.generators.video.frame_pair_generator import FramePairCandidate
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.gebc import Gebc, GebcGenerator
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from twinset.generators.video.frame_pair_generator import FramePairCandidate
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.youcook2 import YouCook2, YouCook2Generator
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
