@@ -14,8 +14,7 @@ from PIL import Image
 
 from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected
 from twinset.shards.media.decode import FORMATS, MOST_PIXELS
-from twinset.shards.media.image_folder import ImageFolder, StoredImage
-from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot
+from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot, ImageFolder, StoredImage
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 
 ORIENTATION = 0x0112  # of EXIF
@@ -52,7 +51,7 @@ class UnusableImage:
 
 
 class ImageFiles:
-    """The images of a folder (`shards.media.image_folder.ImageFolder`), read and decoded.
+    """The images of a folder (`shards.media.media_folder.ImageFolder`), read and decoded.
 
     upright: whether a picture is turned as its EXIF orientation says. Boxes and masks count the stored pixels, as
     COCO's and Visual Genome's tools do, and need it as it lies; where it is shown whole, what twinset stores says no

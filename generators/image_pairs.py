@@ -84,7 +84,7 @@ class ImagePairs(NamedPairSource):
     """Pairs on disk.
 
     annotations: a JSON list of objects, JSON lines or Parquet. An image is a path below ``media``, or a name that is
-    found there (`shards.media.image_folder.ImageFolder.find`). A caption is text, or a list of texts, best first.
+    found there (`shards.media.media_folder.ImageFolder.find`). A caption is text, or a list of texts, best first.
     media: folder of the images, of folders of them, or of tars. fields: what the fields are called.
     """
 

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from twinset.manifests.source import MediaSource
 from twinset.shards.contracts import Source
-from twinset.shards.media.image_folder import ImageFolder
-from twinset.shards.media.media_folder import Media, MediaFolder
+from twinset.shards.media.media_folder import ImageFolder, Media, MediaFolder
 
 #: Why a name gives no image (`generators.image_files.ImageFiles.read`).
 IMAGE_REASONS = {

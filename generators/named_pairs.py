@@ -29,7 +29,7 @@ class NamedPairSource(ImageFolderSource):
 class NamedPairCandidate(CaptionedCandidate):
     """Two names of images and the captions of both.
 
-    image0, image1: as `shards.media.image_folder.ImageFolder.find` takes them. change: what differs between them.
+    image0, image1: as `shards.media.media_folder.ImageFolder.find` takes them. change: what differs between them.
     provenance: canonical JSON, the same keys for all of a source.
     """
 

@@ -29,8 +29,7 @@ from twinset.shards.contracts import Context, Generator, LeftOut, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Frame, Rejected
 from twinset.shards.kinds.text_pair import TEXT_SCORES, TextPair
-from twinset.shards.media.image_folder import ImageFolder
-from twinset.shards.media.media_folder import Media
+from twinset.shards.media.media_folder import ImageFolder, Media
 
 
 class TextPairs(Source):

@@ -9,7 +9,7 @@ from twinset.evaluation.benchmarks.pictures import Images
 from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
 from twinset.evaluation.examples import LeftOut, Picture, Query
 from twinset.manifests.errors import WrongUse
-from twinset.shards.media.image_folder import COCO_DIGITS
+from twinset.shards.media.media_folder import COCO_DIGITS
 
 TASKS = ("focus-attribute", "change-attribute", "focus-object", "change-object")
 FOLDERS = ("", "genecis")

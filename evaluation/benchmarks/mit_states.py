@@ -6,7 +6,7 @@ from pathlib import Path
 
 from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
 from twinset.evaluation.examples import LeftOut, Picture, Query
-from twinset.shards.media.image_folder import IMAGE_SUFFIXES
+from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 
 # The test split of Vo et al. (2019), which GeneCIS takes over (Table 3): nouns that training never shows.
 _NOUNS = """

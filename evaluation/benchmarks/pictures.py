@@ -15,8 +15,7 @@ from twinset.generators.galleries.crops import OutsideImage, crop
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.manifests.errors import WrongUse
 from twinset.shards.kinds.samples import Pixels
-from twinset.shards.media.image_folder import ImageFolder, StoredImage
-from twinset.shards.media.media_folder import EscapesRoot
+from twinset.shards.media.media_folder import EscapesRoot, ImageFolder, StoredImage
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 
 REMEMBERED = 4096  # names: frames of one video are asked for again and again
@@ -29,7 +28,7 @@ Box = tuple[float, float, float, float]
 class Images:
     """The images below the folder of a benchmark, found by the names that its annotations use.
 
-    They may lie in folders of any depth and in tars (`shards.media.image_folder.ImageFolder`), and in folders that are
+    They may lie in folders of any depth and in tars (`shards.media.media_folder.ImageFolder`), and in folders that are
     links directly below the root.
     """
 

@@ -13,7 +13,7 @@ from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching,
 from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.repeated_ids import Ids
-from twinset.shards.media.image_folder import COCO_PREFIXES
+from twinset.shards.media.media_folder import COCO_PREFIXES
 
 Item = Matching | Query | Grounding | LeftOut
 

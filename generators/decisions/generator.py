@@ -32,7 +32,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Generator, LeftOut, Waiting
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
-from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import ImageFolder
 
 ADJUDICATOR = "simulated-adjudicator"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import ImageFolder
 from twinset.shards.storage.tar_reader import BrokenTar
 
 

@@ -13,8 +13,7 @@ from twinset.generators.papers import BIVLC
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, StageName
 from twinset.shards.contracts import Source
-from twinset.shards.media.image_folder import ImageFolder
-from twinset.shards.media.media_folder import Media
+from twinset.shards.media.media_folder import ImageFolder, Media
 
 CHOICE = "choice.json"
 SIMULATED = "simulated people"

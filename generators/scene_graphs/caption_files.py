@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, read_json
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
-from twinset.shards.storage.tar_members import HEADER_ERRORS
+from twinset.shards.storage.tar_reader import HEADER_ERRORS
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
 

@@ -13,8 +13,7 @@ from twinset.manifests.markdown import plain, short, table
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
-from twinset.shards.media.image_folder import ImageFolder
-from twinset.shards.media.media_folder import Media
+from twinset.shards.media.media_folder import ImageFolder, Media
 
 MINING = "mining.json"
 OVERWRITTEN, FREQUENT = 5, 8  # words that the card names

@@ -11,11 +11,10 @@ from PIL import Image
 
 from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU, round_alike
-from twinset.models.diffusion.denoising import Denoiser
 from twinset.models.diffusion.model_files import model_digest, weight_files
 from twinset.models.diffusion.models import be_quiet, load_parts, own_scheduler, scheduler_config
 from twinset.models.diffusion.settings import DiffusionImages
-from twinset.models.diffusion.text import Text, encode
+from twinset.models.diffusion.text import Denoiser, Text, encode
 from twinset.shards.kinds.samples import Pixels
 
 Resampling = Literal["bicubic", "lanczos", "box"]

@@ -22,7 +22,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.shards.export.formats import Format
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.text_pair import TEXT_PAIR
-from twinset.shards.media.image_folder import COCO_DIGITS, IMAGE_SUFFIXES
+from twinset.shards.media.media_folder import COCO_DIGITS, IMAGE_SUFFIXES
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import as_json
 

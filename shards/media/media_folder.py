@@ -1,14 +1,17 @@
-"""Finding media files by name inside one folder, without ever leaving it."""
+"""Finding videos and images by name or id in one folder of files, of tars, or of both, without ever leaving it."""
 
 import errno
+import hashlib
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import TwinsetError
+from twinset.shards.storage.tar_reader import tar_members
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 
@@ -101,3 +104,148 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:  # a name too long, a folder without permission, a loop of links
         return False
+
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
+COCO_DIGITS = 12  # COCO's file of image 139 is 000000000139.jpg, and was COCO_val2014_000000000139.jpg
+COCO_PREFIXES = ("COCO_val2014_", "COCO_train2014_")
+TAR = ".tar"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredImage:
+    """The bytes of an image: a file, or a member of a tar.
+
+    name: how it is recorded: relative to the folder with '/', ``TAR/MEMBER`` for a member. path: the file or the tar.
+    offset, size: of its bytes in that.
+    """
+
+    name: str
+    path: Path
+    offset: int
+    size: int
+
+    def read(self) -> bytes:
+        """Its bytes; fewer than `size` where the file was cut short."""
+        with self.path.open("rb") as stream:
+            stream.seek(self.offset)
+            return stream.read(self.size)
+
+
+class ImageFolder:
+    """A folder of images, addressed by the names or ids that annotations and captions use.
+
+    It may hold files, in folders of any depth, and tars such as img2dataset's shards, which are read where they lie.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def find(self, name: str) -> StoredImage | None:
+        """The image that a name or an id stands for; None when it is not there, and for an URL.
+
+        In this order: the file ``name`` or ``TAR/MEMBER``; with a suffix of images, and as COCO numbers its files,
+        where ``name`` has none; as COCO called the same image in 2014 or 2017; the file without some of the name's
+        first folders, which this one may lie in; a file of this name, with its folders if it has any, in a folder
+        below, the first in alphabetical order; a member of this name in any of the tars, unless the name says in which.
+        Raises `EscapesRoot` for a name that leads out.
+        """
+        if "://" in name:
+            return None
+        inside(self.root, name)
+        return next((found for found in self._looked_up(PurePosixPath(name)) if found is not None), None)
+
+    def _looked_up(self, name: PurePosixPath) -> Iterator[StoredImage | None]:
+        """What lies at each place where `find` looks, in its order."""
+        within, spelled = name.parent.parts, list(_spellings(name.name)) if name.name else []
+        for one in spelled:
+            yield self._file(name.parent / one)
+            yield self._member_of_path(name.parent / one)
+        for depth in range(1, len(within) + 1):
+            for one in spelled:
+                yield self._file(PurePosixPath(*within[depth:], one))
+        for one in spelled:
+            for folder in self._nested.get(one, ()):
+                below = PurePosixPath(folder)
+                # One of another folder is another image: many data sets number anew in each.
+                if below.parts[len(below.parts) - len(within) :] == within:
+                    yield self._file(below / one)
+        # A name that says in which tar it is stands in no other.
+        if not any(part.endswith(TAR) for part in within):
+            yield from (self._member(tar, spelled) for tar in self._tars)
+
+    def size(self, name: str) -> int | None:
+        """As `shards.media.media_folder.Media.size`."""
+        found = self.find(name)
+        return found.size if found is not None else None
+
+    def sha256(self, name: str) -> tuple[str, int] | None:
+        """As `shards.media.media_folder.Media.sha256`."""
+        found = self.find(name)
+        if found is None:
+            return None
+        content = found.read()
+        return hashlib.sha256(content).hexdigest(), len(content)
+
+    def _file(self, relative: PurePosixPath) -> StoredImage | None:
+        path = inside(self.root, str(relative))
+        return StoredImage(str(relative), path, 0, path.stat().st_size) if is_file(path) else None
+
+    def _member_of_path(self, relative: PurePosixPath) -> StoredImage | None:
+        """The image of a path that goes through a tar; the tar may lie in a folder below."""
+        parts = relative.parts
+        for depth, part in enumerate(parts[:-1], 1):
+            if part.endswith(TAR):
+                tar, member = PurePosixPath(*parts[:depth]), "/".join(parts[depth:])
+                if is_file(self.root / tar):
+                    return self._member(str(tar), [member])
+                nested = (one for one in self._tars if PurePosixPath(one).name == part)
+                return next((found for one in nested if (found := self._member(one, [member]))), None)
+        return None
+
+    def _member(self, tar: str, names: list[str]) -> StoredImage | None:
+        path = inside(self.root, tar)
+        try:
+            members, end = tar_members(path, IMAGE_SUFFIXES)
+        except OSError as error:
+            if error.errno not in FILE_ERRORS:
+                raise
+            return None
+        for name in names:
+            # A member that is cut short will have the size that its header says once the download is finished.
+            if (where := members.find(name)) is not None and sum(where) <= end:
+                return StoredImage(f"{tar}/{name}", path, *where)
+        return None
+
+    @cached_property
+    def _nested(self) -> dict[str, tuple[str, ...]]:
+        # Walked once, and only when a direct look-up failed: file name -> folders, one tuple for all files of a folder.
+        found: dict[str, tuple[str, ...]] = {}
+        alone: dict[str, tuple[str, ...]] = {}
+        for folder, file in walk(self.root):
+            if file.lower().endswith(IMAGE_SUFFIXES):
+                here = alone.setdefault(folder, (folder,))
+                found[file] = found[file] + here if file in found else here
+        return found
+
+    @cached_property
+    def _tars(self) -> list[str]:
+        tars = [str(PurePosixPath(folder, file)) for folder, file in walk(self.root) if file.endswith(TAR)]
+        return [tar for tar in tars if is_file(self.root / tar)]
+
+
+def _spellings(name: str) -> Iterator[str]:
+    """How the file of a name or id may be called."""
+    yield name
+    if not name.lower().endswith(IMAGE_SUFFIXES):
+        padded = name.zfill(COCO_DIGITS) if name.isascii() and name.isdigit() else name
+        for stem in dict.fromkeys((name, padded)):
+            for suffix in IMAGE_SUFFIXES:
+                yield stem + suffix
+                yield stem + suffix.upper()
+    stem = name.removesuffix(".jpg")
+    for before in COCO_PREFIXES:
+        if stem.startswith(before):
+            yield f"{stem.removeprefix(before)}.jpg"
+        elif stem.isascii() and stem.isdigit():
+            yield f"{before}{stem.zfill(COCO_DIGITS)}.jpg"

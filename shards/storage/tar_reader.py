@@ -1,9 +1,16 @@
-"""Reading tars that may not be ours: members in memory only, with limits, and no name that leads anywhere."""
+"""Reading tars that may not be ours: members in memory only, with limits, no name that leads anywhere; their places."""
 
 import re
 import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from threading import Lock
 from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from twinset.manifests.errors import TwinsetError
 
@@ -53,3 +60,114 @@ def _check(member: tarfile.TarInfo, where: str) -> None:
         raise BrokenTar(f"{where}: member {member.name!r} is not a field of a sample; build this shard again")
     if not 0 <= member.size <= MEMBER_LIMIT:
         raise BrokenTar(f"{where}: member {member.name} has {member.size} bytes; build this shard again")
+
+
+LONGEST_NAME = 255  # bytes; every name takes as much memory as the longest
+LARGEST = 1 << 44  # bytes of a tar: what says more is none, and past what disks can seek
+REMEMBERED = 4096  # tars, of 0.3 MB each
+# What tarfile raises for numbers in headers, all of which it trusts: a comment of a terabyte needs memory for it.
+HEADER_ERRORS = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, MemoryError)
+
+_lock = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class TarMembers:
+    """Members of a tar by name, and by the last part of it: some 50 bytes each, for tars of ten thousand images.
+
+    names: sorted. offsets, sizes: of each member's bytes in the file.
+    """
+
+    names: NDArray[np.bytes_]
+    offsets: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    def find(self, name: str) -> tuple[int, int] | None:
+        """Offset and size of a member's bytes; of the first, where several have the name."""
+        wanted = name.encode("utf-8", "surrogateescape")
+        at = int(np.searchsorted(self.names, np.bytes_(wanted)))
+        if at == len(self.names) or bytes(self.names[at]) != wanted:
+            return None
+        return int(self.offsets[at]), int(self.sizes[at])
+
+
+def tar_members(tar: Path, suffixes: tuple[str, ...]) -> tuple[TarMembers, int]:
+    """The regular files of an uncompressed tar whose names end with one of some suffixes (lower case), and its size.
+
+    What comes behind something that is no tar is left out: a download that is not finished holds what it holds. A
+    process reads the headers of a tar once, as long as it does not change: ten thousand images take half a second.
+    """
+    status = tar.stat()
+    with _lock:  # threads that ask for one tar wait for the first of them
+        return _members(tar, status.st_size, status.st_mtime_ns, suffixes), status.st_size
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _members(tar: Path, _size: int, _changed: int, suffixes: tuple[str, ...]) -> TarMembers:
+    found: dict[bytes, tuple[int, int]] = {}
+    lasts: dict[bytes, tuple[int, int]] = {}
+    try:
+        with tarfile.open(tar, "r:") as members:
+            for member in members:
+                # Where it says less than nothing tarfile would step back, and read the same headers for ever.
+                if member.size < 0 or not member.offset < members.offset <= LARGEST:
+                    break
+                if member.isreg() and not member.issparse() and member.name.lower().endswith(suffixes):
+                    where = (member.offset_data, member.size)
+                    for names, name in ((found, member.name), (lasts, PurePosixPath(member.name).name)):
+                        encoded = name.encode("utf-8", "surrogateescape")
+                        if 0 < len(encoded) <= LONGEST_NAME and b"\0" not in encoded:
+                            names.setdefault(encoded, where)
+                members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
+    except HEADER_ERRORS:
+        pass
+    everything = sorted({**lasts, **found}.items())
+    places = np.array([where for _, where in everything], dtype=np.int64).reshape(-1, 2)
+    sorted_names = np.array([name for name, _ in everything], dtype=np.bytes_)
+    return TarMembers(sorted_names, places[:, 0].copy(), places[:, 1].copy())
+
+
+BLOCK = tarfile.BLOCKSIZE
+# USTAR: name [0, 100), size [124, 136) and checksum [148, 156) in octal, kind of member at 156, prefix [345, 500).
+_REGULAR = (ord("0"), 0)
+
+
+def member_slices(stream: BinaryIO, where: str) -> Iterator[tuple[str, int, int]]:
+    """Name, first byte and size of the content of each member of a seekable tar, in order.
+
+    For tars as `shards.storage.tar_writer` writes them: seven times as fast as tarfile, which counts for an index of a
+    million samples.
+
+    Args:
+        where: the tar's path, for messages.
+
+    Raises:
+        BrokenTar: a header is damaged or cut short, or of a member that a shard never holds. Without a remedy, which
+            depends on where the tar comes from.
+    """
+    place = 0
+    while True:
+        stream.seek(place)
+        header = stream.read(BLOCK)
+        if len(header) == BLOCK and not any(header):
+            return
+        name, size = _read(header, f"{where}: byte {place}")
+        yield name, place + BLOCK, size
+        place += BLOCK + -(-size // BLOCK) * BLOCK
+
+
+def _read(header: bytes, where: str) -> tuple[str, int]:
+    """Name and size that a header states."""
+    if len(header) < BLOCK:
+        raise BrokenTar(f"{where}: the tar is cut short")
+    try:
+        # The sum of all bytes, those of the checksum itself counted as spaces.
+        said, found = int(header[148:156].rstrip(b"\0 "), 8), sum(header) - sum(header[148:156]) + 8 * ord(" ")
+        name, size = header[:100].rstrip(b"\0").decode("ascii"), int(header[124:136].rstrip(b"\0 "), 8)
+    except ValueError as error:
+        raise BrokenTar(f"{where}: not a header of a tar ({error})") from error
+    if said != found:
+        raise BrokenTar(f"{where}: a damaged header")
+    if header[156] not in _REGULAR or header[345] or not NAME.fullmatch(name) or not 0 <= size <= MEMBER_LIMIT:
+        raise BrokenTar(f"{where}: member {name!r} is not a field of a sample")
+    return name, size

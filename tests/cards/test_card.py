@@ -13,7 +13,7 @@ import yaml
 from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
-from twinset.cards.card import card
+from twinset.cards.describe import card
 from twinset.cards.kinds.pair import PairStatistics, WordUse
 from twinset.cards.summary import IndexSummary
 from twinset.generators.blind_guesses import GuessCounts

@@ -14,8 +14,7 @@ from PIL import Image, ImageOps
 from twinset.generators.galleries.source import ObjectTemplates
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.shards.kinds.samples import Frame
-from twinset.shards.media.image_folder import ImageFolder
-from twinset.shards.media.media_folder import EscapesRoot
+from twinset.shards.media.media_folder import EscapesRoot, ImageFolder
 
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
 

@@ -9,7 +9,7 @@ import yaml
 from pydantic import Field
 
 from twinset import generators
-from twinset.cards.card import _recipe
+from twinset.cards.describe import _recipe
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import content_of, load_recipe, recipe_from_json
 from twinset.manifests.source import Place, PlacedSettings, SourceSettings

@@ -24,7 +24,7 @@ from twinset.manifests.canonical import sample_key
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, StageName
 from twinset.shards.contracts import LeftOut
-from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import ImageFolder
 
 GENERATED = 1  # number of the generated image in a task
 

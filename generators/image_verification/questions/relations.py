@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from twinset.generators.image_verification.questions.entities import Entities, Entity
-from twinset.generators.image_verification.questions.facts import Fact, adjective, attribute, be, do
+from twinset.generators.image_verification.questions.facts import Fact, Places, adjective, attribute, be, do, joined
 from twinset.generators.image_verification.questions.nouns import (
     is_verb_taken_for_noun,
     lemma_of,
     next_word,
     verb_subject,
 )
-from twinset.generators.image_verification.questions.places import Places, joined
 from twinset.generators.image_verification.questions.vocabulary import Vocabulary
 from twinset.generators.negative_captions.rules.nouns import article_of
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from twinset.generators.kubric_scenes.scene.camera import frame_things
+from twinset.generators.kubric_scenes.scene.camera import FOCAL_LENGTH, SENSOR_WIDTH, frame_things, sample_shot
 from twinset.generators.kubric_scenes.scene.look import PLAIN, Look
 from twinset.generators.kubric_scenes.scene.models import Model, model_of
 from twinset.generators.kubric_scenes.scene.parts import (
@@ -23,7 +23,6 @@ from twinset.generators.kubric_scenes.scene.parts import (
     vector,
 )
 from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
-from twinset.generators.kubric_scenes.scene.shot import FOCAL_LENGTH, SENSOR_WIDTH, sample_shot
 from twinset.generators.kubric_scenes.scene.surroundings import (
     lit_by_background,
     lit_by_sun_and_sky,

@@ -6,8 +6,7 @@ from diffusers import UNet2DConditionModel
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.generators.prompt_to_prompt.tiny_models import REAL_XL
-from twinset.models.diffusion.denoising import CaptionLayers
-from twinset.models.diffusion.text import Text
+from twinset.models.diffusion.text import CaptionLayers, Text
 
 SIDE = 128  # of the latents of 1024 x 1024 pixels
 

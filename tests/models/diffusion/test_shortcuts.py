@@ -9,8 +9,7 @@ from diffusers import UNet2DConditionModel
 from torch._dynamo.utils import counters
 
 from tests.generators.prompt_to_prompt.tiny_models import WidthsXL, sharpen
-from twinset.models.diffusion.denoising import CaptionAttention, CaptionLayers, FusedSelfAttention
-from twinset.models.diffusion.text import Text
+from twinset.models.diffusion.text import CaptionAttention, CaptionLayers, FusedSelfAttention, Text
 
 N = 2  # images: as many unconditional rows come before theirs
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.shards.media.image_folder import ImageFolder
+from twinset.shards.media.media_folder import ImageFolder
 
 
 @pytest.mark.parametrize("name", ["139", "000000000139", "000000000139.jpg", "COCO_val2014_000000000139.jpg"])

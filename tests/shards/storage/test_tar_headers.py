@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.shards.storage.tar_members import member_slices
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.tar_reader import BrokenTar, member_slices
 from twinset.shards.storage.tar_writer import TarWriter
 
 

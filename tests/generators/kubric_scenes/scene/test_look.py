@@ -6,9 +6,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from twinset.generators.kubric_scenes.scene.camera import sample_shot
 from twinset.generators.kubric_scenes.scene.composition import lit_from, sunlight
 from twinset.generators.kubric_scenes.scene.look import FRONT_TURN, MATERIALS, PLAIN, Look
-from twinset.generators.kubric_scenes.scene.shot import sample_shot
 from twinset.generators.kubric_scenes.scene.surroundings import LIT, lit_by_sun_and_sky, sample_ground
 
 
