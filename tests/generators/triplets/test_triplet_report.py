@@ -143,7 +143,7 @@ def test_the_card_claims_no_limit_that_is_not_set(max_unsaid: float, limited: bo
 def test_the_funnel_names_a_limit_as_it_is_set(
     own_said: list[Said], own_ratings: Ratings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, value in (("mentions.PHOTOS", 0), ("mentions.SEVERAL", 1), ("mentions.PRIOR", 0.0)):
+    for name, value in (("PHOTOS", 0), ("SEVERAL", 1), ("PRIOR", 0.0)):
         monkeypatch.setattr(f"twinset.generators.triplets.captions.{name}", value)
     monkeypatch.setattr("twinset.generators.triplets.strict.RELIABLE", np.inf)
     source = mining("strict", 5, 4.0, False).model_copy(update={"max_unsaid": 0.995})
