@@ -28,9 +28,9 @@ class StableDiffusion(DiffusionModel, Source):
     vocabulary: of captions: ``figure-15`` (the paper's), a name that a package brings with its model, or the path of a
     YAML file in the form of ``manifests/vocabularies/eq_sd.yaml``.
     guidance: scale of classifier-free guidance. scheduler: the sampler.
-    cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and self-
-    attention of the other one (`generators.prompt_to_prompt.alignment.Edit`). blend: whether what lies outside of the
-    edited object is taken from the other image (local blend), in rows of the vocabulary that name one.
+    cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
+    self-attention of the other one (`generators.prompt_to_prompt.alignment.Edit`). blend: whether what lies outside of
+    the edited object is taken from the other image (local blend), in rows of the vocabulary that name one.
     precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
     licence: of what the model draws, copied into every sample and the card; must be given for a model not known
     here.
