@@ -62,10 +62,10 @@ def _checked(task: str, kind: str, given: Mapping[str, Any], out: Path) -> Any:
     """The settings; raises `WrongUse` for what is wrong about them, the folder, the data or the models' files."""
     from twinset.evaluation.scorers.kinds import check_model
     from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
-    from twinset.training.clip.settings import EncoderSettings, checked
     from twinset.training.combiner.settings import CIRR
     from twinset.training.examples.example_set import check_place
     from twinset.training.runs.identity import check_folder
+    from twinset.training.runs.settings import EncoderSettings, checked
 
     settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), kind), dict(given))
     check_folder(out)

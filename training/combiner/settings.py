@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field, PositiveInt, model_validator
 
-from twinset.training.clip.settings import EncoderSettings
+from twinset.training.runs.settings import EncoderSettings
 
 CIRR = "cirr="  # before a folder: validation on CIRR, as in the paper
 
