@@ -39,10 +39,8 @@ class _Drawn:
 
 
 def contact_sheet(blocks: Sequence[Block], across: int, title: str, subtitle: str, legend: str = "") -> bytes:
-    """A PNG of blocks in reading order, ``across`` side by side, each with its key in small print.
-
-    Raises:
-        BrokenTar: an image cannot be decoded.
+    """A PNG of blocks in reading order, ``across`` side by side, each with its key in small print. Raises `BrokenTar`:
+    an image cannot be decoded.
     """
     cell = (WIDTH - (across - 1) * GAP) // across
     drawn = [_rows(block, cell) for block in blocks]

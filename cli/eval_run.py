@@ -71,10 +71,8 @@ def run(asked: argparse.Namespace) -> None:
 
 
 def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, str]]:
-    """Names and folders of benchmarks: ``NAME=DIR``, or the next of ``--data``.
-
-    Raises:
-        WrongUse: there are more or fewer folders than benchmarks without one.
+    """Names and folders of benchmarks: ``NAME=DIR``, or the next of ``--data``. Raises `WrongUse`: there are more or
+    fewer folders than benchmarks without one.
     """
     waiting = [name for name in benchmarks if "=" not in name]
     if len(waiting) != len(folders):

@@ -183,10 +183,7 @@ class People:
 def people(answered: Answered, seed: int = 0, resamples: int = 2000) -> People:
     """Measure what people answered, as models are measured (`evaluation.metrics.matching`).
 
-    The pairs are resampled for the intervals.
-
-    Raises:
-        WrongUse: no pair has all four answers.
+    The pairs are resampled for the intervals. Raises `WrongUse`: no pair has all four answers.
     """
     if not answered.pooled:
         raise WrongUse(f"{answered.where}: no pair has all four answers; have more decided (enough of its source)")

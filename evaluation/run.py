@@ -129,10 +129,8 @@ def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
 
 
 def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similarities:
-    """The similarities that a scorer gives, with its store in the cache.
-
-    Raises:
-        WrongUse: it is none of the kinds that score images with texts.
+    """The similarities that a scorer gives, with its store in the cache. Raises `WrongUse`: it is none of the kinds
+    that score images with texts.
     """
     composer = scorer if isinstance(scorer, Composer) else None
     encoder = composer.encoder if composer is not None else scorer

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> dict[str, Any]:
     """Run a recipe's flow in this process: that of its name or of the paper that all its subsets follow.
 
-    A recipe that fits none of them runs as ``build-eqben``.
-
-    Raises:
-        BuildFailed: the server does not answer, or some shards could not be made.
+    A recipe that fits none of them runs as ``build-eqben``. Raises `BuildFailed`: the server does not answer, or some
+    shards could not be made.
     """
     # Read when Prefect is imported, which is why it is imported below.
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")

@@ -63,10 +63,8 @@ def drawn_folder(location: str | Path) -> DrawnFolder | None:
 
 
 def on_this_machine(location: str) -> str:
-    """A location of a recipe as a path of this machine, or its URL; a drawn folder need not be there yet.
-
-    Raises:
-        WrongUse: no installed package brings the place, or the path leaves its folder.
+    """A location of a recipe as a path of this machine, or its URL; a drawn folder need not be there yet. Raises
+    `WrongUse`: no installed package brings the place, or the path leaves its folder.
     """
     if (named := _DRAWN.fullmatch(location)) is None:
         return location

@@ -211,10 +211,8 @@ def _found_folder(name: str, layout: str) -> Path:
 
 
 def pieces(index: Path) -> list[Path]:
-    """The files that an index of weights names, in order, whether they are there or not.
-
-    Raises:
-        WrongUse: it is no such index, or names a file outside of its folder.
+    """The files that an index of weights names, in order, whether they are there or not. Raises `WrongUse`: it is no
+    such index, or names a file outside of its folder.
     """
     named = read_json(index).get("weight_map")
     if not isinstance(named, dict) or not named or not all(isinstance(piece, str) for piece in named.values()):

@@ -62,9 +62,7 @@ class ImageGenerator(Component):
     @abstractmethod
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         """One result a request, in order. The k images of one prompt come in succession: its text is encoded once.
-
-        Raises:
-            OutOfMemory: A pass of the network does not fit (`shards.contracts.OutOfMemory`).
+        Raises `OutOfMemory`: A pass of the network does not fit (`shards.contracts.OutOfMemory`).
         """
 
 

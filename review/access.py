@@ -60,10 +60,8 @@ class Refused(Exception):
 
 
 def read_secret(folder: Path) -> bytes:
-    """The secret that links are signed with, made once; removing the file makes all links invalid.
-
-    Raises:
-        WrongUse: the file is not one, or others can read it.
+    """The secret that links are signed with, made once; removing the file makes all links invalid. Raises `WrongUse`:
+    the file is not one, or others can read it.
     """
     path = folder / "secret"
     folder.mkdir(parents=True, exist_ok=True)

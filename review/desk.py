@@ -59,10 +59,8 @@ class ReviewDesk:
         return [{**as_json(task, annotator, self._url), "progress": progress} for task in found]
 
     def answer(self, annotator: str, task_id: str, option: str, reason: str, seconds: float) -> str:
-        """Store an answer; returns the name of its stage.
-
-        Raises:
-            Refused: 404 unknown task, 409 answered otherwise before, 422 unknown option or reason.
+        """Store an answer; returns the name of its stage. Raises `Refused`: 404 unknown task, 409 answered otherwise
+        before, 422 unknown option or reason.
         """
         task = self._task(task_id)
         taken = chosen(task, annotator, option)

@@ -31,10 +31,8 @@ def utc_now() -> str:
 class AnswerStore:
     """The file of answers, and what it holds in memory.
 
-    Other processes may write to the file at any time: what is in memory follows.
-
-    Raises:
-        WrongUse: the file is not one of answers.
+    Other processes may write to the file at any time: what is in memory follows. Raises `WrongUse`: the file is not one
+    of answers.
     """
 
     def __init__(self, path: Path) -> None:

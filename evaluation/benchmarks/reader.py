@@ -66,11 +66,8 @@ class Reader(Benchmark, ABC):
         """The examples of a subset, and what is left out of it, in a fixed order; streams."""
 
     def examples(self) -> Iterator[Item]:
-        """As `evaluation.examples.Benchmark.examples`.
-
-        Raises:
-            WrongUse: a file is not what it should be, a subset is empty, every example is left out, or, at the end,
-                two examples have one key.
+        """As `evaluation.examples.Benchmark.examples`. Raises `WrongUse`: a file is not what it should be, a subset is
+        empty, every example is left out, or, at the end, two examples have one key.
         """
         keys, asked, left_out, first = Ids(), 0, 0, ""
         for subset in self.subsets:

@@ -43,10 +43,8 @@ class Pairs:
 def read_pairs(benchmark: Benchmark) -> Pairs:
     """Read all matchings of a benchmark; of images only where they lie.
 
-    An example without a group is a group of its own.
-
-    Raises:
-        WrongUse: no example has two captions to tell apart, or the benchmark cannot be read.
+    An example without a group is a group of its own. Raises `WrongUse`: no example has two captions to tell apart, or
+    the benchmark cannot be read.
     """
     captions: tuple[list[str], list[str]] = ([], [])
     images: list[tuple[Picture, ...]] = []

@@ -33,9 +33,7 @@ class Unusable(Exception):
 
 def decode(where: str, data: bytes) -> Image:
     """An image as RGB, not rotated by its EXIF orientation: the transforms of open_clip and transformers do so too.
-
-    Raises:
-        Unusable: it is damaged, cut short, not an image, or too large to be one of a benchmark.
+    Raises `Unusable`: it is damaged, cut short, not an image, or too large to be one of a benchmark.
     """
     from PIL import Image
 

@@ -34,10 +34,8 @@ class Similarities(ABC):
 
     @abstractmethod
     def prepare(self, examples: Sequence[Asked]) -> Left:
-        """Compute what examples need and the store lacks; returns those that have an image that cannot be used.
-
-        Raises:
-            NotApplicable: the model cannot answer such an example.
+        """Compute what examples need and the store lacks; returns those that have an image that cannot be used. Raises
+        `NotApplicable`: the model cannot answer such an example.
         """
 
     @abstractmethod

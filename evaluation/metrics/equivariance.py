@@ -43,10 +43,8 @@ class Distribution:
 def distributions(source: pa.Table | str | Path, by: Sequence[str] = (), bins: int = 80) -> dict[str, Distribution]:
     """Distributions of the equivariance score, by value of columns; under ``all`` without any.
 
-    Reads the table twice, the first time for its range. Rows with one image have no such score.
-
-    Raises:
-        WrongUse: the table has no ``s00 s01 s10 s11``, or no row has two images.
+    Reads the table twice, the first time for its range. Rows with one image have no such score. Raises `WrongUse`: the
+    table has no ``s00 s01 s10 s11``, or no row has two images.
     """
     file = open_scores(source)
     widest = max((float(np.abs(scores).max()) for _, scores in _scored(file, None) if scores.size), default=None)

@@ -27,9 +27,7 @@ MODELS = Registry[ModelKind]("kind of model", ModelKind, __name__, "twinset.eval
 
 def open_model(text: str, running: Running | None = None) -> Scorer:
     """Load the model that ``KIND:NAME[:CHECKPOINT]``, or the name of one that an installed package brings, names.
-
-    Raises:
-        WrongUse: there is no such kind, name or file, or the file is not of this model.
+    Raises `WrongUse`: there is no such kind, name or file, or the file is not of this model.
     """
     found, parts = _read(text)
     try:

@@ -208,20 +208,14 @@ class DecisionGenerator(Generator[D], Generic[D]):
         return {REPORT: self._report} if self.gathered.waiting is None else {}
 
     def gold(self, tasks: Iterable[TaskCandidate]) -> Mapping[str, str]:
-        """Right answers by key of the task, of the CSV file of gold tasks.
-
-        Raises:
-            WrongUse: it lacks a column, or is not about these tasks.
+        """Right answers by key of the task, of the CSV file of gold tasks. Raises `WrongUse`: it lacks a column, or is
+        not about these tasks.
         """
         return {} if self.source.gold is None else read_gold(self.source.gold, tasks)
 
     @property
     def answers_place(self) -> Path:
-        """The file of answers.
-
-        Raises:
-            WrongUse: no file is named, and the dataset lies in a bucket.
-        """
+        """The file of answers. Raises `WrongUse`: no file is named, and the dataset lies in a bucket."""
         if self.source.answers is not None:
             return self.source.answers
         out = self.context.out

@@ -91,10 +91,8 @@ class CaptionVocabulary(Settings):
 
 
 def vocabulary_file(vocabulary: str) -> Path:
-    """The file of a vocabulary by its path or its name: the paper's, or one of a model that a package brings.
-
-    Raises:
-        WrongUse: there is none of that name.
+    """The file of a vocabulary by its path or its name: the paper's, or one of a model that a package brings. Raises
+    `WrongUse`: there is none of that name.
     """
     if is_model_folder(vocabulary):
         return Path(vocabulary).expanduser()

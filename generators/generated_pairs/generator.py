@@ -157,11 +157,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         return np.flatnonzero(reason == NONE)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
-        """Pairs, or why there is none.
-
-        Raises:
-            BrokenTar: a generated image is absent or broken.
-        """
+        """Pairs, or why there is none. Raises `BrokenTar`: a generated image is absent or broken."""
         planned = cast(Sequence[GeneratedPairCandidate], candidates)
         photos = self._photos.read(one.photo for one in planned) if self._photos is not None else {}
         generated = self._generated(planned)

@@ -42,10 +42,8 @@ class Released:
 
 
 def released_files(paths: Sequence[Path]) -> list[Path]:
-    """The files at some paths, those of a folder in the order of the seven kinds or of their names.
-
-    Raises:
-        WrongUse: a path holds none, or two files have one name, with which the ids of their records begin.
+    """The files at some paths, those of a folder in the order of the seven kinds or of their names. Raises `WrongUse`:
+    a path holds none, or two files have one name, with which the ids of their records begin.
     """
     found: list[Path] = []
     for path in paths:
@@ -65,10 +63,8 @@ def released_files(paths: Sequence[Path]) -> list[Path]:
 def read_released(path: Path) -> Iterator[Released | Skipped]:
     """The records of a file in order, and what is left out of it.
 
-    An id is the file's stem and the key of a JSON object, or the number of the row (from 1).
-
-    Raises:
-        WrongUse: the file cannot be read, lacks a column, or nothing in it can be used.
+    An id is the file's stem and the key of a JSON object, or the number of the row (from 1). Raises `WrongUse`: the
+    file cannot be read, lacks a column, or nothing in it can be used.
     """
     usable, first = False, ""
     for record, fields in _READERS[path.suffix.lower()](path):

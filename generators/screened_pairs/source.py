@@ -150,10 +150,8 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
                 )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[CopiedPair | Rejected]:
-        """Copies of the pairs that people kept.
-
-        Raises:
-            BrokenTar: a pair is absent from its stage, or not the one that people saw.
+        """Copies of the pairs that people kept. Raises `BrokenTar`: a pair is absent from its stage, or not the one
+        that people saw.
         """
         planned = cast(Sequence[ScreenedPairCandidate], candidates)
         wanted: dict[str, set[str]] = {}

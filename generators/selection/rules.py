@@ -37,10 +37,8 @@ def select(scored: Scored, earlier: FinishedStage, source: SelectedNegatives, se
     """All steps in order; the rows that the last one keeps are selected.
 
     How the stage of scores was cut into shards makes no difference: equal prompts are ordered as that stage was
-    planned, and which pairs of a crowded cell remain is decided by seed, stage and key.
-
-    Raises:
-        WrongUse: nothing is left after a step.
+    planned, and which pairs of a crowded cell remain is decided by seed, stage and key. Raises `WrongUse`: nothing is
+    left after a step.
     """
     steps: list[Step] = []
 

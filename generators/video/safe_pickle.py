@@ -30,10 +30,8 @@ REMEDY = "only plain data is read; fetch the official annotation again, or conve
 
 
 def load(path: Path) -> Any:
-    """What the pickle at ``path`` holds.
-
-    Raises:
-        WrongUse: it cannot be read, is broken, or holds more than plain data; the message says what.
+    """What the pickle at ``path`` holds. Raises `WrongUse`: it cannot be read, is broken, or holds more than plain
+    data; the message says what.
     """
     raw = read_bytes(path)
     try:

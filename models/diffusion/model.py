@@ -25,10 +25,7 @@ class Model:
 
     files: the weights that draw, the UNet's first. digest: of all that it draws with. scheduler: name of the sampler.
     resolution: side of an image as it is drawn. latents: (channels, height, width) of its noise. resizes: whether
-    images are kept at another size.
-
-    Raises:
-        WrongUse: files of the model, or settings, do not fit.
+    images are kept at another size. Raises `WrongUse`: files of the model, or settings, do not fit.
     """
 
     def __init__(self, settings: DiffusionImages) -> None:

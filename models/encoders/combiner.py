@@ -47,10 +47,8 @@ class CombinerNetwork(nn.Module):
 
 
 def read_combiner(path: Path) -> CombinerNetwork:
-    """A Combiner with the weights of a file, whose shapes say its sizes; on the CPU, ready for inference.
-
-    Raises:
-        WrongUse: the file is not a Combiner's.
+    """A Combiner with the weights of a file, whose shapes say its sizes; on the CPU, ready for inference. Raises
+    `WrongUse`: the file is not a Combiner's.
     """
     weights = read_weights(path, COMBINER_PARTS)
     for name in ("text_projection_layer.weight", "combiner_layer.weight"):

@@ -70,10 +70,8 @@ class Architecture:
 
 
 def find_architecture(name: str) -> Architecture:
-    """An architecture by open_clip's name, or from a JSON file or a folder in its layout.
-
-    Raises:
-        WrongUse: there is none of this name; near ones are suggested. Or the file is not a configuration.
+    """An architecture by open_clip's name, or from a JSON file or a folder in its layout. Raises `WrongUse`: there is
+    none of this name; near ones are suggested. Or the file is not a configuration.
     """
     path = Path(name)
     if path.suffix == ".json" or path.is_dir():

@@ -18,9 +18,7 @@ from twinset.shards.storage.store import sync
 
 def ensure_drawn(drawn: DrawnFolder) -> Path:
     """A folder that a package draws, drawn first where this machine does not have it yet; complete or not at all.
-
-    Raises:
-        WrongUse: files are missing from it; the message names the remedy.
+    Raises `WrongUse`: files are missing from it; the message names the remedy.
     """
     folder = drawn.folder
     if not folder.is_dir():

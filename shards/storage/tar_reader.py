@@ -23,10 +23,8 @@ class BrokenTar(TwinsetError):
 
 
 def member_places(stream: BinaryIO, where: str) -> Iterator[tuple[str, int, int]]:
-    """Name, first byte of the header and byte after the padding of each member of a seekable tar, in order.
-
-    Raises:
-        BrokenTar: as `read_members`, as far as headers tell.
+    """Name, first byte of the header and byte after the padding of each member of a seekable tar, in order. Raises
+    `BrokenTar`: as `read_members`, as far as headers tell.
     """
     try:
         with tarfile.open(fileobj=stream, mode="r:") as tar:

@@ -31,10 +31,8 @@ class Start:
 
 
 def open_start(settings: EncoderSettings) -> Start:
-    """The model that settings name, on the CPU in float32.
-
-    Raises:
-        WrongUse: there is no such architecture or checkpoint, or they do not fit.
+    """The model that settings name, on the CPU in float32. Raises `WrongUse`: there is no such architecture or
+    checkpoint, or they do not fit.
     """
     if settings.weights is None:
         architecture = find_architecture(settings.model)

@@ -149,10 +149,8 @@ class CombinerData:
 
 
 def open_data(settings: CombinerSettings) -> CombinerData:
-    """Open the data of a run.
-
-    Raises:
-        WrongUse: a dataset cannot be read or has no triplets, or there are too few groups to hold some out.
+    """Open the data of a run. Raises `WrongUse`: a dataset cannot be read or has no triplets, or there are too few
+    groups to hold some out.
     """
     whole = open_examples(settings.data, "triplets", settings.split)
     shuffle = settings.seed if settings.conditions == "shuffled" else None

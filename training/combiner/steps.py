@@ -88,10 +88,8 @@ class Stepper:
         self._scale = torch.tensor(1 / settings.temperature, device=device)
 
     def take(self, batch: Batch) -> dict[str, float]:
-        """Train on a batch; returns what is logged.
-
-        Raises:
-            BuildFailed: loss or gradient is not finite; weights stay as they were.
+        """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay
+        as they were.
         """
         settings = self.settings
         rate = learning_rate(batch.epoch, settings)

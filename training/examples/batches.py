@@ -99,10 +99,8 @@ class Batches:
         self._order = (-1, np.empty(0, np.int64))  # of an epoch
 
     def at(self, step: int) -> Batch:
-        """The batch of a step, counted from 0 over all epochs.
-
-        Raises:
-            BuildFailed: more than ``max_broken`` of the examples cannot be read.
+        """The batch of a step, counted from 0 over all epochs. Raises `BuildFailed`: more than ``max_broken`` of the
+        examples cannot be read.
         """
         return self._assembled(step, [self.prepared(self._slots(step, self.batch)[0])])
 
@@ -110,10 +108,7 @@ class Batches:
         """The batches of steps [first_step, last_step), prepared ahead by the workers.
 
         Before the first batch of each epoch but the first the datasets are compared with what was opened. Closing the
-        iterator ends the workers.
-
-        Raises:
-            BuildFailed: as `at`; or a dataset was rebuilt meanwhile.
+        iterator ends the workers. Raises `BuildFailed`: as `at`; or a dataset was rebuilt meanwhile.
         """
         parts = self._parts(first_step, last_step) if self.workers else None
         try:

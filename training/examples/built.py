@@ -89,10 +89,8 @@ class BuiltSubset:
 
 
 def fitting_subsets(place: DataPlace, store: Store, task: Task) -> dict[str, SampleKind]:
-    """The subsets of a dataset that a task can read, with their kinds; of a place that names one, this one.
-
-    Raises:
-        WrongUse: there is none, or a named one is of another kind.
+    """The subsets of a dataset that a task can read, with their kinds; of a place that names one, this one. Raises
+    `WrongUse`: there is none, or a named one is of another kind.
     """
     there = subsets_in(store)
     if not there:
@@ -110,10 +108,8 @@ def fitting_subsets(place: DataPlace, store: Store, task: Task) -> dict[str, Sam
 
 
 def built_parts(place: DataPlace, store: Store, task: Task, split: str | None, twins: Twins) -> Iterator[Part]:
-    """The subsets that `fitting_subsets` names.
-
-    Raises:
-        WrongUse: as that; or one is not finished, damaged, or without images.
+    """The subsets that `fitting_subsets` names. Raises `WrongUse`: as that; or one is not finished, damaged, or without
+    images.
     """
     for subset, kind in fitting_subsets(place, store, task).items():
         origin = BuiltSubset(store, subset, split)

@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 
 
 class ExampleSet:
-    """The examples of one or more datasets, one after the other.
-
-    Raises:
-        IndexError: from `[]`, for a number that is not from 0 to its length.
+    """The examples of one or more datasets, one after the other. Raises `IndexError`: from `[]`, for a number that is
+    not from 0 to its length.
     """
 
     def __init__(self, parts: Sequence[Part]) -> None:
@@ -49,10 +47,8 @@ class ExampleSet:
         return self.parts[part].example(int(number - (self._ends[part] - len(self.parts[part]))))
 
     def read_image(self, example: Example, role: str) -> bytes:
-        """The encoded image of a role.
-
-        Raises:
-            BrokenTar: its tar is absent, cut short, or holds other bytes than when its dataset was built.
+        """The encoded image of a role. Raises `BrokenTar`: its tar is absent, cut short, or holds other bytes than when
+        its dataset was built.
         """
         place = example.images[role]
         where = f"{example.where}.{role}"

@@ -61,10 +61,8 @@ class Export:
 
 
 def exported_part(place: DataPlace, store: Store, task: Task, split: str | None, twins: Twins) -> Part:
-    """The rows of an export. A place that names a subset means its tars, ``SUBSET-00000.tar`` and so on.
-
-    Raises:
-        WrongUse: it is asked for what an export does not hold, or a file is damaged.
+    """The rows of an export. A place that names a subset means its tars, ``SUBSET-00000.tar`` and so on. Raises
+    `WrongUse`: it is asked for what an export does not hold, or a file is damaged.
     """
     if task != "pairs" or split is not None:
         lacks = f"split {split!r}: it keeps none" if task == "pairs" else f"{task}: it holds pairs"

@@ -69,11 +69,7 @@ class Start:
 
 
 def open_start(settings: FusionSettings) -> Start:
-    """The models that settings name.
-
-    Raises:
-        WrongUse: there are no such models, or they are of other kinds.
-    """
+    """The models that settings name. Raises `WrongUse`: there are no such models, or they are of other kinds."""
     running = Running(settings.device, PASS, settings.threads)
     scorer = open_model(settings.model, running)
     if not isinstance(scorer, FusionScorer):

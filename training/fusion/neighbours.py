@@ -43,10 +43,8 @@ class Mined:
 
 
 def labels_of(examples: ExampleSet, settings: FusionSettings) -> Labels:
-    """Which image and which text each example has, (2, n): those that share either match each other too.
-
-    Raises:
-        WrongUse: some example has too few others that differ in both.
+    """Which image and which text each example has, (2, n): those that share either match each other too. Raises
+    `WrongUse`: some example has too few others that differ in both.
     """
     examples.require(("image", "text"))
     read = [examples[number] for number in range(len(examples))]

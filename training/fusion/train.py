@@ -103,21 +103,15 @@ class Stepper:
 
 
 class Validation:
-    """Twins, scored as `twinset eval run` scores them.
-
-    Raises:
-        WrongUse: some of the examples are no twins.
-    """
+    """Twins, scored as `twinset eval run` scores them. Raises `WrongUse`: some of the examples are no twins."""
 
     def __init__(self, examples: ExampleSet, start: Start) -> None:
         examples.require(TWINS)
         self._examples, self._scorer = examples, start.scorer
 
     def measure(self) -> dict[str, float]:
-        """EqBen's text, image and group score of the weights as they are now, in percent, as means of groups.
-
-        Raises:
-            BuildFailed: an image cannot be read.
+        """EqBen's text, image and group score of the weights as they are now, in percent, as means of groups. Raises
+        `BuildFailed`: an image cannot be read.
         """
         torch.manual_seed(0)  # ViLT reads patches in a random order
         scores, groups = list[list[list[np.ndarray[tuple[int], np.dtype[np.float32]]]]](), list[str]()

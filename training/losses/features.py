@@ -50,10 +50,8 @@ class Features:
         return [part for part in parts if part is not None]
 
     def all_pairs(self) -> Features:
-        """Negative images and texts as n further matched pairs: 2n images and 2n texts.
-
-        Raises:
-            WrongUse: one of the negatives is missing.
+        """Negative images and texts as n further matched pairs: 2n images and 2n texts. Raises `WrongUse`: one of the
+        negatives is missing.
         """
         images, texts = self.require("negative_images"), self.require("negative_texts")
         return Features(torch.cat([self.images, images]), torch.cat([self.texts, texts]))

@@ -53,10 +53,8 @@ class Neighbours:
 
 
 def load_neighbours(path: Path, examples: str) -> Neighbours:
-    """Read what `Neighbours.save` wrote.
-
-    Raises:
-        WrongUse: the file cannot be read, or its places count other examples.
+    """Read what `Neighbours.save` wrote. Raises `WrongUse`: the file cannot be read, or its places count other
+    examples.
     """
     try:
         with safe_open(path, "np") as file:

@@ -81,9 +81,7 @@ class Checkpoints:
 
     def write_best(self, step: int, files: Files) -> dict[str, str]:
         """Keep weights of a validation, and show them beside the checkpoints' folder; returns the sha256 of each file.
-
-        Raises:
-            OSError: the disk is full; what earlier checkpoints name stays as it is.
+        Raises `OSError`: the disk is full; what earlier checkpoints name stays as it is.
         """
         self._remove_bests({step})
         found = {name: write_tensors(self._best(step, name), tensors) for name, tensors in files.items()}
@@ -91,10 +89,8 @@ class Checkpoints:
         return found
 
     def show_best(self, best: Mapping[str, Any]) -> None:
-        """Have the best weights that a receipt names under their own names in the folder of the run.
-
-        Raises:
-            BuildFailed: they are not there, or have other bytes.
+        """Have the best weights that a receipt names under their own names in the folder of the run. Raises
+        `BuildFailed`: they are not there, or have other bytes.
         """
         for name, sha256 in best["sha256"].items():
             kept, shown = self._best(best["step"], name), self.folder.parent / name

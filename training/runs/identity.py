@@ -55,10 +55,8 @@ def check_folder(out: Path) -> None:
 
 
 def claim(out: Path, settings: RunSettings, identity: Mapping[str, Any], runtime: str) -> None:
-    """Bind a folder to a run, or check that it is bound to this one.
-
-    Raises:
-        WrongUse: another run is there, with what differs; or it was begun on another type of machine.
+    """Bind a folder to a run, or check that it is bound to this one. Raises `WrongUse`: another run is there, with what
+    differs; or it was begun on another type of machine.
     """
     begun = bind(out, settings, identity, runtime)
     if begun != runtime and not settings.allow_mixed_runtimes and not (out / "result.json").exists():

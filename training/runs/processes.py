@@ -46,10 +46,8 @@ class Process:
 
 @contextlib.contextmanager
 def joined(settings: RunSettings) -> Iterator[Process]:
-    """This process with its threads and device set; joined with the others where torchrun started several.
-
-    Raises:
-        WrongUse: there is no GPU, or the batch cannot be shared among the processes.
+    """This process with its threads and device set; joined with the others where torchrun started several. Raises
+    `WrongUse`: there is no GPU, or the batch cannot be shared among the processes.
     """
     rank, world, local = (int(os.environ.get(name, default)) for name, default in _ENVIRONMENT)
     if settings.batch % (world * settings.accumulate):

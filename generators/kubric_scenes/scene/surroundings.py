@@ -22,9 +22,7 @@ LOWEST = math.radians(15)  # shadows of a lower lamp have no end
 
 def lit_by_background(view: View, file: Path, wanted: float) -> View:
     """The view inside of a background, turned so that its brightest light comes from an azimuth (radians from +X).
-
-    Raises:
-        WrongUse: The file cannot be read.
+    Raises `WrongUse`: the file cannot be read.
     """
     azimuth, height = brightest(file)
     # The background brings its own light, sky and ground; `sun` only says where it comes from.

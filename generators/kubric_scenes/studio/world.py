@@ -80,11 +80,7 @@ class World:
         self._ground = self._from_above
 
     def surround(self, view: View) -> None:
-        """Light the scene as a view says.
-
-        Raises:
-            WrongUse: The background cannot be read.
-        """
+        """Light the scene as a view says. Raises `WrongUse`: the background cannot be read."""
         # An even light and a sky are smooth: rays need no map of them, which costs a second a picture.
         self._settings.sampling_method = "MANUAL" if view.background is not None else "NONE"
         self._settings.sample_map_resolution = MAP
