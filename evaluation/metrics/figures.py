@@ -21,7 +21,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Figures of some rows, by name; `evaluation.metrics.matching`, `recall` and `grounding` define them.
+    """Figures of some rows, by name; `evaluation.metrics.matching` and `score_kinds` define them.
 
     ties: percent of rows that a tie makes wrong in some figure, None where it cannot be known.
     """

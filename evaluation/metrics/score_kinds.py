@@ -1,14 +1,146 @@
-"""Which kinds of table of scores a file is, by its columns, and what of it is grouped."""
+"""Kinds of tables of scores: which of them a file is, by its columns, and what of it is grouped."""
 
 import math
 
-from twinset.evaluation.metrics.grounding import Groundings
+import numpy as np
+from numpy.typing import NDArray
+
 from twinset.evaluation.metrics.matching import CORRECT, RELEASED, SCORES, Matchings
-from twinset.evaluation.metrics.outcomes import ScoreKind
-from twinset.evaluation.metrics.recall import RANKS, TIED_TARGETS, Queries
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of
+from twinset.evaluation.score_files.batch import Batch
 from twinset.evaluation.score_files.opening import ScoreFile
 from twinset.manifests.doors import Registry
 from twinset.manifests.errors import WrongUse
+
+THRESHOLDS = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)  # seconds
+_NAMES = tuple(f"grounding@{seconds}" for seconds in THRESHOLDS)
+_BITS = truth_of(len(THRESHOLDS) + 1)
+_EVENTS = {
+    "rows": _BITS[:, 0] | True,
+    **{name: _BITS[:, bit] for bit, name in enumerate(_NAMES)},
+    "tie": _BITS[:, len(THRESHOLDS)],
+}
+
+
+class Groundings(ScoreKind):
+    """Grounding of boundaries in videos (EqBen A.6, Table 12): percent found within each of `THRESHOLDS`, and the mean.
+
+    The prediction is the gap between frames whose score s(I1, T1) + s(I2, T2) is highest. Where several gaps score the
+    same, all of them have to be near enough for a strict hit. The mean is called ``grounding``.
+    """
+
+    columns: tuple[str, ...] = ("errors",)
+    events = tuple(_EVENTS)
+    truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        errors, begins = batch.lists("errors")
+        gaps = np.diff([*begins, len(errors)])
+        # In float32, as the table has them: an error of 0.1 s is within 0.1 s.
+        within = errors.astype(np.float32)[:, None] <= np.asarray(THRESHOLDS, np.float32)
+        hits = np.add.reduceat(within, begins, axis=0, dtype=np.int64)
+        found = hits == gaps[:, None]
+        tie = ((hits > 0) & ~found).any(1)
+        code = code_of([*found.T, tie])
+        expected = self.truth[code].astype(np.float64)
+        # One of the best-scoring gaps at random: the share of them that is near enough.
+        expected[:, 1:-1] = hits / gaps[:, None]
+        return Outcomes(code, expected, np.empty((len(batch), 0)))
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        return ("grounding", *_NAMES)
+
+    def main(self, sums: Floats) -> tuple[str, ...]:
+        return _NAMES
+
+    def share(self, name: str) -> tuple[str, str] | None:
+        return None if name == "grounding" else (name, "rows")
+
+    def figure(self, name: str, sums: Floats) -> Floats:
+        if name == "grounding":
+            return np.asarray(np.mean([self.figure(one, sums) for one in _NAMES], axis=0), np.float64)
+        return super().figure(name, sums)
+
+    def tied(self, sums: Floats) -> float | None:
+        return float(sums[self.events.index("tie")])
+
+
+RANKS = ("higher", "tied", "entries", "targets")
+TIED_TARGETS = "tied_targets"
+SMALL = 20  # entries: GeneCIS has 10 or 15, CIRR's subsets 5
+AT = {"small": (1, 2, 3), "large": (1, 5, 10, 50)}
+ALL = tuple(sorted({*AT["small"], *AT["large"]}))
+_RANK_BITS = truth_of(len(ALL) + 3)
+_RANK_EVENTS = {
+    "rows": _RANK_BITS[:, 0] | True,
+    **{f"recall@{k}": _RANK_BITS[:, bit] for bit, k in enumerate(ALL)},
+    "large": _RANK_BITS[:, len(ALL)],
+    "tie small": _RANK_BITS[:, len(ALL) + 1],
+    "tie large": _RANK_BITS[:, len(ALL) + 2],
+}
+
+
+class Queries(ScoreKind):
+    """Recall@K, K as is usual for galleries of that size: 1, 2, 3 where all have at most `SMALL` entries, as
+    GeneCIS; else 1, 5, 10, 50: CIRR, MIT-States, retrieval of captions.
+
+    A query has ``higher`` wrong entries that score more than its best target, and ``tied`` ones that score the same.
+    Its target is found within K strictly if it is there however ties fall: higher + tied < K. ``tied_targets`` targets
+    score as the best one; without this column it is 1.
+
+    Args:
+        columns: of the table: `RANKS`, with or without `TIED_TARGETS`.
+    """
+
+    events = tuple(_RANK_EVENTS)
+    truth = np.stack([*_RANK_EVENTS.values()], axis=1).astype(np.uint8)
+
+    def __init__(self, columns: tuple[str, ...] = RANKS) -> None:
+        self.columns = columns
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        higher, tied, entries, targets = (batch.counts(name) for name in RANKS)
+        if (none := targets == 0).any():
+            raise batch.wrong("column targets", none, "0; a query has one target or more in its gallery")
+        if (over := higher + tied + targets > entries).any():
+            raise batch.wrong(
+                "column entries", over, "fewer than higher, tied and targets together; count all that is ranked"
+            )
+        alike = batch.counts(TIED_TARGETS) if TIED_TARGETS in self.columns else np.ones(len(batch), np.int64)
+        if (wrong := (alike == 0) | (alike > targets)).any():
+            raise batch.wrong(f"column {TIED_TARGETS}", wrong, "not 1 to targets; the best target is one of them")
+        found = {k: higher + tied < k for k in ALL}
+        # A tie matters where the target is among the first K in the best order of equal scores, but not in the worst.
+        matters = {k: (higher < k) & ~found[k] for k in ALL}
+        ties = [np.any([matters[k] for k in AT[size]], axis=0) for size in ("small", "large")]
+        code = code_of([*found.values(), entries > SMALL, *ties])
+        expected = self.truth[code].astype(np.float64)
+        for k in ALL:
+            expected[:, self.events.index(f"recall@{k}")] = _hit(k - higher, tied, alike)
+        return Outcomes(code, expected, np.empty((len(batch), 0)))
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        return tuple(f"recall@{k}" for k in AT[self._size(sums)])
+
+    def tied(self, sums: Floats) -> float | None:
+        return float(sums[self.events.index(f"tie {self._size(sums)}")])
+
+    def _size(self, sums: Floats) -> str:
+        return "large" if sums[self.events.index("large")] else "small"
+
+
+def _hit(places: NDArray[np.int64], wrong: NDArray[np.int64], targets: NDArray[np.int64]) -> Floats:
+    """Chance that a target is among the first places, in random order of entries with one score; all shape (n,).
+
+    The first r of w wrong entries and t targets are all wrong with chance C(w, r) / C(w + t, r)
+    = Π_{i < r} (w - i) / (w + t - i). For one target, 1 minus this is r / (w + 1).
+    """
+    miss = np.ones(len(places))
+    for i in range(max(0, int(places.max(initial=0)))):
+        factor = np.maximum(wrong - i, 0) / np.maximum(wrong + targets - i, 1)
+        miss = np.where(i < places, miss * factor, miss)
+    return 1 - miss
+
 
 KINDS: dict[str, str] = {}  # twinset's own are chosen by their columns alone
 METRICS = Registry[ScoreKind]("metric", ScoreKind, __name__, "twinset.metrics")

@@ -30,8 +30,7 @@ from torch.nn import functional  # noqa: E402
 
 from twinset.training.losses.features import Features  # noqa: E402
 from twinset.training.losses.names import REGULARISERS  # noqa: E402
-from twinset.training.losses.objectives import InfoNCE  # noqa: E402
-from twinset.training.losses.total import open_regulariser  # noqa: E402
+from twinset.training.losses.objectives import InfoNCE, open_regulariser  # noqa: E402
 
 SIZES, LIMIT = (64, 400, 1024), 0.01
 

@@ -20,7 +20,7 @@ from twinset.training.examples.batches import Batches
 from twinset.training.examples.contracts import Batch, Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.names import OBJECTIVES, packages
-from twinset.training.losses.total import open_loss
+from twinset.training.losses.objectives import open_loss
 from twinset.training.report.write import About
 from twinset.training.runs.history import History
 from twinset.training.runs.identity import check_folder, claim, run_identity

@@ -11,9 +11,8 @@ from twinset.evaluation.benchmarks.cirr import GLOBAL
 from twinset.evaluation.benchmarks.eqben import SUBSETS
 from twinset.evaluation.benchmarks.foils import KINDS
 from twinset.evaluation.benchmarks.genecis import TASKS
-from twinset.evaluation.metrics.grounding import Groundings
 from twinset.evaluation.metrics.matching import FINER
-from twinset.evaluation.metrics.recall import ALL
+from twinset.evaluation.metrics.score_kinds import ALL, Groundings
 from twinset.evaluation.report.published import _Table, published
 
 ROWS = published()

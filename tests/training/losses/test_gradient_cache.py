@@ -18,7 +18,7 @@ from twinset.training.losses.distributed import gather
 from twinset.training.losses.features import Features
 from twinset.training.losses.gradient_cache import cached_backward
 from twinset.training.losses.names import REGULARISERS
-from twinset.training.losses.total import open_loss
+from twinset.training.losses.objectives import open_loss
 
 
 class TwoTowers(nn.Module):

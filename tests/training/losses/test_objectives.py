@@ -12,7 +12,7 @@ from torch.nn import functional
 from twinset.manifests.errors import WrongUse
 from twinset.training.losses.features import Features, concatenate, similarities
 from twinset.training.losses.names import OBJECTIVES
-from twinset.training.losses.total import open_loss, open_objective
+from twinset.training.losses.objectives import open_loss, open_objective
 
 PARTS = {"image": "images", "text": "texts", "negative_image": "negative_images", "negative_text": "negative_texts"}
 

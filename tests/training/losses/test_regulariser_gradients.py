@@ -12,8 +12,8 @@ from twinset.training.losses.eqsim import EqSim, close_pairs
 from twinset.training.losses.eqsim_released import EqSimReleased
 from twinset.training.losses.features import Features
 from twinset.training.losses.names import REGULARISERS
+from twinset.training.losses.objectives import open_loss, open_objective, open_regulariser
 from twinset.training.losses.sampling import sample_hard, sample_pairs
-from twinset.training.losses.total import open_loss, open_objective, open_regulariser
 
 
 def two_pairs(gap: float) -> Tensor:

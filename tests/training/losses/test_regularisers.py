@@ -14,8 +14,8 @@ from twinset.training.losses.eqsim import EqSim, normalised
 from twinset.training.losses.eqsim_released import EqSimReleased
 from twinset.training.losses.features import similarities
 from twinset.training.losses.hard_negatives import HardNegatives
+from twinset.training.losses.objectives import open_regulariser
 from twinset.training.losses.sampling import sample_pairs
-from twinset.training.losses.total import open_regulariser
 
 Rows = list[list[float]]
 SIZES, SEEDS = st.integers(2, 9), st.integers(0, 999)
