@@ -209,7 +209,7 @@ def write_detectors(found: Detectors, out: Path) -> dict[str, str]:
 
 
 def read_detectors(folder: Path) -> Detectors:
-    """The detectors of a folder that `write_detectors` wrote. Raises `WrongUse`: there are none, or a file is damaged."""
+    """The detectors that `write_detectors` wrote. Raises `WrongUse`: there are none, or a file is damaged."""
     path = folder / FACTS
     try:
         facts = json.loads(path.read_text("utf-8"))

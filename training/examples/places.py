@@ -20,7 +20,7 @@ class DataPlace:
 
 
 def data_place(text: str) -> DataPlace:
-    """Read a place. Raises `WrongUse`: no folder is named, or the number of repetitions is not from 1 to `MOST_COPIES`."""
+    """Read a place. Raises `WrongUse`: no folder is named, or repetitions are not from 1 to `MOST_COPIES`."""
     place, copies = text, 1
     if found := re.fullmatch(r"(.*)\*([^*/]*)", text, re.DOTALL):
         place, number = found.groups()
