@@ -4,7 +4,7 @@ KINDS = {
     "blank": "twinset.filters.blank:Blank",
     "directional-similarity": "twinset.filters.directional_similarity:DirectionalSimilarity",
     "equal-captions": "twinset.filters.equal_captions:EqualCaptions",
-    "equal-lemmas": "twinset.filters.equal_lemmas:EqualLemmas",
+    "equal-lemmas": "twinset.filters.equal_captions:EqualLemmas",
     "faces": "twinset.filters.faces:Faces",
     "motion-words": "twinset.filters.motion_words:MotionWords",
     "near-identical": "twinset.filters.near_identical:NearIdentical",

@@ -1,16 +1,21 @@
-"""Negative captions that exist, such as SugarCrepe's, as a table for later stages."""
+"""Negative captions as they were released, a table for later stages: SugarCrepe's JSON, tables, TROHN's Parquet."""
 
+import csv
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, TextIO, cast
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
-from twinset.generators.annotation_files import Skipped
-from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from twinset.generators.negative_captions.released import REASONS, read_released, released_files
+from twinset.generators.annotation_files import LONGEST_LINE, Skipped, read_json
+from twinset.generators.negative_captions.changes import CHANGE_REASONS, unchanged
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
+from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.generators.scene_graphs.source import listed
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
@@ -19,6 +24,167 @@ from twinset.manifests.locations import Location
 from twinset.manifests.source import Need, Place, Reference
 from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.kinds.samples import TableRows
+
+#: Why a record is left out.
+REASONS = {
+    "not-an-object": "records that are not objects with named fields",
+    "no-caption": "records without a caption and a negative caption",
+    "no-image": "records that do not name an image",
+    "unknown-kind": "records whose type and subtype are none of the seven kinds",
+    "too-long": "captions that are longer than any real one",
+    "unchanged": CHANGE_REASONS["unchanged"],
+}
+
+_IMAGE = ("filename", "image_id", "image", "file_name")
+_COLUMNS = (*_IMAGE, "caption", "negative_caption", "type", "subtype")
+_FORMS = "name a folder of SugarCrepe's JSON files (replace_obj.json, …) or of Parquet files, or files of these or CSV"
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A caption of an image, and its negative. record: its id; kind: None where the file does not tell."""
+
+    record: str
+    image: str
+    caption: str
+    negative_caption: str
+    kind: NegativeKind | None
+
+
+def released_files(paths: Sequence[Path]) -> list[Path]:
+    """The files at some paths, those of a folder in the order of the seven kinds or of their names. Raises `WrongUse`:
+    a path holds none, or two files have one name, with which the ids of their records begin.
+    """
+    found: list[Path] = []
+    for path in paths:
+        files = [path]
+        if path.is_dir():
+            files = [path / f"{kind}.json" for kind in KINDS if (path / f"{kind}.json").is_file()]
+            files = files or sorted(file for file in path.glob("*.parquet") if file.is_file())
+        if not files or not files[0].is_file() or files[0].suffix.lower() not in _READERS:
+            raise WrongUse(f"{path}: holds no negative captions; {_FORMS}")
+        found += files
+    stems = [path.stem for path in found]
+    if repeated := sorted({stem for stem in stems if stems.count(stem) > 1}):
+        raise WrongUse(f"two files are called {repeated[0]!r}, with which the ids of their records begin; rename one")
+    return found
+
+
+def read_released(path: Path) -> Iterator[Released | Skipped]:
+    """The records of a file in order, and what is left out of it.
+
+    An id is the file's stem and the key of a JSON object, or the number of the row (from 1). Raises `WrongUse`: the
+    file cannot be read, lacks a column, or nothing in it can be used.
+    """
+    usable, first = False, ""
+    for record, fields in _READERS[path.suffix.lower()](path):
+        read = _released(path, record, fields)
+        usable = usable or isinstance(read, Released)
+        if isinstance(read, Skipped):
+            first = first or f" ({read.place}: {read.reason})"
+        yield read
+    if not usable:
+        raise WrongUse(f"{path}: no negative caption in it can be used{first}; {_FORMS}")
+
+
+def _released(path: Path, record: str, fields: Any) -> Released | Skipped:
+    place = f"{path.name} {record}"
+    if isinstance(fields, Skipped):
+        return Skipped(place, fields.reason)
+    if not isinstance(fields, Mapping):
+        return Skipped(place, "not-an-object")
+    caption, negative = _text(fields, "caption"), _text(fields, "negative_caption")
+    image = next((text for name in _IMAGE if (text := _text(fields, name))), "")
+    kind = KINDS.get(path.stem)
+    if "type" in fields or "subtype" in fields:
+        kind = KINDS.get(f"{_text(fields, 'type').lower()}_{_text(fields, 'subtype').lower()}")
+        if kind is None:
+            return Skipped(place, "unknown-kind")
+    if not caption.strip() or not negative.strip():
+        return Skipped(place, "no-caption")
+    if max(len(caption), len(negative)) > LONGEST_CAPTION:
+        return Skipped(place, "too-long")
+    if unchanged(caption, negative):
+        return Skipped(place, "unchanged")
+    return Released(f"{path.stem}/{record}", image, caption, negative, kind)
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name)
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+
+
+def _json(path: Path) -> Iterator[tuple[str, Any]]:
+    """SugarCrepe: an object of records by number; a list is read too."""
+    whole = read_json(path)
+    if isinstance(whole, dict):
+        yield from whole.items()
+    elif isinstance(whole, list):
+        yield from ((str(number), one) for number, one in enumerate(whole, 1))
+    else:
+        raise WrongUse(f"{path}: neither a JSON object of records nor a list of them; {_FORMS}")
+
+
+def _csv(path: Path) -> Iterator[tuple[str, Any]]:
+    """Rows under a line of column names, UTF-8."""
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            rows = csv.DictReader(_lines(stream))
+            try:
+                names = rows.fieldnames or ()
+            except csv.Error as error:
+                raise WrongUse(f"{path}: line 1 has no names of columns ({error}); {_FORMS}") from error
+            _check_columns(path, names)
+            number = 0
+            while True:
+                number += 1
+                try:
+                    yield str(number), next(rows)
+                except StopIteration:
+                    return
+                except csv.Error:  # a field longer than the module reads
+                    yield str(number), Skipped("", "too-long")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUse(f"{path}: cannot be read to its end ({error}); save it as UTF-8 or fetch it again") from error
+
+
+def _lines(stream: TextIO) -> Iterator[str]:
+    """Lines with their ends; for one that is not held, one whose field is too long for the module."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE and not line.endswith(("\n", "\r")):
+            while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(("\n", "\r")):
+                pass
+            line = "x" * (csv.field_size_limit() + 1) + "\n"
+        yield line
+
+
+def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
+    number = 0
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            names = file.schema_arrow.names
+            _check_columns(path, names)
+            wanted = [name for name in _COLUMNS if name in names]
+            # A picture may lie in the column that is called image: it is no name.
+            wanted = [name for name in wanted if not pa.types.is_nested(file.schema_arrow.field(name).type)]
+            for batch in file.iter_batches(columns=wanted, use_threads=False):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield str(number), row
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch it again") from error
+
+
+def _check_columns(path: Path, names: Sequence[str]) -> None:
+    for name in ("caption", "negative_caption"):
+        if name not in names:
+            raise WrongUse(f"{path}: no column {name!r} (it has {', '.join(names)[:200]}); name it so")
+    if repeated := next((name for name in names if name in _COLUMNS and names.count(name) > 1), None):
+        raise WrongUse(f"{path}: two columns are called {repeated!r}, of which only one would be read; rename one")
+
+
+_READERS = {".json": _json, ".csv": _csv, ".parquet": _parquet}
+
 
 SUGARCREPE = Reference(
     "SugarCrepe",
@@ -35,7 +201,7 @@ SUGARCREPE = Reference(
 class ReplayedNegatives(Source):
     """Negative captions of released files.
 
-    captions: folders or files, read in this order (`generators.negative_captions.released`). licence: of the captions.
+    captions: folders or files, read in this order (`generators.negative_captions.replay`). licence: of the captions.
     """
 
     kind: Literal["replayed-negatives"]

@@ -13,8 +13,7 @@ from twinset.generators.blind_attacks import LENGTHS, SignCounts
 from twinset.generators.negative_captions.prompts import prompt_of
 from twinset.generators.negative_captions.scored import ScoredCaption, columns_of, scored_schema, scores_in, with_scores
 from twinset.generators.selection.refinement import Bools, axis_of
-from twinset.generators.selection.rules import Step, select
-from twinset.generators.selection.scored import Scored, load_scored
+from twinset.generators.selection.scored import Scored, Step, load_scored, select
 from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key

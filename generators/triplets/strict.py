@@ -1,14 +1,14 @@
 """The rules of GeneCIS as its paper has them (sections 5.2 and 6.2), without pairs that teach the wrong thing.
 
-Relations are those of `generators.triplets.relation_rules`. All four words of reference and target are rated, and their
-mean exceeds the threshold. Both subjects are singular, or both plural. No caption of the reference's photo has the
-target's object in it, in whatever sentence and under whatever name (`generators.triplets.captions`), so that
-it never satisfies the condition: object and photo differ always. What the captions leave out is estimated
-(`generators.triplets.captions`): no target has an object that the reference may well show unsaid. Where this
-can be estimated, and the target's photo has several captions, two of them name the subject and two the object, under
-whatever name, so that an error in one caption makes no condition. No caption of the distractor's photo has the target's
-subject in it: it would be as right as the target. The distractor's own two words pass the threshold too, which keeps
-out pronouns: they may stand for the target's subject.
+Relations are those of `generators.triplets.pool`. All four words of reference and target are rated, and their mean
+exceeds the threshold. Both subjects are singular, or both plural. No caption of the reference's photo has the target's
+object in it, in whatever sentence and under whatever name (`generators.triplets.captions`), so that it never satisfies
+the condition: object and photo differ always. What the captions leave out is estimated
+(`generators.triplets.captions`): no target has an object that the reference may well show unsaid. Where this can be
+estimated, and the target's photo has several captions, two of them name the subject and two the object, under whatever
+name, so that an error in one caption makes no condition. No caption of the distractor's photo has the target's subject
+in it: it would be as right as the target. The distractor's own two words pass the threshold too, which keeps out
+pronouns: they may stand for the target's subject.
 """
 
 from collections.abc import Callable

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.filters.equal_lemmas import EqualLemmas
+from twinset.filters.equal_captions import EqualLemmas
 from twinset.manifests.candidate import CaptionedCandidate
 from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import find_pipeline

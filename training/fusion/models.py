@@ -11,8 +11,7 @@ from torch import Tensor
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Running
-from twinset.models.encoders.fusion import FusionScorer
-from twinset.models.encoders.transformers_encoders import LAYOUT
+from twinset.models.encoders.transformers_encoders import LAYOUT, FusionScorer
 from twinset.models.files import ModelFiles, find_model
 from twinset.shards.storage.whole_file import whole_file
 from twinset.training.fusion.settings import FusionSettings

@@ -166,8 +166,8 @@ def padded(ids: Sequence[Sequence[int]], padding: int) -> tuple[NDArray[np.int64
 
 _HOME = "twinset.generators.caption_scores.scorers"
 KINDS = {
-    "vera": f"{_HOME}.vera:Vera",
-    "cola": f"{_HOME}.cola:Cola",
+    "vera": f"{_HOME}.classifiers:Vera",
+    "cola": f"{_HOME}.classifiers:Cola",
     "clip": f"{_HOME}.clip:Clip",
     "language-model": f"{_HOME}.language_model:LanguageModel",
 }

@@ -13,8 +13,7 @@ import torch
 from pydantic import ValidationError
 
 from tests.generators.caption_scores.conftest import negatives
-from twinset.generators.caption_scores.generator import ROWS, ScoreGenerator
-from twinset.generators.caption_scores.grouping import rows_by_caption
+from twinset.generators.caption_scores.generator import ROWS, ScoreGenerator, rows_by_caption
 from twinset.generators.caption_scores.scorers.clip import Clip
 from twinset.generators.caption_scores.scorers.scorer import Scored
 from twinset.generators.caption_scores.source import CaptionScores

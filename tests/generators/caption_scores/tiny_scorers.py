@@ -17,11 +17,10 @@ from transformers import (
     T5EncoderModel,
 )
 
+from twinset.generators.caption_scores.scorers.classifiers import Cola, Vera
 from twinset.generators.caption_scores.scorers.clip import Clip
-from twinset.generators.caption_scores.scorers.cola import Cola
 from twinset.generators.caption_scores.scorers.language_model import LanguageModel
 from twinset.generators.caption_scores.scorers.scorer import Scored, ScorerSettings
-from twinset.generators.caption_scores.scorers.vera import Vera
 
 TEXTS = (
     "A man riding a horse.",

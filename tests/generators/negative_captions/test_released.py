@@ -12,8 +12,7 @@ from twinset.generators.annotation_files import Skipped
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.prompts import NegativePrompts
-from twinset.generators.negative_captions.released import Released, read_released, released_files
-from twinset.generators.negative_captions.replay import ReplayedNegatives
+from twinset.generators.negative_captions.replay import Released, ReplayedNegatives, read_released, released_files
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context

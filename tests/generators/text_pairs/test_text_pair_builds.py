@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.generators.selection.scored_stage import drawn, stage_of
-from twinset.generators.negative_captions.released import Released, read_released, released_files
+from twinset.generators.negative_captions.replay import Released, read_released, released_files
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import parse_recipe
 from twinset.shards.export.formats import export
