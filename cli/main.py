@@ -89,8 +89,7 @@ def _parser() -> argparse.ArgumentParser:
         review,
         train,
     )
-    from twinset.cli.parser import Parser
-    from twinset.manifests.doors import installed
+    from twinset.cli.parser import Parser, add_installed
 
     parser = Parser(prog="twinset", description=__doc__)
     parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
@@ -101,8 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     evaluations = below.add_parser("eval", help=text, description=text).add_subparsers(required=True, metavar="COMMAND")
     for module in (eval_run, eval_report, eval_scores, eval_answers, eval_human, eval_probes):
         module.add(evaluations)
-    for brought in installed("twinset.eval_commands").values():
-        brought.load()(evaluations)
+    add_installed("twinset.eval_commands", evaluations)
     review.add(below)
     train.add(below)
     completion.add(below, parser)

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
+from twinset.manifests import doors
+from twinset.manifests.errors import in_words
+
 
 class Parser(argparse.ArgumentParser):
     """A command, or one with commands below it; options are written in full."""
@@ -43,6 +46,19 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value not in (known := [*action.choices]):
             said = f"{value!r} is none of {', '.join(known)}{did_you_mean(str(value), known)}"
             raise argparse.ArgumentError(action, said)
+
+
+def add_installed(group: str, commands: Any) -> None:
+    """Add the commands of installed packages; those that fail are left out, with a line on stderr."""
+    for brought in doors.installed(group).values():
+        try:
+            add = brought.load()
+            add(Parser().add_subparsers())  # one that fails on its way leaves nothing in ``commands``
+            add(commands)
+        except (Exception, SystemExit) as error:
+            package = f" of {brought.dist.name} {brought.dist.version}" if brought.dist else ""
+            said = f"twinset: {group} {brought.name!r}{package} is left out: {in_words(error)}; correct its package"
+            print(said, file=sys.stderr)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from importlib import import_module
-from importlib.metadata import EntryPoint, distributions, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, distributions, entry_points
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler, ValidationError
@@ -89,9 +89,14 @@ class Registry(Generic[T]):
             every = f", or name one of {', '.join(known)}" if known else ""
             remedy = f"did you mean {near[0]!r}?" if near else f"install the package that provides it{every}"
             raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}{where_the_demo_is()}")
+        packages = {one.dist.name for one in all_installed().get(self.group, ()) if one.name == kind and one.dist}
+        if len(packages) > 1 and kind not in self.own():
+            raise WrongUse(
+                f"{self.what} {kind!r} comes with {' and with '.join(sorted(packages))}; uninstall all but one"
+            )
         try:
             found = points[kind].load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise WrongUse(
                 f"{self.named(kind)} cannot be imported: {in_words(error)}; correct its package (--verbose shows the "
                 "traceback)"
@@ -102,7 +107,7 @@ class Registry(Generic[T]):
             fits = isinstance(found, type) and issubclass(found, self.base)
             expected = f"a subclass of {self.base.__name__}"
         if not fits:
-            raise WrongUse(f"{self.what} {kind!r}: {found!r} is not {expected}; correct its package")
+            raise WrongUse(f"{self.named(kind)}: {found!r} is not {expected}; correct its package")
         return found
 
     def _points(self) -> dict[str, EntryPoint]:
@@ -113,15 +118,14 @@ class Registry(Generic[T]):
 
 def installed(group: str) -> dict[str, EntryPoint]:
     """Entry points of a group, by name."""
-    return dict(all_installed().get(group, {}))
+    return {one.name: one for one in all_installed().get(group, ())}
 
 
 @cache
-def all_installed() -> dict[str, dict[str, EntryPoint]]:
+def all_installed() -> dict[str, EntryPoints]:
     """Twinset's groups of entry points; read at once, since each look reads the metadata of every package."""
     found = entry_points()
-    groups = [group for group in found.groups if group.startswith("twinset.")]
-    return {group: {one.name: one for one in found.select(group=group)} for group in groups}
+    return {group: found.select(group=group) for group in found.groups if group.startswith("twinset.")}
 
 
 def is_installed(package: str) -> bool:

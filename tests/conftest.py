@@ -3,13 +3,15 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cached_builds import DRAWN_BY, cached
 from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
+from twinset.manifests import doors
 from twinset.shards.storage.store import Store
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]
@@ -23,6 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+INSTALLED = doors.installed  # some tests replace it
 BEGAN = time.monotonic()
 SLOW_SECONDS = 900  # after which a slow test that names no limit of its own is taken to hang, also on a busy machine
 
@@ -54,6 +57,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
+
+
+@pytest.fixture
+def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Install a package, for this process: its name, a group of entry points, and those that it has there."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(doors, "installed", INSTALLED)
+
+    def install(name: str, group: str, **points: str) -> None:
+        meta = tmp_path / f"in_{name}" / f"{name}-1.0.dist-info"
+        meta.mkdir(parents=True)
+        (meta / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        lines = [f"[{group}]", *(f"{kind} = {place}" for kind, place in points.items())]
+        (meta / "entry_points.txt").write_text("\n".join(lines) + "\n")
+        monkeypatch.syspath_prepend(str(meta.parent))
+        doors.all_installed.cache_clear()
+
+    yield install
+    doors.all_installed.cache_clear()
 
 
 @pytest.fixture

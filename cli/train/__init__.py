@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from twinset.cli.options import add_cache
+from twinset.cli.parser import add_installed
 from twinset.cli.train.run import add_training
-from twinset.manifests.doors import installed
 from twinset.training.losses.names import FUSION_REGULARISERS, OBJECTIVES, REGULARISERS
 
 PLACE = "DIR[:SUBSET][*N]"  # of examples
@@ -251,5 +251,4 @@ def add(commands: Any) -> None:
     trainings = training.add_subparsers(required=True, metavar="COMMAND")
     for add_below in (_add_clip, _add_combiner, _add_fusion, _add_detectors):
         add_below(trainings)
-    for brought in installed("twinset.train_commands").values():
-        brought.load()(trainings)
+    add_installed("twinset.train_commands", trainings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -74,7 +75,10 @@ def _refuse_others(store: Store, subset: str, format: str) -> None:
         return
     makes, takes = stage.facts["makes"], EXPORTERS.get(format).takes.name
     if makes != takes:
-        fitting = [f"--format {name}" for name in EXPORTERS.kinds() if EXPORTERS.get(name).takes.name == makes]
+        fitting = []
+        for name in EXPORTERS.kinds():
+            with suppress(WrongUse):  # a package that fails is not what is asked for
+                fitting += [f"--format {name}"] if EXPORTERS.get(name).takes.name == makes else []
         instead = " or ".join(fitting) or "webdataset or load_dataset, which read the tars and the index as they are"
         raise WrongUse(
             f"{subset} holds {makes}s, and --format {format} takes {takes}s; for {makes}s there is {instead}. Name "

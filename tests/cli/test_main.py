@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +199,23 @@ def test_a_kind_that_is_not_installed_says_what_to_install(built: Path, capsys: 
     words = said.out + said.err
     assert "clevr-change" in words and "install" in words and "build it first" not in words
     assert "pydantic" not in words and "Traceback" not in words
+
+
+@pytest.mark.parametrize("group", ["eval", "train"])
+@pytest.mark.parametrize("code", ["import nothing_of_this_name", "def add(below): below.add_parser('theirs'), 1 / 0"])
+def test_a_command_of_a_package_that_fails_is_left_out(
+    built: Path, capsys: Said, bring: Callable[..., None], code: str, group: str
+) -> None:
+    module = f"their_{group}_{len(code)}"
+    (built.parent / f"{module}.py").write_text(code)
+    bring("unwell", f"twinset.{group}_commands", mine=f"{module}:add")
+    assert main(["status", str(built), "--json"]) == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out) and len(said.err.splitlines()) == 1
+    assert f"twinset.{group}_commands 'mine' of unwell 1.0 is left out: " in said.err
+    with pytest.raises(SystemExit):
+        main([group, "--help"])
+    assert "theirs" not in capsys.readouterr().out
 
 
 def test_a_folder_in_place_of_a_file_is_named_with_what_to_do(built: Path, capsys: Said) -> None:

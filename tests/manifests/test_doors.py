@@ -1,6 +1,8 @@
 """Kinds come from here or from installed packages; what is not there is said with what is near."""
 
+from collections.abc import Callable
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,23 @@ def test_no_package_replaces_a_kind_of_twinset(foreign: None) -> None:
 def test_what_is_not_a_source_is_refused(foreign: None) -> None:
     with pytest.raises(WrongUse, match=r"source 'broken': .*Place.* is not a subclass of SourceSettings; correct"):
         SOURCES.find("broken")
+
+
+def test_one_kind_of_two_packages_is_refused(bring: Callable[..., None]) -> None:
+    bring("second", "twinset.sources", both="twinset.manifests.source:Place", gebc="nothing:Here")
+    with pytest.raises(WrongUse, match=r"source 'both' of second 1\.0: .* is not a subclass"):
+        SOURCES.find("both")
+    bring("first", "twinset.sources", both="twinset.manifests.source:MediaSource", gebc="nothing:Here")
+    with pytest.raises(WrongUse, match="source 'both' comes with first and with second; uninstall all but one"):
+        SOURCES.find("both")
+    assert SOURCES.find("gebc").__module__ == "twinset.generators.video.gebc"
+
+
+def test_a_module_that_exits_is_said(bring: Callable[..., None], tmp_path: Path) -> None:
+    (tmp_path / "exits_at_import.py").write_text("raise SystemExit(0)")
+    bring("leaving", "twinset.sources", leaves="exits_at_import:Source")
+    with pytest.raises(WrongUse, match=r"source 'leaves' of leaving 1\.0 cannot be imported: SystemExit: 0"):
+        SOURCES.find("leaves")
 
 
 def test_a_module_that_fails_is_said_with_kind_and_line(foreign: None) -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,14 @@ def test_wrong_use_of_export_says_what_to_do(made_pairs: MadeDataset, tmp_path: 
     assert (tmp_path / "full" / "mine.txt").read_text() == "keep me"
     (tmp_path / "empty").mkdir()
     assert export(made_pairs.store, ["eq-ag"], "openclip", tmp_path / "empty") == 8
+
+
+def test_a_broken_exporter_of_a_package_hides_no_other_fault(
+    made_pairs: MadeDataset, tmp_path: Path, bring: Callable[..., None]
+) -> None:
+    bring("unwell", "twinset.exporters", theirs="nothing_of_this_name:FORMAT")
+    with pytest.raises(WrongUse, match=r"--format trohn takes text-pairs; for pairs there is --format bivlc or"):
+        export(made_pairs.store, ["eq-ag"], "trohn", tmp_path / "x")
 
 
 def _pixels(content: bytes) -> Any:
