@@ -13,8 +13,7 @@ from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import BuildFailed
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.examples.contracts import Batch
-from twinset.training.losses.distributed import gather
-from twinset.training.losses.features import Features, Loss
+from twinset.training.losses.features import Features, Loss, gather
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.runs.processes import Process
 from twinset.training.runs.settings import RunSettings

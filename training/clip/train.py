@@ -11,8 +11,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from twinset.manifests.canonical import digest
-from twinset.training.clip.data import RunData, open_data
-from twinset.training.clip.models import Start, open_start, write_config
+from twinset.training.clip.data import RunData, Start, open_data, open_start, write_config
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.steps import Stepper, new_optimiser
 from twinset.training.clip.validation import Validation
@@ -22,8 +21,7 @@ from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.objectives import open_loss
 from twinset.training.report.write import About
-from twinset.training.runs.history import History
-from twinset.training.runs.identity import check_folder, claim, run_identity
+from twinset.training.runs.identity import History, check_folder, claim, run_identity
 from twinset.training.runs.loop import Loop, OnProgress, Trained, finished, trained
 from twinset.training.runs.processes import Process, joined
 

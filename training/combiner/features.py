@@ -16,8 +16,7 @@ from twinset.models.encoders.contract import DualEncoder, Floats
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, picture
 from twinset.training.examples.batches import MAX_BROKEN
 from twinset.training.examples.contracts import Batch
-from twinset.training.examples.ordering import order
-from twinset.training.examples.repeats import kept_apart, whole_batches
+from twinset.training.examples.ordering import kept_apart, order, whole_batches
 
 WINDOW = 1024  # triplets that are encoded together
 _LOG = logging.getLogger("twinset")

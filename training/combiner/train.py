@@ -24,7 +24,7 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Running
 from twinset.models.encoders.open_clip_models import OpenClip
-from twinset.training.clip.models import Start, open_start, write_config
+from twinset.training.clip.data import Start, open_start, write_config
 from twinset.training.clip.validation import evaluating
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, CombinerData, HeldOut, open_data
 from twinset.training.combiner.features import FeatureBatches
@@ -35,8 +35,7 @@ from twinset.training.examples.contracts import Batch, Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.report.write import About
 from twinset.training.runs.checkpoints import Files
-from twinset.training.runs.history import History
-from twinset.training.runs.identity import SETTINGS, check_folder, claim, run_identity
+from twinset.training.runs.identity import SETTINGS, History, check_folder, claim, run_identity
 from twinset.training.runs.loop import BEST, Loop, OnProgress, Trained, finished, trained
 from twinset.training.runs.processes import Process, joined
 

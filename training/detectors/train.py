@@ -32,8 +32,8 @@ from twinset.models.encoders.contract import Running
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.examples.batches import MAX_BROKEN
 from twinset.training.examples.built import BuiltSubset
+from twinset.training.examples.example_set import data_place
 from twinset.training.examples.ordering import held_out
-from twinset.training.examples.places import data_place
 from twinset.training.report.write import About, write_pages
 from twinset.training.runs.identity import SETTINGS, bind, check_folder
 

@@ -14,8 +14,7 @@ from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.contracts import Batch, Broken, Example, Tokenize
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.examples.ordering import augmentation_bits, order
-from twinset.training.examples.repeats import kept_apart, whole_batches
+from twinset.training.examples.ordering import augmentation_bits, kept_apart, order, whole_batches
 from twinset.training.examples.transforms import NUMBERS, Transforms
 
 MAX_BROKEN = 0.01  # share of the examples that may be unreadable, as `max_missing` of a build

@@ -19,14 +19,12 @@ from twinset.training.clip.data import RunData, open_data
 from twinset.training.clip.steps import autocast, listed, new_optimiser, stream_seed
 from twinset.training.clip.validation import TWINS, evaluating, mean_of_groups, twin_outcomes
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.fusion.batches import FusionBatch, FusionBatches, Part
 from twinset.training.fusion.models import PASS, PUBLISHED, Start, open_start
-from twinset.training.fusion.neighbours import Mined, labels_of, open_neighbours
+from twinset.training.fusion.neighbours import FusionBatch, FusionBatches, Mined, Part, labels_of, open_neighbours
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses.fusion import CHANGES, FusionEqSim, match_hard_negatives, rank_texts, score_pairs
 from twinset.training.report.write import About
-from twinset.training.runs.history import History
-from twinset.training.runs.identity import check_folder, claim, run_identity
+from twinset.training.runs.identity import History, check_folder, claim, run_identity
 from twinset.training.runs.loop import Loop, OnProgress, Trained, finished, trained
 from twinset.training.runs.processes import Process, joined
 

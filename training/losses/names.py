@@ -55,12 +55,12 @@ NEGATIVE_PAIRS = Objective(f"{_HERE}.objectives:NegativePairs", ("image", "text"
 EQSIM_V1 = Regulariser(f"{_HERE}.eqsim:EqSim", 0.5, {"form": "v1"})
 EQSIM_V2 = Regulariser(f"{_HERE}.eqsim:EqSim", 0.5, {"form": "v2"})
 EQSIM_HYBRID = Regulariser(f"{_HERE}.eqsim:EqSim", 0.5, {"form": "hybrid"})
-EQSIM_V1_RELEASED = Regulariser(f"{_HERE}.eqsim_released:EqSimReleased", 0.5, {"form": "v1"})
-EQSIM_V2_RELEASED = Regulariser(f"{_HERE}.eqsim_released:EqSimReleased", 0.5, {"form": "v2"})
-EQSIM_HYBRID_RELEASED = Regulariser(f"{_HERE}.eqsim_released:EqSimReleased", 0.5, {"form": "hybrid"})
-HARDNEG = Regulariser(f"{_HERE}.hard_negatives:HardNegatives", 1.0)
-CYCLIP = Regulariser(f"{_HERE}.cyclip:CyCLIP", 0.25, {"within": True})
-CYCLIP_RELEASED = Regulariser(f"{_HERE}.cyclip:CyCLIP", 0.25, {"within": False})
+EQSIM_V1_RELEASED = Regulariser(f"{_HERE}.eqsim:EqSimReleased", 0.5, {"form": "v1"})
+EQSIM_V2_RELEASED = Regulariser(f"{_HERE}.eqsim:EqSimReleased", 0.5, {"form": "v2"})
+EQSIM_HYBRID_RELEASED = Regulariser(f"{_HERE}.eqsim:EqSimReleased", 0.5, {"form": "hybrid"})
+HARDNEG = Regulariser(f"{_HERE}.regularisers:HardNegatives", 1.0)
+CYCLIP = Regulariser(f"{_HERE}.regularisers:CyCLIP", 0.25, {"within": True})
+CYCLIP_RELEASED = Regulariser(f"{_HERE}.regularisers:CyCLIP", 0.25, {"within": False})
 
 OBJECTIVE_KINDS = {
     "infonce": f"{__name__}:INFONCE",

@@ -17,8 +17,7 @@ from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken
-from twinset.training.report.curves import Curves
-from twinset.training.report.write import About, write_report
+from twinset.training.report.write import About, Curves, write_report
 from twinset.training.runs.checkpoints import (
     Checkpoints,
     Files,
@@ -27,7 +26,7 @@ from twinset.training.runs.checkpoints import (
     restore_moments,
     write_tensors,
 )
-from twinset.training.runs.history import History, Row
+from twinset.training.runs.identity import History, Row
 from twinset.training.runs.processes import Process
 from twinset.training.runs.settings import RunSettings
 

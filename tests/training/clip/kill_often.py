@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from twinset.training.clip.models import open_start
+from twinset.training.clip.data import open_start
 from twinset.training.clip.settings import settings_from
 from twinset.training.clip.train import train_clip
 from twinset.training.examples.transforms import Transforms

@@ -19,9 +19,9 @@ from twinset.evaluation.scorers.kinds import open_model
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.training.clip import train
 from twinset.training.clip.train import train_clip
-from twinset.training.runs import history
+from twinset.training.runs import identity
 from twinset.training.runs.checkpoints import Checkpoints
-from twinset.training.runs.history import History
+from twinset.training.runs.identity import History
 
 FILES = {
     *("README.md", "best.safetensors", "data.json", "history.jsonl", "last.safetensors", "open_clip_config.json"),
@@ -110,7 +110,7 @@ def test_how_a_run_is_executed_may_change_and_what_it_trains_may_not(
 def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "PATIENCE", 0.2)
+    monkeypatch.setattr(identity, "PATIENCE", 0.2)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("")
     with pytest.raises(WrongUse, match="holds other files"):

@@ -11,8 +11,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.shards.storage import layout
 from twinset.training.examples.batches import Batches
 from twinset.training.examples.example_set import open_examples
-from twinset.training.examples.ordering import order
-from twinset.training.examples.repeats import kept_apart, whole_batches
+from twinset.training.examples.ordering import kept_apart, order, whole_batches
 from twinset.training.examples.transforms import Transforms
 
 ROLES = ("image", "text", "negative_text")

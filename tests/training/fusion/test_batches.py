@@ -12,9 +12,8 @@ from tests.training.fusion.conftest import Settings
 from twinset.manifests.errors import BuildFailed
 from twinset.training.clip.data import open_data
 from twinset.training.fusion import neighbours
-from twinset.training.fusion.batches import FusionBatches, Part
 from twinset.training.fusion.models import open_start
-from twinset.training.fusion.neighbours import labels_of, open_neighbours
+from twinset.training.fusion.neighbours import FusionBatches, Part, labels_of, open_neighbours
 from twinset.training.fusion.settings import FusionSettings
 
 

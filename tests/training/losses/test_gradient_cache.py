@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from twinset.manifests.errors import WrongUse
-from twinset.training.losses.distributed import gather
-from twinset.training.losses.features import Features
+from twinset.training.losses.features import Features, gather
 from twinset.training.losses.gradient_cache import cached_backward
 from twinset.training.losses.names import REGULARISERS
 from twinset.training.losses.objectives import open_loss

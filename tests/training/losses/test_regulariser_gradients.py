@@ -8,8 +8,7 @@ from torch import Tensor
 
 from tests.training.losses.made_features import SCALE, features
 from twinset.manifests.errors import WrongUse
-from twinset.training.losses.eqsim import EqSim, close_pairs
-from twinset.training.losses.eqsim_released import EqSimReleased
+from twinset.training.losses.eqsim import EqSim, EqSimReleased, close_pairs
 from twinset.training.losses.features import Features
 from twinset.training.losses.names import REGULARISERS
 from twinset.training.losses.objectives import open_loss, open_objective, open_regulariser

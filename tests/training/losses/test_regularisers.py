@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.training.losses.made_features import SCALE, features
-from twinset.training.losses.eqsim import EqSim, normalised
-from twinset.training.losses.eqsim_released import EqSimReleased
+from twinset.training.losses.eqsim import EqSim, EqSimReleased, normalised
 from twinset.training.losses.features import similarities
-from twinset.training.losses.hard_negatives import HardNegatives
 from twinset.training.losses.objectives import open_regulariser
+from twinset.training.losses.regularisers import HardNegatives
 from twinset.training.losses.sampling import sample_pairs
 
 Rows = list[list[float]]

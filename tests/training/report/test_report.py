@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.report.curves import Curves
-from twinset.training.report.write import MOST_LEFT_OUT, MOST_POINTS, About, binned, panels, write_report
+from twinset.training.report.write import MOST_LEFT_OUT, MOST_POINTS, About, Curves, binned, panels, write_report
 
 SETTINGS = ClipSettings(data=("out/<b>twins",), model="tiny.json", weights=None, lr=0.5)
 PUBLISHED = ClipSettings(data=SETTINGS.data).model_dump(mode="json")
