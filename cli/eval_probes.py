@@ -76,7 +76,7 @@ def blind(asked: argparse.Namespace) -> None:
     encode = trained = None
     if asked.model:
         from twinset.evaluation.blind_probes.detectors import read_detectors
-        from twinset.evaluation.blind_probes.features import encoder_of
+        from twinset.evaluation.blind_probes.run import encoder_of
         from twinset.models.encoders.contract import Running
 
         trained = read_detectors(asked.detectors) if asked.detectors else None

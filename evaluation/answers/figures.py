@@ -1,4 +1,4 @@
-"""Figures of answers about two captions, in percent, with intervals clustered by image."""
+"""Answers about two captions, also in both orders: their scores, and figures in percent with intervals by image."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,6 +8,21 @@ from numpy.typing import NDArray
 from twinset.evaluation.answers.parser import Choice
 from twinset.evaluation.metrics.bootstrap import interval, resampled
 from twinset.evaluation.metrics.figures import Figure
+
+
+def scores(straight: int | None, swapped: int | None) -> tuple[float, float]:
+    """Scores of two captions by the choices in both orders.
+
+    Both agree on caption j: s_j = 1, the other score is 0. They disagree, or an answer has no choice: 0.5 and 0.5, a
+    tie, which is strictly wrong and half right by chance.
+
+    Args:
+        straight, swapped: places of the captions that were chosen, as shown in order and in reverse; None for none.
+    """
+    if straight is None or swapped is None or straight != 1 - swapped:
+        return 0.5, 0.5
+    return (1.0, 0.0) if straight == 0 else (0.0, 1.0)
+
 
 #: Whether the true caption is chosen, and which number was; both None for an answer without a choice.
 Outcome = tuple[bool | None, Choice | None]

@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinset.evaluation.answers.both_orders import scores
-from twinset.evaluation.answers.figures import both_orders_figures, order_figures
+from twinset.evaluation.answers.figures import both_orders_figures, order_figures, scores
 from twinset.evaluation.answers.files import ORDERS, Answered, AnswerFile, Order, read_answers
 from twinset.evaluation.answers.parser import Choice, Reading, as_published, parse
 from twinset.evaluation.examples import MATCHING_SCORES

@@ -5,7 +5,7 @@ from itertools import islice, product
 
 import numpy as np
 
-from twinset.evaluation.answers.both_orders import scores
+from twinset.evaluation.answers.figures import scores
 from twinset.evaluation.examples import Matching, Picture, Query
 from twinset.evaluation.features.passes import lots
 from twinset.evaluation.features.similarities import (
@@ -90,7 +90,7 @@ def pairs_of(example: Asked) -> Iterator[tuple[Picture, str]]:
 class ByChoices(Similarities):
     """A model that is shown an image with both captions of an example, in both orders.
 
-    `evaluation.answers.both_orders.scores` makes scores of what it chooses. Choices are not kept in the store: a scorer
+    `evaluation.answers.figures.scores` makes scores of what it chooses. Choices are not kept in the store: a scorer
     keeps its own.
     """
 

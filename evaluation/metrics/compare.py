@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from twinset.evaluation.metrics.bootstrap import interval, resampled
-from twinset.evaluation.metrics.clusters import alike
+from twinset.evaluation.metrics.bootstrap import alike, interval, resampled
 from twinset.evaluation.metrics.matching import Matchings
 from twinset.evaluation.metrics.measure import ALL
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind, ratio

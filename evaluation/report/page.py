@@ -11,9 +11,8 @@ from twinset.cards.page import as_uri, runs
 from twinset.cards.rendering import render
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report import distributions
-from twinset.evaluation.report.mistakes import Mistake
-from twinset.evaluation.report.pictures import QUERY_ROLES, Shown, keep, kept, kept_file
-from twinset.evaluation.report.plots import on_dark, plot
+from twinset.evaluation.report.distributions import on_dark, plot
+from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, keep, kept, kept_file
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
 from twinset.evaluation.report.tables import as_csv, as_latex, decimals, differs, number

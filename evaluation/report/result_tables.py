@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from twinset.evaluation.metrics.figures import Figure, Measured
-from twinset.evaluation.report.probes import Probes
+from twinset.evaluation.report.model_answers import Probes
 from twinset.evaluation.report.published import Published
 from twinset.evaluation.report.results import BenchmarkResults, ModelResults
 from twinset.evaluation.report.tables import Cell, Row, Table

@@ -16,8 +16,7 @@ from twinset.evaluation.metrics.compare import Compared, compare, holm
 from twinset.evaluation.metrics.figures import Measured
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
-from twinset.evaluation.report.model_answers import Asked, ModelAnswers, score_files
-from twinset.evaluation.report.probes import Probes, probes_of
+from twinset.evaluation.report.model_answers import Asked, ModelAnswers, Probes, probes_of, score_files
 from twinset.evaluation.report.published import Published, published
 from twinset.manifests.errors import WrongUse
 

@@ -1,9 +1,23 @@
-"""The kinds of models that ``--model KIND:…`` names, and opening one."""
+"""The kinds of models that ``--model KIND:…`` names, opening one, and the baselines of GeneCIS (6.1) for queries of an
+image with a text: Image-only, Text-only, Image+Text, Combiner.
+"""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from twinset.manifests.canonical import digest
 from twinset.manifests.doors import Registry, UnknownKind
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import ModelKind, Running, Scorer
-from twinset.models.files import BROUGHT, brought_model
+from twinset.models.encoders.contract import Composer, DualEncoder, Floats, ModelKind, Running, Scorer, unit
+from twinset.models.files import BROUGHT, brought_model, sha256_once
+
+if TYPE_CHECKING:
+    from twinset.models.encoders.combiner import CombinerNetwork
 
 KINDS = {
     "open_clip": "twinset.models.encoders.open_clip_models:OPEN_CLIP",
@@ -15,10 +29,10 @@ KINDS = {
     "openai-chooser": "twinset.evaluation.scorers.openai_server:CHOOSER",
     "openai-yesno": "twinset.evaluation.scorers.openai_server:YES_OR_NO",
     "openai-vqascore": "twinset.evaluation.scorers.openai_server:VQASCORE",
-    "image-only": "twinset.evaluation.scorers.composed:IMAGE_ONLY",
-    "text-only": "twinset.evaluation.scorers.composed:TEXT_ONLY",
-    "image+text": "twinset.evaluation.scorers.composed:IMAGE_TEXT",
-    "combiner": "twinset.evaluation.scorers.composed:COMBINER",
+    "image-only": "twinset.evaluation.scorers.kinds:IMAGE_ONLY",
+    "text-only": "twinset.evaluation.scorers.kinds:TEXT_ONLY",
+    "image+text": "twinset.evaluation.scorers.kinds:IMAGE_TEXT",
+    "combiner": "twinset.evaluation.scorers.kinds:COMBINER",
     "random": "twinset.models.encoders.open_clip_models:RANDOM",
 }
 INSTALL = "pip install 'twinset[models]'"
@@ -56,3 +70,106 @@ def _read(text: str) -> tuple[ModelKind, list[str]]:
     if not all(parts):
         raise WrongUse(f"--model {text}: names no model; write {kind}:{found.form}")
     return found, parts
+
+
+class Averaged(Composer):
+    """A weighted mean of the features of image and text, neither normalised before, as GeneCIS's code has it.
+
+    image_share: 1 is Image-only, 0 Text-only, 0.5 Image+Text.
+    """
+
+    def __init__(self, name: str, encoder: DualEncoder, image_share: float) -> None:
+        self.name, self.encoder, self.image_share = name, encoder, image_share
+
+    def digest(self) -> str:
+        return digest(["averaged", self.image_share, self.encoder.digest()])
+
+    def compose(self, images: Floats, texts: Floats) -> Floats:
+        share = np.float32(self.image_share)
+        # q = (λ f(I) + (1 − λ) g(T)) / ‖…‖
+        return unit((share * images + (1 - share) * texts).astype(np.float32))
+
+
+class Combiner(Composer):
+    """The network of Baldrati et al. (2022); GeneCIS trains it on mined triplets.
+
+    Args:
+        weights: digest of the network's.
+        network: in inference mode.
+    """
+
+    def __init__(self, name: str, encoder: DualEncoder, weights: str, network: CombinerNetwork) -> None:
+        self.name, self.encoder, self._weights, self._network = name, encoder, weights, network
+
+    def digest(self) -> str:
+        return digest(["combiner", self._weights, self.encoder.digest()])
+
+    def compose(self, images: Floats, texts: Floats) -> Floats:
+        import torch
+
+        width = self._network.output_layer.out_features
+        if images.shape[1] != width:
+            raise WrongUse(
+                f"{self.name}: the Combiner reads features of {width} numbers, and {self.encoder.name} gives "
+                f"{images.shape[1]}; name the CLIP that it was trained with"
+            )
+        with torch.inference_mode():
+            where = self._network.output_layer.weight.device
+            combined = self._network(
+                torch.from_numpy(images.copy()).to(where), torch.from_numpy(texts.copy()).to(where)
+            )
+        return unit(combined.float().cpu().numpy())
+
+
+def open_image_only(name: str, parts: Sequence[str], running: Running) -> Averaged:
+    """``image-only:ENCODER``, where ENCODER is the spec of a dual encoder."""
+    return Averaged(name, _encoder(name, parts[0], running), 1.0)
+
+
+def open_text_only(name: str, parts: Sequence[str], running: Running) -> Averaged:
+    """``text-only:ENCODER``."""
+    return Averaged(name, _encoder(name, parts[0], running), 0.0)
+
+
+def open_image_text(name: str, parts: Sequence[str], running: Running) -> Averaged:
+    """``image+text:ENCODER``."""
+    return Averaged(name, _encoder(name, parts[0], running), 0.5)
+
+
+def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner:
+    """``combiner:FILE:ENCODER``; a file of both is also the checkpoint of the encoder."""
+    _check_combiner(name, parts)
+    from twinset.models.encoders.combiner import read_combiner
+
+    path, encoder = Path(parts[0]).expanduser(), _encoder(name, parts[1], running)
+    network = read_combiner(path)
+    return Combiner(name, encoder, sha256_once(path), network)
+
+
+def _check_combiner(name: str, parts: Sequence[str]) -> None:
+    if len(parts) < 2:
+        raise WrongUse(f"--model {name}: write combiner:FILE:ENCODER, such as combiner:FILE:open_clip:RN50x4:FILE")
+    if not Path(parts[0]).expanduser().is_file():
+        raise WrongUse(f"--model {name}: there is no file {parts[0]}; name what `twinset train combiner` wrote")
+    _check_encoder(name, parts)
+
+
+def _check_encoder(name: str, parts: Sequence[str]) -> None:
+    from twinset.evaluation.scorers.kinds import check_model
+
+    check_model(parts[-1])
+
+
+def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
+    from twinset.evaluation.scorers.kinds import open_model
+
+    found = open_model(spec, running)
+    if not isinstance(found, DualEncoder):
+        raise WrongUse(f"--model {name}: {spec} is not a dual encoder; name one, such as open_clip:RN50x4:openai")
+    return found
+
+
+IMAGE_ONLY = ModelKind(open_image_only, "ENCODER", check=_check_encoder)
+TEXT_ONLY = ModelKind(open_text_only, "ENCODER", check=_check_encoder)
+IMAGE_TEXT = ModelKind(open_image_text, "ENCODER", check=_check_encoder)
+COMBINER = ModelKind(open_combiner, "FILE:ENCODER", 2, _check_combiner)

@@ -10,8 +10,7 @@ from studies.science.design import DESIGN
 from studies.science.detected import detect
 from studies.science.runs import BASE, DETECTORS, PROBES, Done, Run, Study
 from twinset.evaluation.blind_probes.detectors import read_detectors
-from twinset.evaluation.blind_probes.features import encoder_of
-from twinset.evaluation.blind_probes.run import give_away, write_probes
+from twinset.evaluation.blind_probes.run import encoder_of, give_away, write_probes
 from twinset.evaluation.run import run as score
 from twinset.models.encoders.contract import Running
 from twinset.shards.storage.whole_file import write_text

@@ -7,7 +7,7 @@ import pytest
 
 from tests.evaluation.blind_probes.made_benchmark import sentences
 from twinset.cli.main import main
-from twinset.evaluation.report.probes import probes_of
+from twinset.evaluation.report.model_answers import probes_of
 
 
 @pytest.fixture

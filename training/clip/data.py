@@ -1,4 +1,4 @@
-"""What a run opens: its model, as evaluation opens it, and examples to train on and to validate by that share no group."""
+"""What a run opens: its model, as evaluation does, and examples to train and validate by, which share no group."""
 
 import json
 import logging

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from twinset.evaluation.examples import Query
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, kept_if_interrupted, text_name
-from twinset.evaluation.scorers.composed import Averaged
+from twinset.evaluation.scorers.kinds import Averaged
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.encoders.contract import DualEncoder, Floats
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, picture

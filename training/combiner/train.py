@@ -19,7 +19,7 @@ from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache
-from twinset.evaluation.scorers.composed import Combiner
+from twinset.evaluation.scorers.kinds import Combiner
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Running

@@ -18,8 +18,8 @@ from twinset.evaluation.blind_probes.detectors import (
     train_detector,
     write_detectors,
 )
-from twinset.evaluation.blind_probes.features import encoded, features_of
 from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
+from twinset.evaluation.blind_probes.run import encoded, features_of
 from twinset.evaluation.dataset_parts import Part, open_benchmarks
 from twinset.evaluation.examples import Benchmark, Picture
 from twinset.evaluation.features.pictures import Pictures, Unusable
@@ -32,7 +32,7 @@ from twinset.models.encoders.contract import Running
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.examples.batches import MAX_BROKEN
 from twinset.training.examples.built import BuiltSubset
-from twinset.training.examples.example_set import data_place
+from twinset.training.examples.contracts import data_place
 from twinset.training.examples.ordering import held_out
 from twinset.training.report.write import About, write_pages
 from twinset.training.runs.identity import SETTINGS, bind, check_folder

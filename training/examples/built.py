@@ -28,8 +28,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar, member_slices
 from twinset.training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
-from twinset.training.examples.contracts import Task, Twins
-from twinset.training.examples.example_set import DataPlace
+from twinset.training.examples.contracts import DataPlace, Task, Twins
 
 PARALLEL_TARS = 8  # of an object store, whose latency is what costs
 REBUILD = "run its build again, or fetch it again"

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,47 +13,16 @@ import pyarrow as pa
 
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import BuildFailed, TwinsetError, WrongUse
-from twinset.manifests.recipe import SUBSET_NAME
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.built import built_parts, fitting_subsets
 from twinset.training.examples.columns import SHORT_DIGITS, Part
-from twinset.training.examples.contracts import IMAGES, TEXTS, Example, Task, Twins
+from twinset.training.examples.contracts import IMAGES, TEXTS, DataPlace, Example, Task, Twins, data_place
 from twinset.training.examples.exported import exported_part, is_export
 from twinset.training.examples.ordering import Integers, identities
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-MOST_COPIES = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class DataPlace:
-    """A folder or URL, "" or one of its subsets, and how often it is repeated."""
-
-    root: str
-    subset: str = ""
-    copies: int = 1
-
-
-def data_place(text: str) -> DataPlace:
-    """Read ``DIR``, ``DIR:SUBSET`` or ``s3://bucket/prefix:SUBSET*2``. Raises `WrongUse`: no folder is named, or
-    repetitions are not from 1 to `MOST_COPIES`.
-    """
-    place, copies = text, 1
-    if found := re.fullmatch(r"(.*)\*([^*/]*)", text, re.DOTALL):
-        place, number = found.groups()
-        if not re.fullmatch(r"[0-9]{1,4}", number) or not 1 <= int(number) <= MOST_COPIES:
-            raise WrongUse(f"{text}: {number!r} is not how often to repeat it; write a number from 1 to {MOST_COPIES}")
-        copies = int(number)
-    root, _, subset = place.rpartition(":")
-    # A folder's own name may hold a colon, and so does every URL.
-    if not root or not SUBSET_NAME.fullmatch(subset) or ("://" not in place and Path(place).exists()):
-        root, subset = place, ""
-    if not root:
-        raise WrongUse(f"{text!r} names no data; write DIR, DIR:SUBSET or a URL such as s3://bucket/prefix")
-    return DataPlace(root, subset, copies)
 
 
 class ExampleSet:

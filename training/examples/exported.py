@@ -15,8 +15,7 @@ from twinset.shards.kinds.samples import EXTENSIONS
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar, member_slices
 from twinset.training.examples.columns import SHORT_DIGITS, Gathered, Part, Side
-from twinset.training.examples.contracts import Task, Twins
-from twinset.training.examples.example_set import DataPlace
+from twinset.training.examples.contracts import DataPlace, Task, Twins
 
 SIZES = "sizes.json"
 EXPORT = "run `twinset export --format openclip` again"

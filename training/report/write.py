@@ -172,7 +172,7 @@ def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 def _plots(shown: Sequence[Panel]) -> dict[str, str] | None:
     """The curves for light and for dark paper as data URIs; None without a step."""
-    from twinset.evaluation.report.plots import on_dark, plot
+    from twinset.evaluation.report.distributions import on_dark, plot
 
     if not shown:
         return None

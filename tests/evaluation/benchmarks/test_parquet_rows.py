@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.evaluation.benchmarks.made_layouts import bivlc, bivlc_rows, parquet
 from twinset.evaluation.benchmarks import open_benchmark
-from twinset.evaluation.benchmarks.bivlc import IMAGES, WORDS
+from twinset.evaluation.benchmarks.foils import IMAGES, WORDS
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows
 from twinset.evaluation.examples import LeftOut, Matching
 from twinset.manifests.errors import WrongUse

@@ -7,9 +7,8 @@ import pytest
 
 from tests.evaluation.blind_probes.made_benchmark import Made, pair, unreadable
 from tests.evaluation.features.small_benchmark import PlainEncoder, Shelf, matchings
-from twinset.evaluation.blind_probes.features import encoded, encoder_of
 from twinset.evaluation.blind_probes.pairs import read_pairs
-from twinset.evaluation.blind_probes.run import give_away
+from twinset.evaluation.blind_probes.run import encoded, encoder_of, give_away
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
 from twinset.manifests.errors import WrongUse
@@ -37,7 +36,7 @@ def test_pairs_of_one_image_have_features_of_captions_alone(tmp_path: Path) -> N
 
 
 def test_a_model_that_is_not_a_dual_encoder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.evaluation.blind_probes.features.open_model", lambda model, running: object())
+    monkeypatch.setattr("twinset.evaluation.blind_probes.run.open_model", lambda model, running: object())
     with pytest.raises(WrongUse, match="--model vilt:x: probes need features"):
         encoder_of("vilt:x", tmp_path)
 

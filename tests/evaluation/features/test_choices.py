@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twinset.evaluation.answers.both_orders import scores
+from twinset.evaluation.answers.figures import scores
 from twinset.evaluation.examples import Grounding, Matching, Picture
 from twinset.evaluation.features.pairs import ByChoices
 from twinset.evaluation.features.store import FeatureStore

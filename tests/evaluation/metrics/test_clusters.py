@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.evaluation.metrics.clusters import alike, distinct_rows
+from twinset.evaluation.metrics.bootstrap import alike, distinct_rows
 from twinset.evaluation.metrics.measure import measure
 
 TRUTH = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 1]], np.uint8)
@@ -40,7 +40,7 @@ def test_clusters_are_summed_across_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     rng = np.random.default_rng(0)
     groups, codes = np.sort(rng.integers(0, 40, 1000).astype(np.uint64)), rng.integers(0, 4, 1000)
     whole = alike(codes, TRUTH, groups)
-    monkeypatch.setattr("twinset.evaluation.metrics.clusters._ROWS", 7)  # less than one cluster
+    monkeypatch.setattr("twinset.evaluation.metrics.bootstrap._ROWS", 7)  # less than one cluster
     for one, other in zip(alike(codes, TRUTH, groups), whole, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -52,7 +52,7 @@ def test_figures_do_not_depend_on_how_many_rows_are_read_at_a_time(monkeypatch: 
     table = pa.table(identity | scores)
     whole = measure(table, ["half"])
     monkeypatch.setattr("twinset.evaluation.score_files.opening.ROWS", 70)
-    monkeypatch.setattr("twinset.evaluation.metrics.clusters._ROWS", 50)
+    monkeypatch.setattr("twinset.evaluation.metrics.bootstrap._ROWS", 50)
     blocks = measure(table, ["half"])
     for one, other in ((whole.all, blocks.all), *zip(whole.by.values(), blocks.by.values(), strict=True)):
         assert (one.n, one.groups, one.ties) == (other.n, other.groups, other.ties)

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from tests.evaluation.report.made_scores import SCHEMAS, Made, errors, identity, matchings, ranks, save
 from twinset.evaluation.report import mistakes as room
-from twinset.evaluation.report.mistakes import worst_mistakes
+from twinset.evaluation.report.mistakes import keep, kept, worst_mistakes
 from twinset.evaluation.report.model_answers import score_files
-from twinset.evaluation.report.pictures import keep, kept
 
 
 @settings(max_examples=20, deadline=None)

@@ -7,10 +7,9 @@ import pytest
 
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.benchmarks.captioned_images import IMAGE_TO_TEXT, TEXT_TO_IMAGE
-from twinset.evaluation.benchmarks.cirr import GLOBAL
+from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, TASKS
 from twinset.evaluation.benchmarks.eqben import SUBSETS
 from twinset.evaluation.benchmarks.foils import KINDS
-from twinset.evaluation.benchmarks.genecis import TASKS
 from twinset.evaluation.metrics.matching import FINER
 from twinset.evaluation.metrics.score_kinds import ALL, Groundings
 from twinset.evaluation.report.published import _Table, published
