@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from twinset.cards.kinds.kind import CardKind
+from twinset.cards.kinds.kind import CardKind, IndexSummary
 from twinset.cards.kinds.registry import CARD_KINDS
-from twinset.cards.summary import IndexSummary
 from twinset.manifests.canonical import digest
 from twinset.manifests.recipe import Subset
 from twinset.manifests.source import SourceSettings

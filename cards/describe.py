@@ -7,11 +7,11 @@ from typing import Any
 import yaml
 
 from twinset.cards.croissant import MARKER, croissant, marker_folder
+from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.page import write_look
 from twinset.cards.plots import histograms
 from twinset.cards.rendering import render
-from twinset.cards.summary import IndexSummary
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, Subset, content_of

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from twinset.cards.block import LONGEST_TEXT, Block, Marked
 from twinset.cards.kinds.kind import blocks_across, legend_of
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.rendering import render
-from twinset.cards.sheet import contact_sheet, thumbnail
+from twinset.cards.sheet import LONGEST_TEXT, Block, Marked, contact_sheet, thumbnail
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import ranked
 from twinset.manifests.stage import Stage

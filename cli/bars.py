@@ -3,13 +3,17 @@
 Bars show rate and time left of a stage, or what runs while nothing is counted.
 """
 
+from __future__ import annotations
+
 import contextlib
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from twinset.stages.progress import Progress
+if TYPE_CHECKING:
+    from twinset.stages.build import Progress
 
 MINUTE = 60.0  # seconds between two lines of a stage in a log
 
@@ -35,14 +39,14 @@ class Lines:
         self._lock = threading.Lock()
 
     def begin(self, stage: str, total: int, done: int) -> None:
-        """As `stages.progress.Progress.begin`."""
+        """As `stages.build.Progress.begin`."""
         with self._lock:
             self._counts[stage] = done, total
             self._began.setdefault(stage, time.monotonic())
             self._say(f"{stage}: making {total - done:,} of {total:,} shards", stage)
 
     def advance(self, stage: str) -> None:
-        """As `stages.progress.Progress.advance`."""
+        """As `stages.build.Progress.advance`."""
         with self._lock:
             done, total = self._counts[stage]
             self._counts[stage] = done + 1, total
@@ -50,7 +54,7 @@ class Lines:
                 self._say(f"{stage}: {done + 1:,} of {total:,} shards after {self._seconds(stage)}", stage)
 
     def phase(self, stage: str, doing: str) -> None:
-        """As `stages.progress.Progress.phase`; a stage without a shard to make says nothing."""
+        """As `stages.build.Progress.phase`; a stage without a shard to make says nothing."""
         with self._lock:
             if not doing and stage in self._began:
                 self._say(f"{stage}: done in {self._seconds(stage)}", stage)
@@ -80,20 +84,20 @@ class Bars:
         self._lock = threading.Lock()
 
     def begin(self, stage: str, total: int, done: int) -> None:
-        """As `stages.progress.Progress.begin`."""
+        """As `stages.build.Progress.begin`."""
         with self._lock:
             self._total[stage], self._done[stage] = total, done
             self._began.setdefault(stage, (time.monotonic(), done))
             self._update(stage, total=total, completed=done)
 
     def advance(self, stage: str) -> None:
-        """As `stages.progress.Progress.advance`."""
+        """As `stages.build.Progress.advance`."""
         with self._lock:
             self._done[stage] += 1
             self._update(stage, completed=self._done[stage])
 
     def phase(self, stage: str, doing: str) -> None:
-        """As `stages.progress.Progress.phase`."""
+        """As `stages.build.Progress.phase`."""
         with self._lock:
             if doing:
                 self._update(stage, shown=doing)

@@ -1,4 +1,6 @@
-"""``twinset eval run``: models on benchmarks."""
+"""``twinset eval run``: models on benchmarks. ``twinset eval report``: the page, JSON and tables of a run again,
+from its score files.
+"""
 
 import argparse
 import contextlib
@@ -8,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twinset.cli.options import add_cache, add_command, add_repeatable, answer, between
+from twinset.cli.options import add_cache, add_command, add_repeatable, answer, between, named_folder
 from twinset.manifests.errors import WrongUse
 
 MOST_BATCH = 65_536  # inputs of a pass, all of which are held; a short pass is filled up
@@ -16,7 +18,7 @@ MOST_THREADS = 4096
 
 
 def add(commands: Any) -> None:
-    """Add the command to the subparsers of ``twinset eval``."""
+    """Add both commands to the subparsers of ``twinset eval``."""
     text = "score benchmarks with models and write a report; the same command resumes a run that was stopped"
     running = add_command(commands, "run", run, text)
     repeatable = partial(add_repeatable, running)
@@ -48,6 +50,11 @@ def add(commands: Any) -> None:
         metavar="N",
         help="threads of torch (default: 0, as many as cores)",
     )
+    text = "write the report of a run again, from RUN/scores; no model is needed"
+    reporting = add_command(commands, "report", report, text)
+    reporting.add_argument("run_folder", type=Path, metavar="RUN", help="folder that `twinset eval run --out` wrote")
+    said = "a benchmark's folder, for pictures of mistakes that RUN does not hold yet"
+    add_repeatable(reporting, "--benchmark", "NAME=DIR", said, type=named_folder)
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -120,3 +127,14 @@ def _print(run: dict[str, Any]) -> None:
             print(line + (f", {expected[name]:.2f} with ties broken at random" if name in expected else ""))
         print(f"  {one['path']}")
     print(run["report"])
+
+
+def report(asked: argparse.Namespace) -> None:
+    """``twinset eval report``."""
+    from twinset.evaluation.dataset_parts import open_benchmarks
+    from twinset.evaluation.report.page import write_report  # it draws
+
+    opened = [one for name, folder in asked.benchmark for one in open_benchmarks(name, folder)]
+    benchmarks = {one.name: one for one in opened}
+    written = [str(path) for path in write_report(asked.run_folder, benchmarks)]
+    answer(asked, {"written": written}, lambda: print(*written, sep="\n"))

@@ -77,19 +77,8 @@ def _log_cause(error: Exception) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
-    from twinset.cli import (
-        commands,
-        completion,
-        eval_answers,
-        eval_human,
-        eval_probes,
-        eval_report,
-        eval_run,
-        eval_scores,
-        review,
-        train,
-    )
-    from twinset.cli.parser import Parser, add_installed
+    from twinset.cli import commands, eval_answers, eval_probes, eval_run, eval_scores, review, train
+    from twinset.cli.parser import Parser, add_completion, add_installed
 
     parser = Parser(prog="twinset", description=__doc__)
     parser.add_argument("--version", action="version", version=f"twinset {version('twinset')}")
@@ -98,12 +87,12 @@ def _parser() -> argparse.ArgumentParser:
     commands.add(below)
     text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
     evaluations = below.add_parser("eval", help=text, description=text).add_subparsers(required=True, metavar="COMMAND")
-    for module in (eval_run, eval_report, eval_scores, eval_answers, eval_human, eval_probes):
+    for module in (eval_run, eval_scores, eval_answers, eval_probes):
         module.add(evaluations)
     add_installed("twinset.eval_commands", evaluations)
     review.add(below)
     train.add(below)
-    completion.add(below, parser)
+    add_completion(below, parser)
     return parser
 
 

@@ -7,18 +7,26 @@ from functools import partial
 from typing import Any
 
 from twinset.manifests.candidate import CaptionedCandidate
-from twinset.shards.broken_contract import called, check_settings, expect
-from twinset.shards.contracts import AnyFilter, CaptionFilter, Filter, FrameFilter, PairFilter
+from twinset.shards.contracts import (
+    AnyFilter,
+    CaptionFilter,
+    Filter,
+    FrameFilter,
+    PairFilter,
+    called,
+    check_settings,
+    expect,
+)
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Drop, Frame, Keep, Score
-from twinset.shards.verdicts import VerdictCheck
+from twinset.shards.rows import VerdictCheck
 
 JUDGES = {"captions": CaptionFilter, "frames": FrameFilter, "pairs": PairFilter}
 CLOSE = 1e-3  # of scores of a network, which depend a little on what else is in a pass
 
 
 def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Sequence[Frame] | Sequence[Pair]) -> None:
-    """Raise `shards.broken_contract.BrokenContract`, or `shards.verdicts.BadVerdict`, when a filter does not keep it.
+    """Raise `shards.contracts.BrokenContract`, or `shards.rows.BadVerdict`, when a filter does not keep it.
 
     Settings survive the way to a worker; reasons are explained; ``judges`` and ``open()`` agree; verdicts are what a
     build can use, and the same again, alone or in another order; samples are left as they are.

@@ -49,18 +49,18 @@ class ProgressArtifact:
 
 
 class Artifacts:
-    """Phases of a build as log lines of its run; shards have progress artifacts of their own (`stages.progress`)."""
+    """Phases of a build as log lines of its run; shards have artifacts of their own (`stages.build.Progress`)."""
 
     def begin(self, stage: str, total: int, done: int) -> None:
-        """As `stages.progress.Progress.begin`."""
+        """As `stages.build.Progress.begin`."""
         if done:
             self.phase(stage, f"{done} of {total} shards are done")
 
     def advance(self, stage: str) -> None:
-        """As `stages.progress.Progress.advance`; the run that makes the shard counts it."""
+        """As `stages.build.Progress.advance`; the run that makes the shard counts it."""
 
     def phase(self, stage: str, doing: str) -> None:
-        """As `stages.progress.Progress.phase`."""
+        """As `stages.build.Progress.phase`."""
         if doing:
             try:
                 get_run_logger().info("%s: %s", stage, doing)

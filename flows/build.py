@@ -22,10 +22,9 @@ from prefect.states import Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from twinset.flows.artifacts import Artifacts, describe_build
-from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
+from twinset.flows.build_shards import SHARDS_A_RUN, Runner, build_shards
 from twinset.flows.pools import Range, run_ranges
 from twinset.flows.resume import WAITING, WaitingRun, waiting_run
-from twinset.flows.runners import Runner
 from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.shards.storage.store import Store

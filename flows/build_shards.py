@@ -1,14 +1,16 @@
 """The flow ``build-shards``: makes a range of the shards of one stage, those that have no valid receipt yet."""
 
-from typing import Any
+import logging
+import os
+from typing import Any, Literal
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, TaskRun
+from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task, exponential_backoff
 
 from twinset.flows.artifacts import ProgressArtifact
-from twinset.flows.runners import Runner, task_runner
 from twinset.manifests.errors import BuildFailed, in_words
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
@@ -17,6 +19,38 @@ from twinset.stages.job import forget_workers, job_of
 from twinset.stages.making.make import make_shard
 from twinset.stages.run_here import HOPELESS, RETRIES
 from twinset.stages.status import state_of
+
+Runner = Literal["threads", "processes", "ray", "dask"]
+
+
+def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
+    """A Prefect task runner of ``workers`` shards at a time, here or on a local cluster; 0 means one a core.
+
+    ``ray`` and ``dask`` start their own local cluster, or join the one that ``RAY_ADDRESS`` or
+    ``DASK_SCHEDULER_ADDRESS`` names.
+    """
+    workers = workers or os.cpu_count() or 1
+    if runner == "threads":
+        return ThreadPoolTaskRunner(max_workers=workers)
+    if runner == "processes":
+        return ProcessPoolTaskRunner(max_workers=workers)
+    chosen: TaskRunner[Any]
+    local: dict[str, Any]
+    if runner == "ray":
+        from prefect_ray.task_runners import RayTaskRunner
+
+        address = os.environ.get("RAY_ADDRESS") or None
+        local = {"num_cpus": workers, "include_dashboard": False, "log_to_driver": False}
+        chosen = RayTaskRunner(address=address, init_kwargs=None if address else local)
+    else:
+        from prefect_dask.task_runners import DaskTaskRunner
+
+        logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
+        address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+        local = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+        chosen = DaskTaskRunner(address=address, cluster_kwargs=None if address else local)
+    return chosen
+
 
 SHARDS_A_RUN = 1000  # Prefect loses task records of much larger runs
 

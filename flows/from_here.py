@@ -9,7 +9,7 @@ from twinset.manifests.errors import BuildFailed
 from twinset.manifests.recipe import Recipe
 
 if TYPE_CHECKING:
-    from twinset.flows.runners import Runner
+    from twinset.flows.build_shards import Runner
 
 
 def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> dict[str, Any]:

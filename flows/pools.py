@@ -15,7 +15,7 @@ from prefect.deployments import run_deployment
 from prefect.runtime import flow_run
 from prefect.states import Crashed
 
-from twinset.flows.runners import Runner
+from twinset.flows.build_shards import Runner
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed
 

@@ -103,7 +103,7 @@ def same_bag(words0: Sequence[str], words1: Sequence[str]) -> bool:
     Parts of compounds are words of their own: "two men on four-wheelers" and "four men on two-wheelers" share theirs.
 
     Args:
-        words0, words1: in lower case (`cards.block.words_of`).
+        words0, words1: in lower case (`cards.sheet.words_of`).
     """
     return sorted("-".join(words0).split("-")) == sorted("-".join(words1).split("-"))
 

@@ -12,8 +12,16 @@ from typing import Any
 from twinset.generators.named_pairs import NamedPairCandidate
 from twinset.manifests.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
 from twinset.manifests.errors import TwinsetError
-from twinset.shards.broken_contract import BrokenContract, called, check_settings, expect
-from twinset.shards.contracts import EXAMPLES, Context, Generator, Source
+from twinset.shards.contracts import (
+    EXAMPLES,
+    BrokenContract,
+    Context,
+    Generator,
+    Source,
+    called,
+    check_settings,
+    expect,
+)
 from twinset.shards.kinds.samples import Rejected, TableRows
 
 RECORDS = 8  # of an annotation file, that are left out in turn

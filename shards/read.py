@@ -72,7 +72,7 @@ def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator
 def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:
     """Samples of all finished shards in plan order, at most ``limit``; holds one at a time.
 
-    Raises `BrokenTar`, with tar and member, for a member that `shards.storage.tar_writer` would not have written.
+    Raises `BrokenTar`, with tar and member, for a member that `shards.storage.tar_reader` would not have written.
     """
     samples = itertools.chain.from_iterable(read_tar(store, tar) for tar, _ in finished_tars(store, subset))
     return itertools.islice(samples, limit)

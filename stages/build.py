@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import Any, Protocol
 
 from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, in_words
 from twinset.shards.ledger import LEDGER
@@ -20,7 +20,6 @@ from twinset.stages.finalise import disagreeing, forget, remove_leftovers
 from twinset.stages.index import is_indexed, summarise, write_index
 from twinset.stages.job import Job, job_of
 from twinset.stages.plan import prepare
-from twinset.stages.progress import Progress
 from twinset.stages.stage_worker import refuse_mixed_runtimes
 from twinset.stages.status import StageState, missing_problem, state_of
 
@@ -30,6 +29,29 @@ ROUNDS = 3  # make, find what does not agree, make that again
 
 #: Makes shards of a stage, by its name; returns a sentence for each that failed.
 RunShards = Callable[[Job, str, StageState], Sequence[str]]
+
+
+class Progress(Protocol):
+    """Reported to by a build, from several threads."""
+
+    def begin(self, stage: str, total: int, done: int) -> None:
+        """A stage has shards to make: ``done`` of ``total`` are made already."""
+
+    def advance(self, stage: str) -> None:
+        """One more shard of a stage is made."""
+
+    def phase(self, stage: str, doing: str) -> None:
+        """A stage does something other than making shards, such as ``planning``; empty when it has ended."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def begin(self, stage: str, total: int, done: int) -> None: ...
+
+    def advance(self, stage: str) -> None: ...
+
+    def phase(self, stage: str, doing: str) -> None: ...
 
 
 def build(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:

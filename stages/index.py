@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from twinset.cards.summary import IndexSummary
+from twinset.cards.kinds.kind import IndexSummary
 from twinset.manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.parquet import compact, read_parquet

@@ -17,8 +17,8 @@ from twinset.shards.contracts import Context, Filter, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
-from twinset.shards.storage.atomic_folder import ensure_drawn
 from twinset.shards.storage.store import Store
+from twinset.shards.storage.whole_file import ensure_drawn
 from twinset.stages.stage_worker import StageWorker, open_worker, refuse_other_versions
 from twinset.stages.status import StageState
 

@@ -11,11 +11,10 @@ from typing import Any, Literal
 from twinset.manifests.errors import WrongUse, in_words
 from twinset.manifests.recipe import Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages.build import build
+from twinset.stages.build import Progress, Silent, build
 from twinset.stages.child_processes import Children
 from twinset.stages.job import Job, check_devices, check_inputs
 from twinset.stages.making.make import make_shard
-from twinset.stages.progress import Progress, Silent
 from twinset.stages.status import StageState
 
 Runner = Literal["threads", "processes"]

@@ -30,7 +30,7 @@ from tests.made_samples import (
     triplet_shards,
 )
 from twinset.cards.describe import describe
-from twinset.cards.summary import IndexSummary
+from twinset.cards.kinds.kind import IndexSummary
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.parquet import read_parquet
 from twinset.manifests.receipt import Receipt
@@ -42,7 +42,7 @@ from twinset.shards.kinds.samples import Rejected, encode_image
 from twinset.shards.rows import KEPT, REJECTED, Row, schema_of, write_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_writer import TarWriter
+from twinset.shards.storage.tar_reader import TarWriter
 
 
 @dataclass

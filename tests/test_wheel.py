@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from twinset.manifests.locations import drawn_folder, on_this_machine
-from twinset.shards.storage.atomic_folder import ensure_drawn
+from twinset.shards.storage.whole_file import ensure_drawn
 
 ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).parent / "uv"

@@ -1,11 +1,11 @@
-"""What cards and sheets must know of a kind of samples."""
+"""What cards and sheets must know of a kind of samples, and of the funnel of a finished subset, in numbers."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from twinset.cards.block import Block, words_of
+from twinset.cards.sheet import Block, words_of
 from twinset.manifests.markdown import ranked
 from twinset.manifests.panels import Counts
 from twinset.shards.kinds.kind import SampleKind, Stored
@@ -103,3 +103,24 @@ def condition_panels(numbers: ConditionStatistics, _group: str) -> dict[str, Cou
         "conditions by number of words": numbers.condition_words,
         "most frequent conditions": numbers.frequent,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSummary:
+    """The funnel of a subset: planned = kept + rejected.
+
+    rejected: by reason. by_filter: by the filter that rejected (``generator`` where nothing was made), then reason.
+    kept_by_split: samples a split. tars: samples a tar, by path below the subset. bytes: of all tars. images: roles
+    that some sample has a picture for. flagged: kept samples by the flag that they have.
+    """
+
+    planned: int
+    kept: int
+    rejected: Mapping[str, int]
+    by_filter: Mapping[str, Mapping[str, int]]
+    kept_by_split: Mapping[str, int]
+    shards: int
+    tars: Mapping[str, int]
+    bytes: int
+    images: tuple[str, ...] = ()
+    flagged: Mapping[str, int] = field(default_factory=dict)

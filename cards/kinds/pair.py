@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twinset.cards.block import LONGEST_TEXT, Block, Cell, in_group, mark_difference, words_of
 from twinset.cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
+from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, in_group, mark_difference, words_of
 from twinset.generators.blind_attacks import length_gaps
 from twinset.generators.blind_guesses import GuessCounts, same_bag
 from twinset.manifests.panels import Counts

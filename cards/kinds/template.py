@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from twinset.cards.block import Block, Cell, words
 from twinset.cards.kinds.kind import (
     FREQUENT,
     CardKind,
@@ -14,6 +13,7 @@ from twinset.cards.kinds.kind import (
     how_often,
     records_of,
 )
+from twinset.cards.sheet import Block, Cell, words
 from twinset.manifests.markdown import ranked
 from twinset.manifests.panels import Counts
 from twinset.shards.kinds.kind import Stored

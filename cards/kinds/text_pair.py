@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from twinset.cards.block import LONGEST_TEXT, Block, Cell, in_group, mark_difference, words_of
 from twinset.cards.kinds.kind import CardKind, how_often, records_of
+from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, in_group, mark_difference, words_of
 from twinset.generators.blind_attacks import CAPTION, COLUMNS, NEGATIVE, gaps_of, kinds_of, scores_among
 from twinset.generators.blind_guesses import GuessCounts, same_bag
 from twinset.generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS

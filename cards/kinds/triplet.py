@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from twinset.cards.block import Block, Cell, in_group, words, words_of
 from twinset.cards.kinds.kind import (
     LONGEST,
     CardKind,
@@ -15,6 +14,7 @@ from twinset.cards.kinds.kind import (
     records_of,
     share_of_top,
 )
+from twinset.cards.sheet import Block, Cell, in_group, words, words_of
 from twinset.manifests.panels import Counts
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.triplet import PARTS, TRIPLET, TripletRecord

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.cards.block import words_of
+from twinset.cards.sheet import words_of
 from twinset.evaluation.blind_probes.pairs import Pairs
 from twinset.generators.blind_guesses import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
 from twinset.manifests.errors import WrongUse

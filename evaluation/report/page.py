@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from twinset.cards.block import Block, Cell, mark_difference, words
 from twinset.cards.page import as_uri, runs
 from twinset.cards.rendering import render
+from twinset.cards.sheet import Block, Cell, mark_difference, words
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report import distributions
 from twinset.evaluation.report.distributions import on_dark, plot

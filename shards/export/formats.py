@@ -27,9 +27,9 @@ class Format:
 
 KINDS = {
     "eqben": "twinset.shards.export.eqben:EQBEN_FORMAT",
-    "openclip": "twinset.shards.export.openclip:OPENCLIP_FORMAT",
+    "openclip": "twinset.shards.export.generated_pairs:OPENCLIP_FORMAT",
     "genecis": "twinset.shards.export.genecis:GENECIS_FORMAT",
-    "genecis-training": "twinset.shards.export.genecis_training:GENECIS_TRAINING_FORMAT",
+    "genecis-training": "twinset.shards.export.genecis:GENECIS_TRAINING_FORMAT",
     "bivlc": "twinset.shards.export.generated_pairs:BIVLC_FORMAT",
     "trohn-img": "twinset.shards.export.generated_pairs:TROHN_IMG_FORMAT",
     "trohn": "twinset.shards.export.text_pairs:TROHN_FORMAT",
@@ -45,7 +45,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
     WrongUse when the format is unknown or holds another kind of samples, ``to`` exists and is not an empty folder, or
     there is nothing to export.
     """
-    from twinset.shards.storage.atomic_folder import folder_beside
+    from twinset.shards.storage.whole_file import folder_beside
 
     chosen = EXPORTERS.get(format)
     for subset in subsets:

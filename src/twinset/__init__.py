@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from twinset.shards.kinds.kind import Stored
     from twinset.shards.kinds.pair import Pair
     from twinset.shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
-    from twinset.stages.progress import Progress
+    from twinset.stages.build import Progress
     from twinset.training.tasks import OnProgress as OnStep
     from twinset.training.tasks import Task
 
@@ -123,7 +123,7 @@ def build(
         out: folder or fsspec URL of the dataset.
         workers: shards at a time; 0: one a core.
         runner: ``threads`` where a source allows it, or ``processes`` for all.
-        progress: reported to while it runs (`stages.progress.Progress`).
+        progress: reported to while it runs (`stages.build.Progress`).
 
     Returns:
         ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards"}}}``.

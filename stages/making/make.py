@@ -27,7 +27,7 @@ from twinset.shards.records import planned_stage, read_planned, read_receipt, re
 from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_writer import TarWriter
+from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.job import recorded_recipe, worker_of
 from twinset.stages.making.payload import Shard, write_samples, write_table
 from twinset.stages.stage_worker import StageWorker, refuse_mixed_runtimes

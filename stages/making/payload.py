@@ -23,9 +23,8 @@ from twinset.shards.kinds.samples import (
     encodable,
     encode_image,
 )
-from twinset.shards.rows import KEPT, REJECTED, Row, write_rows, write_table_rows
-from twinset.shards.storage.tar_writer import TarWriter
-from twinset.shards.verdicts import VerdictCheck
+from twinset.shards.rows import KEPT, REJECTED, Row, VerdictCheck, write_rows, write_table_rows
+from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.stage_worker import StageWorker
 
 Fields = list[tuple[str, bytes]]

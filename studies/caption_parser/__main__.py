@@ -11,7 +11,7 @@ from pathlib import Path
 from studies.caption_parser.corpus import CorpusSettings, part, training_sentences
 from twinset.manifests.errors import TwinsetError, WrongUse
 from twinset.models.spacy_pipelines import find_pipeline
-from twinset.shards.storage.atomic_folder import atomic_folder
+from twinset.shards.storage.whole_file import atomic_folder
 
 _PARSERS = ("en_ewt_sm", "en_core_web_sm")
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from twinset.shards.storage.store import Store  # noqa: E402
-from twinset.shards.storage.tar_writer import TarWriter  # noqa: E402
+from twinset.shards.storage.tar_reader import TarWriter  # noqa: E402
 
 GOAL = 0.9
 Members = list[tuple[str, bytes]]

@@ -14,8 +14,8 @@ from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
 from twinset.cards.describe import card
+from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.kinds.pair import PairStatistics, WordUse
-from twinset.cards.summary import IndexSummary
 from twinset.generators.blind_guesses import GuessCounts
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse

@@ -12,11 +12,10 @@ from PIL import Image, ImageColor
 
 from tests.made_datasets import MadeDataset
 from tests.made_samples import TASKS
-from twinset.cards.block import Block, Cell, mark_difference
 from twinset.cards.kinds.kind import blocks_across
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.page import write_look
-from twinset.cards.sheet import MARGIN, MARKS, OUTLINES, PAPER, STROKE, contact_sheet
+from twinset.cards.sheet import MARGIN, MARKS, OUTLINES, PAPER, STROKE, Block, Cell, contact_sheet, mark_difference
 from twinset.manifests.errors import WrongUse
 from twinset.shards.read import read_spread, read_spread_rows
 

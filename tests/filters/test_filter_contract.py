@@ -10,10 +10,9 @@ from twinset import check_filter
 from twinset.filters.blank import Blank
 from twinset.filters.equal_captions import EqualCaptions
 from twinset.manifests.candidate import CaptionedCandidate
-from twinset.shards.broken_contract import BrokenContract
-from twinset.shards.contracts import Filter, FrameFilter
+from twinset.shards.contracts import BrokenContract, Filter, FrameFilter
 from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Score
-from twinset.shards.verdicts import BadVerdict
+from twinset.shards.rows import BadVerdict
 
 
 def frames() -> list[Frame]:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe
 from tests.evaluation.scorers.tiny_models import open_clip_config
-from twinset.flows.evaluate import evaluate, score_task
+from twinset.flows.models import evaluate, score_task
 from twinset.manifests.errors import WrongUse
 
 RUNNING = {"device": "cpu", "batch": 4, "threads": 1}

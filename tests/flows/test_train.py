@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from twinset.flows.train import train
+from twinset.flows.models import train
 from twinset.manifests.errors import WrongUse
 
 

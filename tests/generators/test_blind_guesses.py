@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from twinset.cards.block import words_of
+from twinset.cards.sheet import words_of
 from twinset.generators.blind_guesses import LEAST_GROUPS, Guess, GuessCounts, between, guess, same_bag
 
 

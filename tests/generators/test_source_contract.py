@@ -18,8 +18,7 @@ from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.manifests.source import SOURCES
-from twinset.shards.broken_contract import BrokenContract
-from twinset.shards.contracts import Context, Generator, LeftOut, Source
+from twinset.shards.contracts import BrokenContract, Context, Generator, LeftOut, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected
 from twinset_demo import miniature, procedural_assets

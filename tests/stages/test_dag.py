@@ -17,8 +17,7 @@ from twinset.stages.build import build
 from twinset.stages.job import Job
 from twinset.stages.making.make import make_shard
 from twinset.stages.overview import published
-from twinset.stages.progress import Silent
-from twinset.stages.run_here import build_here
+from twinset.stages.run_here import Silent, build_here
 
 LINES = ["red pen", "a green tree", "blue"]
 pytestmark = pytest.mark.usefixtures("no_cards")

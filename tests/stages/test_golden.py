@@ -20,7 +20,7 @@ from twinset.manifests.stage import SCHEMA_VERSION
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Frame, MediaFile
-from twinset.shards.storage.tar_writer import TarWriter
+from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.making.payload import write_samples
 from twinset.stages.stage_worker import StageWorker
 

@@ -13,8 +13,8 @@ import pytest
 from tests.stages.drawn_sources import ApartFilter, DarkFilter
 from twinset.shards.contracts import CaptionFilter
 from twinset.shards.kinds.samples import Drop, Keep, Score
+from twinset.shards.rows import BadVerdict
 from twinset.shards.storage.store import Store
-from twinset.shards.verdicts import BadVerdict
 
 SCENES = [("a", 1, 20), ("a", 1, 30), ("b", 7, 80), ("b", 8, 90)]
 Verdicts = Callable[[int], Any]  # by the place of the sample

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from twinset.shards.storage.atomic_folder import ensure_drawn
+from twinset.shards.storage.whole_file import ensure_drawn
 from twinset_demo.drawn import MINIATURE
 from twinset_demo.in_processes import in_processes
 from twinset_demo.miniature.cooking_videos import COOKING_VIDEOS, database_entry

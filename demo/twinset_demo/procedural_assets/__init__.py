@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from twinset.shards.storage.atomic_folder import ensure_drawn
+from twinset.shards.storage.whole_file import ensure_drawn
 from twinset_demo.drawn import PROCEDURAL
 from twinset_demo.in_processes import in_processes
 from twinset_demo.procedural_assets import cloth, electronics, hardware, kitchen, shoes, toys, vessels

@@ -20,7 +20,7 @@ from twinset.shards.kinds.samples import Frame, MediaFile, encode_image
 from twinset.shards.kinds.text_pair import TextPair
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_writer import TarWriter
+from twinset.shards.storage.tar_reader import TarWriter
 
 HOME = "negative-images"
 

@@ -14,7 +14,7 @@ from twinset.generators.annotation_files import Skipped
 from twinset.generators.scene_graphs.caption_files import Caption
 from twinset.generators.scene_graphs.caption_sources import CaptionSources, caption_source
 from twinset.manifests.errors import WrongUse
-from twinset.shards.storage.tar_writer import TarWriter
+from twinset.shards.storage.tar_reader import TarWriter
 
 MULTI30K = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 

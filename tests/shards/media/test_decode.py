@@ -8,12 +8,10 @@ import pytest
 from PIL import EpsImagePlugin, Image
 
 from tests.made_datasets import MadeDataset
-from twinset.cards.block import Block, Cell
-from twinset.cards.sheet import contact_sheet
+from twinset.cards.sheet import Block, Cell, contact_sheet
 from twinset.shards.export.eqben import export_eqben
 from twinset.shards.read import read_samples
-from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.shards.storage.tar_writer import TarWriter
+from twinset.shards.storage.tar_reader import BrokenTar, TarWriter
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\n(program) run\nshowpage\n%%EOF\n"
 

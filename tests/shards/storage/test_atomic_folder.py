@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from twinset.manifests.locations import CACHE_REMEDY
-from twinset.shards.storage.atomic_folder import atomic_folder
+from twinset.shards.storage.whole_file import atomic_folder
 
 DIES = """
 import os, pathlib
-from twinset.shards.storage.atomic_folder import atomic_folder
+from twinset.shards.storage.whole_file import atomic_folder
 with atomic_folder(pathlib.Path({folder!r}), "") as unfinished:
     (unfinished / "half").write_text("half")
     os.kill(os.getpid(), 9)

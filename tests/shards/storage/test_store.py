@@ -153,7 +153,7 @@ def test_a_full_disk_says_so_once_and_leaves_nothing_half_written(small_disk: Pa
 
 
 def test_a_disk_that_fills_up_within_a_tar_leaves_no_tar(small_disk: Path) -> None:
-    from twinset.shards.storage.tar_writer import TarWriter
+    from twinset.shards.storage.tar_reader import TarWriter
 
     store = Store(str(small_disk))
     with pytest.raises(OSError, match="the disk is full"), store.spool() as spool, TarWriter(spool / "tar") as tar:

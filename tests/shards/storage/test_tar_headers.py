@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.shards.storage.tar_reader import BrokenTar, member_slices
-from twinset.shards.storage.tar_writer import TarWriter
+from twinset.shards.storage.tar_reader import BrokenTar, TarWriter, member_slices
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import webdataset
 
-from twinset.shards.storage.tar_writer import CHUNK, TarWriter
+from twinset.shards.storage.tar_reader import CHUNK, TarWriter
 
 SAMPLES = {
     "eq-x-aaaaaaaaaaaaaaaa": [
