@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from twinset.evaluation.benchmarks.reader import NothingAsked
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.pairs import ByChoices, ByPairs
 from twinset.evaluation.features.score_table import write_scores
@@ -77,7 +78,7 @@ def run(
         for name in shown.values():
             _check_free(scores_path(out, benchmark.name, name), name, [*shown.values()])
     scored: list[WrittenScores] = []
-    refused: list[NotApplicable] = []
+    refused: list[WrongUse] = []
     for model in models:
         check_model(model)
     for model in models:
@@ -98,7 +99,7 @@ def run(
                 tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
                 try:
                     rows = write_scores(benchmark, similarities, path, facts | of_benchmark, tell)
-                except NotApplicable as error:
+                except (NotApplicable, NothingAsked) as error:
                     refused.append(error)
                     _LOG.warning("%s: %s", benchmark.name, error)
                     continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import traceback
 from collections.abc import Iterable, Mapping
@@ -44,6 +45,13 @@ class DecisionsMissing(BuildFailed):
 def missing_words(missing: int, needed: int) -> str:
     """How many decisions are missing, for people."""
     return f"{missing:,} of {needed:,} decisions {'is' if missing == 1 else 'are'} missing"
+
+
+def suggested(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is not known, for messages."""
+    listed = list(known)
+    near = difflib.get_close_matches(name, listed, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"name one of {', '.join(listed)}"
 
 
 def in_words(error: BaseException) -> str:

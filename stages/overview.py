@@ -5,7 +5,7 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from twinset.manifests.doors import is_installed
-from twinset.manifests.errors import TwinsetError, WrongUse, missing_words
+from twinset.manifests.errors import TwinsetError, WrongUse, missing_words, suggested
 from twinset.shards.metering import spent
 from twinset.shards.records import planned_stage, stages_in, subsets_in, unplanned_in
 from twinset.shards.storage.store import Store
@@ -130,7 +130,7 @@ def chosen(store: Store, only: Iterable[str]) -> tuple[list[str], dict[str, str]
     names = {home.rsplit("/", 1)[-1]: home for home in (*planned, *lost)}
     for name in wanted:
         if name not in names:
-            raise WrongUse(f"{store.root} has no subset {name!r}; it has: {', '.join(names)}")
+            raise WrongUse(f"{store.root} has no subset {name!r}; {suggested(name, names)}")
     homes = {names[name] for name in wanted} or set(names.values())
     return [one for one in planned if one in homes], {one: why for one, why in lost.items() if one in homes}
 

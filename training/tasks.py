@@ -1,12 +1,11 @@
 """What `twinset.train` trains, by name. torch is imported once settings, folders and files were checked."""
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, suggested
 
 #: Class of the settings and function that trains, in ``settings`` and ``train`` of the folder of that name.
 TASKS = {
@@ -24,8 +23,7 @@ def train_task(
 ) -> dict[str, Any]:
     """As `twinset.train`. given: settings of the task, with its data."""
     if task not in TASKS:
-        near = get_close_matches(str(task), TASKS, 1)
-        raise WrongUse(f"task {task!r}: " + (f"did you mean {near[0]}?" if near else f"name {', '.join(TASKS)}"))
+        raise WrongUse(f"task {task!r}: {suggested(str(task), TASKS)}")
     if not given.get("data"):
         raise WrongUse("data: name at least one dataset that twinset built")
     kind, function = TASKS[task]

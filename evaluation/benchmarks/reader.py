@@ -1,6 +1,5 @@
 """What the readers of all benchmarks share: which subsets lie there, what is counted, what is refused."""
 
-import difflib
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import ClassVar
 from twinset.evaluation.benchmarks.pictures import Images, UnreadImages
 from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query
 from twinset.manifests.canonical import canonical_json, sha256_of_file
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.repeated_ids import Ids
 from twinset.shards.media.media_folder import COCO_PREFIXES
 
@@ -19,6 +18,10 @@ Item = Matching | Query | Grounding | LeftOut
 
 VERSION = 1  # part of digests; raised when a reader asks other examples of the same files
 MISSING = "missing image"
+
+
+class NothingAsked(WrongUse):
+    """No example of a benchmark can be asked, such as of triplets without a distractor."""
 
 
 class Reader(Benchmark, ABC):
@@ -84,7 +87,8 @@ class Reader(Benchmark, ABC):
                 raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} is empty; {self.obtained}")
         self._refuse_repeated(keys)
         if not asked:
-            raise self.refused(f"all {left_out:,} examples are left out, the first because of {first}")
+            why = f"all {left_out:,} examples are left out, the first because of {first}"
+            raise NothingAsked(str(self.refused(why)))
 
     def digest(self) -> str:
         """sha256 over the annotation files of the chosen subsets. Of images in folders only the names are read."""
@@ -130,12 +134,6 @@ class Reader(Benchmark, ABC):
                         raise WrongUse(
                             f"{self.place}: two examples of {self.title} have the key {item.key!r}; remove one"
                         )
-
-
-def suggested(name: str, known: Sequence[str]) -> str:
-    """What may have been meant by a name that is not known, for messages."""
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else f"name one of {', '.join(known)}"
 
 
 def image_group(name: str) -> str:

@@ -65,7 +65,7 @@ def _read(text: str) -> tuple[ModelKind, list[str]]:
     try:
         found = MODELS.get(kind, BROUGHT.kinds())
     except UnknownKind as error:
-        raise WrongUse(f"--model {text}: {error}. Write KIND:…, such as open_clip:ViT-B-32:openai") from error
+        raise WrongUse(f"--model {text}: {error} Write KIND:…, such as open_clip:ViT-B-32:openai") from error
     parts = rest.split(":", found.parts - 1)
     if not all(parts):
         raise WrongUse(f"--model {text}: names no model; write {kind}:{found.form}")

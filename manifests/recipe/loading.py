@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from twinset.manifests.doors import installed, where_the_demo_is
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
 from twinset.manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
 from twinset.manifests.recipe.screening import SCREENING, as_written, expanded
@@ -76,7 +76,14 @@ class InvalidRecipe(WrongUse, ValueError):
 
     def __init__(self, error: ValidationError, raw: Mapping[str, Any]) -> None:
         # The pool is the source's own by default: where the source is wrong, that is said, and no more.
-        problems = [one for one in error.errors() if one["type"] != "default_factory_not_called"]
+        # Nor that a tuple is too short, where all that it holds is wrong.
+        every = error.errors()
+        vain = {("too_short", one["loc"][:depth]) for one in every for depth in range(len(one["loc"]))}
+        problems = [
+            one
+            for one in every
+            if one["type"] != "default_factory_not_called" and (one["type"], one["loc"]) not in vain
+        ]
         for one in problems:
             one["loc"] = as_written(raw, one["loc"])
         self.problems = sorted(problems, key=lambda one: one["loc"][2:3] not in (("source",), ("filters",)))
@@ -149,7 +156,7 @@ def _locate(recipe: str) -> tuple[Path, Path]:
     path = Path(recipe)
     if path.is_file():
         return path, path.absolute().parent
-    known = f"name one of {', '.join(shipped)}, or the path of a YAML file"
+    known = f"{suggested(recipe, shipped).removesuffix('?')}, or give the path of a YAML file"
     raise WrongUse(f"no recipe {recipe!r}: {known}{where_the_demo_is()}")
 
 

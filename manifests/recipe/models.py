@@ -11,7 +11,7 @@ from pydantic import Field, SerializeAsAny, model_validator
 
 from twinset.manifests.candidate import SPLIT
 from twinset.manifests.doors import OfKind
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
@@ -134,8 +134,8 @@ class Recipe(Settings):
             return self
         for name in asked:
             if name not in self.stages and name not in self.subsets:
-                listed = ", ".join((*self.subsets, *self.stages))
-                raise WrongUse(f"recipe {self.name} has no subset {name!r}; it has: {listed}")
+                known = suggested(name, (*self.subsets, *self.stages))
+                raise WrongUse(f"recipe {self.name} has no subset {name!r}; {known}")
         needed = set(asked)
         for name in reversed(self.all):  # a stage comes after all that read it
             if name in needed:

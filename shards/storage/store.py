@@ -39,6 +39,8 @@ class Store:
             if not place or "\0" in place:
                 raise WrongUse(f"{root!r} names no place; name a folder or a URL such as s3://bucket/prefix")
             self._local = Path(os.path.abspath(place))
+            if self._local.is_file():
+                raise WrongUse(f"{self._local}: is a file; name a folder")
             self.root = str(self._local)
         else:
             self._remote, self._base = object_store.connect(root)

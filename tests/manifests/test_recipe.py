@@ -286,7 +286,7 @@ def test_yaml_that_is_no_mapping_is_refused(recipe: Path, content: str) -> None:
 
 @pytest.mark.parametrize("name", ["no-such-recipe", "", "/", "a\0b"])
 def test_a_recipe_that_is_not_there_names_those_that_are(name: str) -> None:
-    with pytest.raises(WrongUse, match=r"name one of .*demo.*, or the path of a YAML file"):
+    with pytest.raises(WrongUse, match=r"name one of .*demo.*, or give the path of a YAML file"):
         load_recipe(name)
 
 
@@ -294,8 +294,10 @@ def test_only_some_subsets(recipe: Path) -> None:
     loaded = load_recipe(str(recipe))
     assert list(loaded.only(["eq-youcook2"]).subsets) == ["eq-youcook2"]
     assert list(loaded.only([]).subsets) == ["eq-ag", "eq-youcook2"]
-    with pytest.raises(WrongUse, match="no subset 'eq-gebc'; it has: eq-ag, eq-youcook2"):
-        loaded.only(["eq-ag", "eq-gebc"])
+    with pytest.raises(WrongUse, match="no subset 'other'; name one of eq-ag, eq-youcook2"):
+        loaded.only(["eq-ag", "other"])
+    with pytest.raises(WrongUse, match=r"no subset 'eq-agg'; did you mean 'eq-ag'\?"):
+        loaded.only(["eq-agg"])
 
 
 def test_stages_of_a_choice_that_is_not_made_are_left_out() -> None:

@@ -12,7 +12,7 @@ from torch.nn import functional
 from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import BuildFailed
 from twinset.training.clip.settings import ClipSettings
-from twinset.training.examples.contracts import Batch
+from twinset.training.examples.batches import Batch
 from twinset.training.losses.features import Features, Loss, gather
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
 from twinset.training.runs.processes import Process

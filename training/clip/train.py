@@ -15,8 +15,8 @@ from twinset.training.clip.data import RunData, Start, open_data, open_start, wr
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.steps import Stepper, new_optimiser
 from twinset.training.clip.validation import Validation
-from twinset.training.examples.batches import Batches
-from twinset.training.examples.contracts import Batch, Broken
+from twinset.training.examples.batches import Batch, Batches
+from twinset.training.examples.contracts import Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.objectives import open_loss

@@ -14,8 +14,7 @@ from twinset.evaluation.scorers.kinds import Averaged
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.encoders.contract import DualEncoder, Floats
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, picture
-from twinset.training.examples.batches import MAX_BROKEN
-from twinset.training.examples.contracts import Batch
+from twinset.training.examples.batches import MAX_BROKEN, Batch
 from twinset.training.examples.ordering import kept_apart, order, whole_batches
 
 WINDOW = 1024  # triplets that are encoded together

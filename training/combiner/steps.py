@@ -12,7 +12,7 @@ from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.training.clip.steps import autocast, listed, stream_seed
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.examples.contracts import Batch
+from twinset.training.examples.batches import Batch
 from twinset.training.losses.features import Features, similarities
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
 

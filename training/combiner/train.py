@@ -30,8 +30,8 @@ from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, Combine
 from twinset.training.combiner.features import FeatureBatches
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.combiner.steps import Stepper, Trainee, new_optimiser, new_trainee
-from twinset.training.examples.batches import Batches
-from twinset.training.examples.contracts import Batch, Broken
+from twinset.training.examples.batches import Batch, Batches
+from twinset.training.examples.contracts import Broken
 from twinset.training.examples.transforms import Transforms
 from twinset.training.report.write import About
 from twinset.training.runs.checkpoints import Files

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.training.examples.contracts import Batch, Broken, Example, Tokenize
+from twinset.training.examples.contracts import Broken, Example, Tokenize
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.ordering import augmentation_bits, kept_apart, order, whole_batches
 from twinset.training.examples.transforms import NUMBERS, Transforms
@@ -21,6 +21,23 @@ MAX_BROKEN = 0.01  # share of the examples that may be unreadable, as `max_missi
 CHUNK = 32  # slots that a worker prepares at once: 5 MB of images at 224 pixels
 PARALLEL_READS = 16  # of an object store, whose latency is what costs
 _LOG = logging.getLogger("twinset")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one step reads; of several ranks, one rank's slice.
+
+    images: float32 (n, 3, height, width) by role, normalised. texts: int64 tokens (n, L) by role.
+    left_out: where and why, of examples that could not be read; others took their places.
+    """
+
+    step: int
+    epoch: int
+    keys: tuple[str, ...]
+    groups: tuple[str, ...]
+    images: Mapping[str, torch.Tensor]
+    texts: Mapping[str, torch.Tensor]
+    left_out: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import torch
-
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import SUBSET_NAME
 
@@ -54,23 +52,6 @@ class Example:
     where: str
     dataset: str
     copy: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What one step reads; of several ranks, one rank's slice.
-
-    images: float32 (n, 3, height, width) by role, normalised. texts: int64 tokens (n, L) by role.
-    left_out: where and why, of examples that could not be read; others took their places.
-    """
-
-    step: int
-    epoch: int
-    keys: tuple[str, ...]
-    groups: tuple[str, ...]
-    images: Mapping[str, torch.Tensor]
-    texts: Mapping[str, torch.Tensor]
-    left_out: tuple[tuple[str, str], ...] = ()
 
 
 MOST_COPIES = 1000

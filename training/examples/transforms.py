@@ -72,14 +72,6 @@ class Transforms:
         return planes.div_(255).sub_(torch.from_numpy(self._mean)).div_(torch.from_numpy(self._std))
 
 
-def pixel_libraries() -> str:
-    """The libraries on which decoded and resized pixels depend, with their versions."""
-    from PIL import __version__, features
-
-    codecs = [f"{name} {features.version(name)}" for name in ("libjpeg_turbo", "jpg", "zlib", "webp")]
-    return ", ".join([f"Pillow {__version__}", *codecs])
-
-
 def crop_box(width: int, height: int, numbers: NDArray[np.float64]) -> tuple[int, int, int, int]:
     """Left, top, width and height of a random crop, as torchvision's `RandomResizedCrop` samples it.
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from PIL import __version__, features
 from pydantic import BaseModel
 
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.examples.transforms import pixel_libraries
 from twinset.training.runs.settings import EXECUTION, RunSettings
 
 #: Version of the loop. Raise it with any change after which the same settings and data give other weights.
@@ -37,7 +37,9 @@ def run_identity(settings: RunSettings, start: Mapping[str, Any], digests: Mappi
     """
     chosen = settings.model_dump(mode="json", exclude=set(EXECUTION | _PLACES))
     found = {"version": VERSION, "settings": chosen, "model": dict(start), "data": dict(digests)}
-    return found | {"pixels": pixel_libraries()}
+    # On these decoded and resized pixels depend.
+    codecs = [f"{name} {features.version(name)}" for name in ("libjpeg_turbo", "jpg", "zlib", "webp")]
+    return found | {"pixels": ", ".join([f"Pillow {__version__}", *codecs])}
 
 
 def check_folder(out: Path) -> None:

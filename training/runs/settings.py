@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, suggested
 from twinset.models.encoders.open_clip_files import FILES
 
 #: Threads, or workers: with too many torch crashes.
@@ -111,8 +111,10 @@ def checked(kind: type[S], given: dict[str, Any]) -> S:
         return kind.model_validate(given)
     except ValidationError as error:
         problems = [
+            f"{'.'.join(map(str, one['loc']))}: unknown; {suggested(str(one['loc'][-1]), kind.model_fields)}"
+            if one["type"] == "extra_forbidden"
             # Checks of several settings have no place; their messages begin with the name of one.
-            ": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))))
+            else ": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, "))))
             + (f", not {str(one['input'])[:LONGEST]!r}" if one["loc"] and one["type"] != "missing" else "")
             for one in error.errors()
         ]

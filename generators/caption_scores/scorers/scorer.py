@@ -16,7 +16,6 @@ A stage of ``caption-scores`` that names it has the columns ``commas_caption`` a
 
 from __future__ import annotations
 
-import difflib
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field, SerializeAsAny
 
 from twinset.manifests.doors import OfKind, Registry, UnknownKind
+from twinset.manifests.errors import suggested
 from twinset.manifests.source import Place, PlacedSettings, Reference
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model
 
@@ -189,6 +189,5 @@ def scorer_of(score: str) -> tuple[str, type[ScorerSettings]]:
         known.setdefault(found.score, (kind, found))
         if score in known:
             return known[score]
-    near = difflib.get_close_matches(score, known, n=1)
-    remedy = f"did you mean {near[0]!r}?" if near else f"name one of {', '.join(known)}, or install its package"
+    remedy = f"install its package, or {suggested(score, known)}"
     raise UnknownKind(f"no caption scorer here gives a score {score!r}; {remedy}")

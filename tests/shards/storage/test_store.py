@@ -197,9 +197,10 @@ def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(tmp_path: Path)
 
 def test_an_output_that_is_a_file_or_below_one_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    for out in ("file", "file/out"):
-        with pytest.raises(OSError, match="a part of this path is a file; name another --out"):
-            Store(str(tmp_path / out)).write("a", b"")
+    with pytest.raises(WrongUse, match="file: is a file; name a folder"):
+        Store(str(tmp_path / "file"))
+    with pytest.raises(OSError, match="a part of this path is a file; name another --out"):
+        Store(str(tmp_path / "file" / "out")).write("a", b"")
     assert (tmp_path / "file").read_text() == "mine"
 
 

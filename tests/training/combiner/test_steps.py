@@ -14,7 +14,7 @@ from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_trainee
-from twinset.training.examples.contracts import Batch
+from twinset.training.examples.batches import Batch
 from twinset.training.losses.features import Features
 
 SMALL = {"data": ("x",), "batch": 4, "projection": 6, "hidden": 10}

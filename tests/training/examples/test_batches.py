@@ -12,8 +12,7 @@ from tests.training.examples.conftest import tokenize
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage import layout
 from twinset.training.examples import batches as batches_module
-from twinset.training.examples.batches import Batches
-from twinset.training.examples.contracts import Batch
+from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.example_set import open_examples
 from twinset.training.examples.ordering import order
 from twinset.training.examples.transforms import Transforms
