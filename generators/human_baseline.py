@@ -10,10 +10,9 @@ from pydantic import Field
 
 from twinset.generators.decisions.agreement import counting, share_of
 from twinset.generators.decisions.generator import DecisionGenerator
-from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.questions import Match
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.source import Reference, SourceSettings, StageName
 from twinset.shards.contracts import LeftOut

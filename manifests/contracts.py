@@ -11,7 +11,7 @@ _NAMES = {
     "twinset.generators.contract": "check_source",
     "twinset.generators.image_files": "ImageFiles UnusableImage",
     "twinset.generators.media_sources": "ImageFolderSource VideoFolderSource",
-    "twinset.generators.named_pairs": "NamedPairCandidate NamedPairGenerator NamedPairSource",
+    "twinset.generators.image_pairs": "NamedPairCandidate NamedPairGenerator NamedPairSource",
     "twinset.manifests.candidate": "Candidate CaptionedCandidate",
     "twinset.manifests.canonical": "generator_for identity_of sample_key sha256_of_file",
     "twinset.manifests.errors": "BuildFailed DecisionsMissing TwinsetError WrongUse",

@@ -1,8 +1,9 @@
-"""Plans on disk: candidates as Parquet, one row group a shard, written as a stream and read a shard at a time."""
+"""Parquet, and plans on disk: candidates, one row group a shard, written as a stream and read a shard at a time."""
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +15,60 @@ import pyarrow.parquet as pq
 from twinset.manifests.candidate import SPLIT, Candidate, arrow_schema, from_row, to_row
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.parquet import read_parquet
+
+MANY_TABLES = 1000
+
+
+def read_parquet(
+    stream: BinaryIO, columns: Sequence[str] | None = None, row_group: int | None = None, checksums: bool = False
+) -> pa.Table:
+    """All columns or those named, of the whole file or of one row group, read in the calling thread alone.
+
+    pyarrow's threads sometimes abort the interpreter when it ends ("terminate called without an active exception", exit
+    code 134, in 9 of 120 runs of pyarrow 26 after `pq.read_table`), which turns a finished shard into a crashed child
+    process. Here no reader starts one: `use_threads` decodes in one pool, and `pre_buffer` reads ahead in another.
+
+    checksums: compare those of the pages, where the file has some.
+    Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
+    """
+    names = None if columns is None else list(columns)
+    with _broken_told():
+        file = pq.ParquetFile(stream, pre_buffer=False, page_checksum_verification=checksums)
+        if row_group is None:
+            return file.read(columns=names, use_threads=False)
+        return file.read_row_group(row_group, columns=names, use_threads=False)
+
+
+def parquet_columns(stream: BinaryIO) -> list[str]:
+    """Names of the columns; raises as `read_parquet`."""
+    with _broken_told():
+        return list(pq.ParquetFile(stream, pre_buffer=False).schema_arrow.names)
+
+
+def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a file that need not fit into memory, as dicts of the named columns; raises as `read_parquet`."""
+    with _broken_told():
+        file = pq.ParquetFile(stream, pre_buffer=False)
+        for batch in file.iter_batches(columns=list(columns), use_threads=False):
+            yield from batch.to_pylist()
+
+
+@contextmanager
+def _broken_told() -> Iterator[None]:
+    """Much of what pyarrow finds wrong in a file it raises as OSError, as if the disk failed, but without a number."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise pa.ArrowInvalid(str(error).strip()) from error
+
+
+def compact(tables: list[pa.Table]) -> None:
+    """Join tables in place once there are many: the memory of a small one is several times that of its rows."""
+    if len(tables) >= MANY_TABLES:
+        tables[:] = [pa.concat_tables(tables).combine_chunks()]
+
 
 SHARDS_A_FILE = 1000
 # A group is made in one piece, so that its size is what a worker's memory must hold. The largest of the papers' own

@@ -13,10 +13,9 @@ from typing import Any
 
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
-from twinset.generators.decisions.question import ReviewQuestion
+from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate, planned_tasks
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.decisions.task import TaskCandidate, planned_tasks
 from twinset.manifests.errors import TwinsetError, WrongUse
 from twinset.review.neutral_images import in_one_form
 from twinset.review.store import Asked

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.parquet import parquet_columns, read_parquet
+from twinset.manifests.plan import parquet_columns, read_parquet
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.stage import parse_stage
 from twinset.shards.kinds.fields import REMEDY

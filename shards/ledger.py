@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
 from twinset.manifests.candidate import SPLIT
-from twinset.manifests.parquet import read_parquet
+from twinset.manifests.plan import read_parquet
 from twinset.manifests.receipt import Receipt, parse_receipt
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Entry, Store

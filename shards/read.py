@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.parquet import parquet_columns, parquet_rows
+from twinset.manifests.plan import parquet_columns, parquet_rows
 from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.kinds.fields import REMEDY, stored
 from twinset.shards.kinds.kind import SampleKind, Stored

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.errors import BuildFailed
-from twinset.manifests.parquet import read_parquet
+from twinset.manifests.plan import read_parquet
 from twinset.manifests.source import FILTERS, FilterSettings
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.registry import KINDS

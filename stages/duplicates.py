@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinset.manifests.parquet import read_parquet
+from twinset.manifests.plan import read_parquet
 from twinset.manifests.receipt import Made, Receipt
 from twinset.shards.rows import DUPLICATE, REJECTED, read_rows, write_rows
 from twinset.shards.storage import layout

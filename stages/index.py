@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from twinset.manifests.errors import BuildFailed
-from twinset.manifests.parquet import compact, read_parquet
+from twinset.manifests.plan import compact, read_parquet
 from twinset.manifests.receipt import IndexRecord
 from twinset.shards import rows
 from twinset.shards.kinds.registry import KINDS

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinset.manifests.canonical import digest
-from twinset.manifests.parquet import parquet_rows, read_parquet
-from twinset.manifests.plan import PlannedShard, plan_digest, plan_file
+from twinset.manifests.plan import PlannedShard, parquet_rows, plan_digest, plan_file, read_parquet
 from twinset.manifests.receipt import Receipt
 from twinset.shards.kinds.samples import MediaFile
 from twinset.shards.ledger import LEDGER, damaged_receipts

@@ -32,7 +32,7 @@ from tests.made_samples import (
 from twinset.cards.describe import describe
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.manifests.canonical import canonical_json, digest
-from twinset.manifests.parquet import read_parquet
+from twinset.manifests.plan import read_parquet
 from twinset.manifests.receipt import Receipt
 from twinset.manifests.recipe import Encoding, Recipe, content_of, parse_recipe
 from twinset.manifests.stage import Stage, stage_facts

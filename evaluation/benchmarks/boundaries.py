@@ -18,8 +18,8 @@ from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import Grounding, LeftOut, Picture
 from twinset.generators.annotation_files import seconds
 from twinset.generators.image_files import UnusableImage
+from twinset.generators.video.frame_pairs import as_sentence
 from twinset.generators.video.gebc import FLAGS
-from twinset.generators.video.sentences import as_sentence
 from twinset.manifests.errors import WrongUse
 from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder, walk

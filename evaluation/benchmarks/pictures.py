@@ -11,7 +11,7 @@ from numpy.lib import format as npy
 from PIL import Image
 
 from twinset.evaluation.examples import Picture
-from twinset.generators.galleries.crops import OutsideImage, crop
+from twinset.generators.galleries.vaw import OutsideImage, crop
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.manifests.errors import WrongUse
 from twinset.shards.kinds.samples import Pixels

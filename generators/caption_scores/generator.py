@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS, Scored, Scorer, ScorerSettings
 from twinset.generators.caption_scores.source import CaptionScores
-from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from twinset.generators.negative_captions.scored import columns_of, scored_schema
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of, scored_schema
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import BuildFailed

@@ -10,9 +10,8 @@ from itertools import combinations
 from pathlib import Path
 
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import Decision, ReviewQuestion
+from twinset.generators.decisions.question import Decision, ReviewQuestion, TaskCandidate
 from twinset.generators.decisions.questions import question_of
-from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.errors import WrongUse
 
 

@@ -34,7 +34,7 @@ class Answer:
     """What one annotator said to one task.
 
     stage, task: name of the decision stage and key of the task. binding: of the task when it was asked
-    (`generators.decisions.task.TaskCandidate.binding`). answer: value of the option taken; reason: why, where the
+    (`generators.decisions.question.TaskCandidate.binding`). answer: value of the option taken; reason: why, where the
     question asks for one. shown: values of the options in the order in which they were shown; position: of the one
     taken, from 0, -1 where it is not known. seconds: from showing to answering. at: time in UTC, ISO 8601.
     simulated: no person answered. adjudicated: it settles the disagreement of others, and alone counts.

@@ -21,11 +21,10 @@ from twinset.generators.decisions.agreement import (
 )
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
 from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
-from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.report import Gathered, report_of
 from twinset.generators.decisions.source import REPORT, Decisions, Simulated
-from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, digest, generator_for
 from twinset.manifests.errors import WrongUse

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twinset.generators.decisions.question import Example, Layout, Option, ReviewQuestion
-from twinset.generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.question import Example, Layout, Option, ReviewQuestion, TaskCandidate
 from twinset.manifests.doors import Registry
 
 KINDS = {

@@ -8,9 +8,8 @@ from typing import Any
 
 from twinset.generators.decisions.agreement import agreement_among
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.source import REPORT, Annotators, Simulated
-from twinset.generators.decisions.task import TaskCandidate
 from twinset.shards.contracts import LeftOut, Waiting
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
-from twinset.generators.galleries.crops import OutsideImage, crop
 from twinset.generators.galleries.drafts import Draft, Entry
 from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
-from twinset.generators.galleries.vaw import read_instances, read_taxonomy
+from twinset.generators.galleries.vaw import OutsideImage, crop, read_instances, read_taxonomy
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file

@@ -12,13 +12,12 @@ from pydantic import TypeAdapter
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from twinset.generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
-from twinset.generators.kubric_scenes.difference_proofs import prove_change, prove_contrast, prove_spot
+from twinset.generators.kubric_scenes.difference_proofs import prove_change, prove_contrast, prove_spot, turn_sun
 from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image, prove_seen
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
 from twinset.generators.kubric_scenes.scene.composition import NoRoom, compose
 from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, View
-from twinset.generators.kubric_scenes.scene.shadows import turn_sun
 from twinset.generators.kubric_scenes.scene.surroundings import record as surroundings
 from twinset.generators.kubric_scenes.scene.surroundings import turned_with_sun
 from twinset.generators.kubric_scenes.source import Kubric

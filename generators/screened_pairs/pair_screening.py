@@ -9,9 +9,9 @@ import pyarrow as pa
 from pydantic import field_validator
 
 from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.questions import QUESTIONS, KeepPair, question_of
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.decisions.task import TaskCandidate
 from twinset.generators.papers import EQBEN
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.source import Reference, SourceSettings, StageName

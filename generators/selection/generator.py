@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from twinset.generators.blind_attacks import LENGTHS, SignCounts
+from twinset.generators.negative_captions.kinds import ScoredCaption, columns_of, scored_schema, scores_in, with_scores
 from twinset.generators.negative_captions.prompts import prompt_of
-from twinset.generators.negative_captions.scored import ScoredCaption, columns_of, scored_schema, scores_in, with_scores
 from twinset.generators.selection.refinement import Bools, axis_of
 from twinset.generators.selection.scored import Scored, Step, load_scored, select
 from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from twinset import manifests
-from twinset.generators.triplets.columns import Bools, Codes, Floats, distinct, found_in
+from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct, found_in
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.recipe.strict_yaml import load_yaml
 

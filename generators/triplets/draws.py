@@ -1,7 +1,8 @@
-"""Uniform numbers by index: what a triplet is drawn with depends on its own number alone.
+"""Columns of numbers, sets of them as sorted columns, and uniform numbers by index.
 
-Each number is a hash of seed, subset, index, attempt and slot, so that triplet 1,000,000 needs none of those before it:
-any range of indices gives the same triplets, whoever mines the rest.
+What a triplet is drawn with depends on its own number alone: each number is a hash of seed, subset, index, attempt and
+slot, so that triplet 1,000,000 needs none of those before it: any range of indices gives the same triplets, whoever
+mines the rest.
 """
 
 import hashlib
@@ -10,6 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.manifests.canonical import canonical_json, mixed
+
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+NONE = -1  # in place of a relation: there is none
+
+
+def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different values, sorted, as `numpy.unique` gives them, which takes ten times as long for millions."""
+    ordered = np.sort(values)
+    new = np.ones(len(ordered), dtype=np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return np.asarray(ordered[new])
+
+
+def found_in(ordered: NDArray[np.int64], values: NDArray[np.int64]) -> Bools:
+    """Whether each value is among sorted ones, of which there is at least one."""
+    at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.asarray(ordered[at] == values)
+
 
 U64 = NDArray[np.uint64]
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from twinset.generators.scene_graphs.relations import PLURAL, SINGULAR
 from twinset.generators.scene_graphs.source import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO
 from twinset.generators.triplets.captions import Spoken
-from twinset.generators.triplets.columns import Bools, Codes
+from twinset.generators.triplets.draws import Bools, Codes
 from twinset.shards.finished_stage import FinishedStage
 
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.generators.triplets.captions import concepts
-from twinset.generators.triplets.columns import NONE
-from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.draws import NONE, Draws
 from twinset.generators.triplets.graphs import Relations, load_relations
 from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool

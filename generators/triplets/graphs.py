@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinset.generators.scene_graphs.source import TEXTS
-from twinset.generators.triplets.columns import NONE, Codes, distinct
+from twinset.generators.triplets.draws import NONE, Codes, distinct
 from twinset.generators.triplets.facts import COLUMNS, FactColumns, Facts
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage

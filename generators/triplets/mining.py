@@ -6,12 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.generators.triplets.columns import NONE, Codes, Floats
-from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.draws import NONE, Codes, Draws, Floats
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.proposals import nothing
-from twinset.generators.triplets.published import PublishedRules
-from twinset.generators.triplets.strict import StrictRules
+from twinset.generators.triplets.rules import PublishedRules, StrictRules
 from twinset.manifests.errors import WrongUse
 
 ATTEMPTS = 1000  # at one triplet, after which its number is left out

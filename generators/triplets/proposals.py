@@ -23,8 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.generators.triplets.columns import Bools, Codes, Floats
-from twinset.generators.triplets.draws import U64, below, uniform
+from twinset.generators.triplets.draws import U64, Bools, Codes, Floats, below, uniform
 from twinset.generators.triplets.pool import Pool, funnel
 from twinset.manifests.errors import WrongUse
 

@@ -3,14 +3,13 @@
 import numpy as np
 
 from twinset.generators.triplets.captions import SEVERAL
-from twinset.generators.triplets.columns import Bools, Codes, Floats, distinct, found_in
-from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.draws import Bools, Codes, Draws, Floats, distinct, found_in
 from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.mining import Miner, TripletTable
 from twinset.generators.triplets.pool import Pool, funnel, rate
 from twinset.generators.triplets.ratings import Ratings, Rules
+from twinset.generators.triplets.rules import StrictRules
 from twinset.generators.triplets.source import Triplets
-from twinset.generators.triplets.strict import StrictRules
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.receipt import Model
 

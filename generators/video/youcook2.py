@@ -7,8 +7,14 @@ from typing import Any, ClassVar, Literal
 
 from twinset.generators.annotation_files import read_json, seconds
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
-from twinset.generators.video.frame_pairs import FRAME_REASONS, NEAREST, WORDING, FramePairCandidate, FramePairSource
-from twinset.generators.video.sentences import as_sentence
+from twinset.generators.video.frame_pairs import (
+    FRAME_REASONS,
+    NEAREST,
+    WORDING,
+    FramePairCandidate,
+    FramePairSource,
+    as_sentence,
+)
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import Reference
 from twinset.shards.contracts import LeftOut

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from twinset.generators.decisions.answers import COLUMNS, Answer, table_of, to_row
 from twinset.generators.decisions.pictures import Picture
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.parquet import parquet_columns, parquet_rows
+from twinset.manifests.plan import parquet_columns, parquet_rows
 from twinset.review.exchange.form import Form, Row
 from twinset.review.exchange.label_studio import LabelStudio
 from twinset.review.tasks import ReviewTask

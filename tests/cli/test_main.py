@@ -11,8 +11,7 @@ import pytest
 
 from twinset.cli.bars import Lines
 from twinset.cli.main import main
-from twinset.generators.image_pairs import ImagePairGenerator
-from twinset.generators.named_pairs import NamedPairCandidate
+from twinset.generators.image_pairs import ImagePairGenerator, NamedPairCandidate
 
 Said = pytest.CaptureFixture[str]
 

@@ -15,8 +15,8 @@ import twinset
 from tests.generators.decisions.predicted import expected_drop_rate, expected_kappa
 from twinset.generators.decisions.agreement import share
 from twinset.generators.decisions.generator import decision_of
+from twinset.generators.decisions.question import tasks_of
 from twinset.generators.decisions.report import read_report
-from twinset.generators.decisions.task import tasks_of
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 

@@ -12,7 +12,7 @@ import pytest
 from tests.generators.finished_stage import finish, finished
 from twinset.generators import KINDS
 from twinset.generators.contract import check_source
-from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+from twinset.generators.image_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse

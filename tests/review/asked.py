@@ -11,8 +11,8 @@ from PIL import Image, ImageDraw
 
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
+from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.decisions.task import TaskCandidate
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.review.access import Access, Person
 from twinset.review.app import make_app

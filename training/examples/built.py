@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.parquet import read_parquet
+from twinset.manifests.plan import read_parquet
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.pair import PAIR
 from twinset.shards.kinds.registry import KINDS

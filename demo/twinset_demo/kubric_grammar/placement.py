@@ -20,8 +20,7 @@ from twinset.generators.kubric_scenes.scene.composition import (
     lit_from,
     sunlight,
 )
-from twinset.generators.kubric_scenes.scene.models import Model
-from twinset.generators.kubric_scenes.scene.parts import NamedAsset, View, vector
+from twinset.generators.kubric_scenes.scene.parts import Model, NamedAsset, View, vector
 from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
 from twinset_demo.kubric_grammar.grammar import Phrase, Scene, sheltered
 from twinset_demo.kubric_grammar.vocabulary import Relation

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
-from twinset.generators.kubric_scenes.scene.models import UPRIGHT, Model
+from twinset.generators.kubric_scenes.scene.parts import UPRIGHT, Model
 from twinset_demo.kubric_grammar.grammar import SCALES, Phrase
 from twinset_demo.procedural_assets.archive import archive
 

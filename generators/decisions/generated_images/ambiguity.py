@@ -15,9 +15,8 @@ from twinset.generators.decisions.generated_images.settings import (
     ImageDecisions,
     place_of,
 )
-from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.question import UNSCORED, Decision, TaskCandidate, tasks_of
 from twinset.generators.decisions.questions import BOTH, PHOTO, FitsCaption
-from twinset.generators.decisions.task import UNSCORED, TaskCandidate, tasks_of
 from twinset.generators.generated_pairs.joining import NONE, best_images, decided_images, first_images, images_of
 from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key

@@ -18,9 +18,8 @@ from twinset.generators.decisions.generated_images.settings import (
     place_of,
 )
 from twinset.generators.decisions.generator import decision_of
-from twinset.generators.decisions.question import Decision
+from twinset.generators.decisions.question import UNSCORED, Decision, TaskCandidate, tasks_of
 from twinset.generators.decisions.questions import NONE, BestImage
-from twinset.generators.decisions.task import UNSCORED, TaskCandidate, tasks_of
 from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import WrongUse

@@ -12,8 +12,7 @@ from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from twinset.generators.kubric_scenes.scene.camera import axes, project
 from twinset.generators.kubric_scenes.scene.composition import Standing
 from twinset.generators.kubric_scenes.scene.look import Look
-from twinset.generators.kubric_scenes.scene.models import model_of
-from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset, Points, View
+from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset, Points, View, model_of
 
 TRIED = 60  # spots for each
 INSIDE = 0.95  # of half a picture, from its centre: what a bystander may reach to

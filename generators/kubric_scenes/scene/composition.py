@@ -11,15 +11,16 @@ from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from twinset.generators.kubric_scenes.scene.camera import FOCAL_LENGTH, SENSOR_WIDTH, frame_things, sample_shot
 from twinset.generators.kubric_scenes.scene.look import PLAIN, Look
-from twinset.generators.kubric_scenes.scene.models import Model, model_of
 from twinset.generators.kubric_scenes.scene.parts import (
     Colour,
     Drawn,
+    Model,
     NamedAsset,
     Placement,
     Points,
     Vector,
     View,
+    model_of,
     vector,
 )
 from twinset.generators.kubric_scenes.scene.settle import resting_place, settle

@@ -18,8 +18,7 @@ from twinset import (
     Score,
     Verdict,
 )
-from twinset.generators.decisions.question import Layout, Option, ReviewQuestion
-from twinset.generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.question import Layout, Option, ReviewQuestion, TaskCandidate
 from twinset.shards.export.formats import Format
 from twinset.shards.kinds.pair import PAIR
 from twinset.shards.read import read_samples

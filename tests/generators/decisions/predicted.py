@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.questions import question_of
-from twinset.generators.decisions.task import TaskCandidate
 
 
 def expected_drop_rate(tasks: Sequence[TaskCandidate], several: Sequence[bool], error_rate: float) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from twinset.generators.decisions.answers import INSERT, Answer, to_row
-from twinset.generators.decisions.task import TaskCandidate
+from twinset.generators.decisions.question import TaskCandidate
 
 
 def task(question: str = "best-image", number: int = 0, **fields: Any) -> TaskCandidate:

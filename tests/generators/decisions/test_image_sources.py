@@ -20,7 +20,7 @@ from twinset.generators.decisions.agreement import share
 from twinset.generators.decisions.generated_images.ambiguity import ImageAmbiguity
 from twinset.generators.decisions.generated_images.choice import ImageChoice
 from twinset.generators.decisions.generator import DecisionGenerator
-from twinset.generators.decisions.task import TaskCandidate, planned_tasks, tasks_of
+from twinset.generators.decisions.question import TaskCandidate, planned_tasks, tasks_of
 from twinset.manifests.errors import DecisionsMissing, WrongUse
 from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.finished_stage import FinishedStage

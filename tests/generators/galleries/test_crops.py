@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twinset.generators.galleries.crops import OutsideImage, crop
-from twinset.generators.galleries.vaw import Box
+from twinset.generators.galleries.vaw import Box, OutsideImage, crop
 
 WIDTH, HEIGHT = 90, 60
 PIXELS = np.random.default_rng(0).integers(1, 256, (HEIGHT, WIDTH, 3), dtype=np.uint8)  # no black but the padding

@@ -12,11 +12,10 @@ from PIL import Image
 from studies.galleries.annotated_invariants import AttributeRules, ObjectRules
 from studies.galleries.invariants import check
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
-from twinset.generators.galleries.crops import crop
 from twinset.generators.galleries.generator import TemplateCandidate, TemplateGenerator
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
-from twinset.generators.galleries.vaw import read_instances
+from twinset.generators.galleries.vaw import crop, read_instances
 from twinset.manifests.candidate import from_row, to_row
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.source import SOURCES

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from tests.generators.kubric_scenes.test_proof import BOX, CAN, RESOLUTION, VIEW, standing
-from twinset.generators.kubric_scenes.difference_proofs import MAX_MOVED, SEEN, prove_change, prove_spot
+from twinset.generators.kubric_scenes.difference_proofs import (
+    MAX_MOVED,
+    SEEN,
+    Shadow,
+    prove_change,
+    prove_spot,
+    turn_sun,
+)
 from twinset.generators.kubric_scenes.proof import foresee
 from twinset.generators.kubric_scenes.scene.camera import frame_things, unproject
 from twinset.generators.kubric_scenes.scene.composition import Standing
 from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, Points
-from twinset.generators.kubric_scenes.scene.shadows import Shadow, turn_sun
 
 SUN = replace(VIEW, sun=(-1.0, 0.0, 1.0))  # from the left: shadows fall to the right, as long as things are high
 LEFT, RIGHT, CENTRE = standing(BOX, -2.2, 0.0), standing(BOX, 2.2, 0.0), standing(CAN, 0.0, 0.0)

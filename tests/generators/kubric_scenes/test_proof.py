@@ -11,8 +11,7 @@ from twinset.generators.kubric_scenes.generator import KubricGenerator
 from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image
 from twinset.generators.kubric_scenes.scene.camera import FOCAL_LENGTH, SENSOR_WIDTH, frame_things
 from twinset.generators.kubric_scenes.scene.composition import Standing
-from twinset.generators.kubric_scenes.scene.models import Model
-from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset, Picture, Relation, View
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Model, NamedAsset, Picture, Relation, View
 
 RESOLUTION = 200
 RELATIONS: tuple[Relation, ...] = get_args(Relation)

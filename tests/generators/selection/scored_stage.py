@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.generators.finished_stage import write_index
-from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.negative_captions.scored import scored_schema
+from twinset.generators.negative_captions.kinds import KINDS, scored_schema
 from twinset.generators.selection.source import SelectedNegatives
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.contracts import Context

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
-from twinset.generators.triplets.columns import NONE
-from twinset.generators.triplets.draws import Draws, below, uniform
+from twinset.generators.triplets.draws import NONE, Draws, below, uniform
 from twinset.generators.triplets.generator import TripletGenerator
 from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.mining import BLOCK, Miner, TripletTable

@@ -11,7 +11,7 @@ from scipy.stats import chi2_contingency
 
 from tests.generators.triplets.conftest import Said, relations_of
 from tests.generators.triplets.published_procedure import Drawn, PublishedProcedure, table_of
-from twinset.generators.triplets import published
+from twinset.generators.triplets import rules
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.mining import Miner
@@ -89,7 +89,7 @@ def test_what_is_drawn_otherwise_is_refuted(
     relations = pool.relations
     other = Pool(relations, as_rated, "published", min_images=5)
     assert p_value(slow.copy(), fast_cells(other, THRESHOLD))[0] < REFUTED, "plurals not overwritten"
-    monkeypatch.setattr(published, "DRAWS", 50)
+    monkeypatch.setattr(rules, "DRAWS", 50)
     assert p_value(slow.copy(), fast_cells(pool, THRESHOLD))[0] < REFUTED, "bad targets pass after 50 draws"
 
 

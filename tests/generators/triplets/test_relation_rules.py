@@ -14,8 +14,7 @@ from tests.generators.finished_stage import finish, write_index
 from tests.generators.triplets.conftest import LEMMAS, RATED, Said, relations_of
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.captions import Spoken
-from twinset.generators.triplets.columns import NONE
-from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.draws import NONE, Draws
 from twinset.generators.triplets.facts import COLUMNS, Facts
 from twinset.generators.triplets.graphs import Relations, load_relations
 from twinset.generators.triplets.mining import Miner

@@ -145,7 +145,7 @@ def test_the_funnel_names_a_limit_as_it_is_set(
 ) -> None:
     for name, value in (("PHOTOS", 0), ("SEVERAL", 1), ("PRIOR", 0.0)):
         monkeypatch.setattr(f"twinset.generators.triplets.captions.{name}", value)
-    monkeypatch.setattr("twinset.generators.triplets.strict.RELIABLE", np.inf)
+    monkeypatch.setattr("twinset.generators.triplets.rules.RELIABLE", np.inf)
     source = mining("strict", 5, 4.0, False).model_copy(update={"max_unsaid": 0.995})
     report = make_report(relations_of(own_said), own_ratings, source, DRAWS)
     assert any("at most 99.5% of the references" in step for step in report.funnels["strict"])

@@ -6,8 +6,7 @@ import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
 from twinset.generators.triplets.captions import FILE, PRIOR, Spoken, concepts, forms_of, mentions_of, not_repeated
-from twinset.generators.triplets.columns import NONE
-from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.draws import NONE, Draws
 from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.ratings import Ratings

@@ -1,6 +1,6 @@
 import pytest
 
-from twinset.generators.video.sentences import as_sentence
+from twinset.generators.video.frame_pairs import as_sentence
 
 
 @pytest.mark.parametrize(
