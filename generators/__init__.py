@@ -9,7 +9,7 @@ KINDS = {
     "genecis-objects": "twinset.generators.galleries.source:ObjectTemplates",
     "genecis-triplets": "twinset.generators.triplets.source:Triplets",
     "human-baseline": "twinset.generators.human_baseline:HumanBaseline",
-    "image-ambiguity": "twinset.generators.decisions.generated_images.ambiguity:ImageAmbiguity",
+    "image-ambiguity": "twinset.generators.decisions.generated_images.choice:ImageAmbiguity",
     "image-choice": "twinset.generators.decisions.generated_images.choice:ImageChoice",
     "image-pairs": "twinset.generators.image_pairs:ImagePairs",
     "image-verification": "twinset.generators.image_verification.source:ImageVerification",

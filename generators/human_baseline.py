@@ -113,7 +113,6 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
 
     @cached_property
     def _sampled(self) -> pa.Table:
-        """The sampled pairs, in the order of their stage."""
         pairs = self.pictured.read(PAIR_COLUMNS)
         keys = pairs["key"].to_pylist()
         places = {key: share_of(f"human baseline {self.seed}", key) for key in keys}

@@ -1,21 +1,63 @@
-"""Images by name or id, from files or tars: decoded once for all that ask for them together, or why there is none."""
+"""Bases of sources with one annotation file and one folder of media; images by name or id, from files or tars.
+
+An image is decoded once for all that ask for it together, or there is a reason why there is none.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 from PIL import Image
 
+from twinset.manifests.source import AnnotationFile, MediaFolderPath
+from twinset.shards.contracts import Source
 from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected
 from twinset.shards.media.decode import FORMATS, MOST_PIXELS
-from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot, ImageFolder, StoredImage
+from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot, ImageFolder, Media, MediaFolder, StoredImage
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT
+
+#: Why a name gives no image (`generators.image_files.ImageFiles.read`).
+IMAGE_REASONS = {
+    "missing-media": "the image is not in the folder of images",
+    "broken-media": "its file cannot be read, or is not a whole image",
+    "unsafe-path": "the name of the image leads out of the folder of images",
+}
+SAME_IMAGE = {"same-image": "two of its images are one file, or copies of it"}
+
+
+class MediaSource(Source):
+    """A source with one annotation file and one folder of media.
+
+    annotations: the source's annotation file. media: folder of its videos, dumped frames or images. licence: of the
+    media, copied into every sample and the card.
+    """
+
+    annotations: AnnotationFile
+    media: MediaFolderPath
+
+
+class VideoFolderSource(MediaSource):
+    """Media are videos, or frames that were dumped from them, in a folder or below it."""
+
+    def media_files(self) -> Media:
+        return MediaFolder(self.media)
+
+
+class ImageFolderSource(MediaSource):
+    """Media are images in a folder, in folders below it, or in tars."""
+
+    reasons: ClassVar[Mapping[str, str]] = IMAGE_REASONS
+
+    def media_files(self) -> Media:
+        return ImageFolder(self.media)
+
 
 ORIENTATION = 0x0112  # of EXIF
 TURNS = {
@@ -66,7 +108,7 @@ class ImageFiles:
         """Each name's frame, or what is wrong with it; names of one file share its frame, which is read once.
 
         Frames are named by their files, have no time (pts -1) and their pixels are RGB, alpha dropped. Reasons:
-        `generators.media_sources.IMAGE_REASONS`; broken is what is not a whole JPEG, PNG or WebP, has more than
+        `generators.image_files.IMAGE_REASONS`; broken is what is not a whole JPEG, PNG or WebP, has more than
         `MOST_PIXELS` or `MEMBER_LIMIT` bytes, or cannot be read. Raises OSError for trouble of the machine, such as a
         failing disk.
         """

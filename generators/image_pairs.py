@@ -19,7 +19,7 @@ from twinset.generators.annotation_files import (
     read_json_lines,
     refuse_unusable,
 )
-from twinset.generators.media_sources import IMAGE_REASONS, SAME_IMAGE, ImageFolderSource
+from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFolderSource
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
 from twinset.manifests.errors import WrongUse

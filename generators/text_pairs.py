@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
-from twinset.generators.image_files import ImageFiles, UnusableImage
-from twinset.generators.media_sources import IMAGE_REASONS
+from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage
 from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, columns_of, scores_in, with_scores
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC

@@ -258,17 +258,6 @@ class SourceSettings(PlacedSettings):
         return tuple(value for name in _marks(type(self), Reads) if (value := getattr(self, name)) is not None)
 
 
-class MediaSource(SourceSettings):
-    """A source with one annotation file and one folder of media.
-
-    annotations: the source's annotation file. media: folder of its videos, dumped frames or images. licence: of the
-    media, copied into every sample and the card.
-    """
-
-    annotations: AnnotationFile
-    media: MediaFolderPath
-
-
 class FilterSettings(PlacedSettings):
     """Settings of one kind of filter.
 
@@ -285,7 +274,6 @@ class FilterSettings(PlacedSettings):
 
 @cache
 def _marks(settings: type[PlacedSettings], mark: Any) -> dict[str, Any]:
-    """The marks of a class of settings, by setting."""
     return {
         name: one
         for name, field in settings.model_fields.items()

@@ -20,7 +20,7 @@ from twinset.evaluation.answers.parser import parse
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Chooser, Floats, Matcher, ModelKind, Running
-from twinset.models.language_models.model import REFUSED
+from twinset.models.language_models.answers import REFUSED
 from twinset.models.language_models.server_model import EncodedImage, ImageChat
 from twinset.models.visual_questions.server_model import INSTRUCTION, VisionServer
 from twinset.models.visual_questions.settings import Inquiry, Server, Unanswered

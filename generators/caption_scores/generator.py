@@ -94,7 +94,6 @@ def _collected(
     ranks: NDArray[np.int32],
     chosen: NDArray[np.bool_],
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """The chosen rows of a table, sorted by their caption's rank."""
     at, parts = 0, list[pa.RecordBatch]()
     for batch in table.batches(columns):
         here = chosen[at : at + len(batch)]
@@ -182,7 +181,6 @@ class ScoreGenerator(Generator[CaptionScores]):
             yield TableRows(one.key, [{**one.row(), **scores, "truncated": " ".join(cut)}])
 
     def _scored(self, texts: Sequence[str]) -> dict[str, tuple[ScorerSettings, Scored]]:
-        """What each scorer gives for texts, by its kind."""
         from twinset.models.device import inference, within_memory
 
         found: dict[str, tuple[ScorerSettings, Scored]] = {}

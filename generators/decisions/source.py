@@ -88,7 +88,6 @@ def _gold(gold: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _recall(found: Mapping[str, Any] | None) -> str:
-    """The recall of verification."""
     if found is None:
         return ""
     text = (

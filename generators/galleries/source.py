@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from twinset.generators.media_sources import IMAGE_REASONS, ImageFolderSource
+from twinset.generators.image_files import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, Reference

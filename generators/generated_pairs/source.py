@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from twinset.generators.media_sources import IMAGE_REASONS, SAME_IMAGE
+from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.locations import Location

@@ -243,7 +243,6 @@ def prove_change(drawn: Drawn, view: View, things: Both, pictures: tuple[Picture
 
 
 def _around(thing: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """A mask and what is near it."""
     margin = max(1, round(NEARBY * thing.shape[1]))
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
     return cv2.dilate(thing.astype(np.uint8), kernel).astype(bool)

@@ -18,7 +18,7 @@ from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.recipe.strict_yaml import load_yaml
-from twinset.models.language_models.model import REFUSED, STOP, Answer, Message
+from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 
 FILE = Path(manifests.__file__).parent / "vocabularies/negative_prompts.yaml"
 

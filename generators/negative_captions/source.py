@@ -21,7 +21,7 @@ from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for
 from twinset.manifests.doors import OfKind
 from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
-from twinset.models.language_models.model import LanguageModel, Request
+from twinset.models.language_models.answers import LanguageModel, Request
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Rejected, TableRows

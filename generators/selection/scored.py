@@ -181,7 +181,6 @@ def select(scored: Scored, earlier: FinishedStage, source: SelectedNegatives, se
 
 
 def _complete(scored: Scored, source: SelectedNegatives) -> Bools:
-    """Whether all numbers are there that the rules look at."""
     asked = [scored.negative[scorer] for scorer in source.quality] + [scored.gaps[axis] for axis in source.refine]
     if source.similarity is not None:
         asked.append(scored.similarity)

@@ -168,7 +168,6 @@ class SelectedNegatives(Source):
 
 
 def _title(axis: str) -> str:
-    """Of an axis, with its unit."""
     if axis == WORDS.name:
         return axis
     unit = scorer_of(axis)[1].unit

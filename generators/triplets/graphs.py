@@ -1,17 +1,152 @@
-"""The relations of a finished stage of scene graphs, as columns of whole numbers."""
+"""The relations of a finished stage of scene graphs as columns, and what the strict rules ask of them besides words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinset.generators.scene_graphs.source import TEXTS
-from twinset.generators.triplets.draws import NONE, Codes, distinct
-from twinset.generators.triplets.facts import COLUMNS, FactColumns, Facts
+from twinset.generators.scene_graphs.relations import PLURAL, SINGULAR
+from twinset.generators.scene_graphs.source import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO, TEXTS
+from twinset.generators.triplets.captions import Spoken
+from twinset.generators.triplets.draws import NONE, Bools, Codes, distinct
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Verbs that say what something is, not where it is or what it does, and that of being photographed.
+STATES = _words("be become seem pose")
+#: Prepositions and conjunctions of time, cause, purpose and likeness, and "of", which says what a thing is.
+NOWHERE = _words(
+    """about after as because before concerning despite during except for if like of per regarding since than though
+    unlike until via when where while whilst without"""
+)
+#: Prepositions that say nothing of a place without their verb: "(looking) at a dog", "(jumping) over a creek".
+DIRECTIONS = _words("across at away back down from into off onto out over past through to toward towards up")
+
+#: Verbs of which a preposition says where the subject is, so that it can stand without them: "(sitting) on a bench",
+#: but not "(looking) in a mirror", "(working) on a pot".
+PLACING = _words(
+    """balance bike canoe crouch dance drive float gather graze hang hike huddle jog jump kayak kayake kneel land lay
+    lie live march nap paddle park perch perform play race raft relax rest ride rollerblade row run sail sing sit skate
+    skateboard ski sled sleep slide snowboard splash squat stand stop stroll sunbathe surf swim swing travel wade wait
+    walk wrestle"""
+)
+#: Verbs that take no object: where one has it, a preposition is missing ("man sits table").
+OBJECTLESS = _words(
+    """come crouch gather gaze go kneel laugh lay lean lie listen live look peek peer perch pose rest sit sleep smile
+    stand stare talk wait work"""
+)
+#: What a predicate of several words may begin with, besides verbs, and the only ones of these that are mined.
+UNVERBS = _words(
+    """ahead alone along around at available away back busy by close deep down due far for from full hard in inside
+    instead joint near next off on out outside over ready somewhere together up visible"""
+)
+PHRASES = frozenset({"next to", "in front of", "on top of", "outside of", "inside of", "close to"})
+OWNING = _words("with have")
+
+
+SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
+PREDICATE = "predicate"
+COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, NEGATED, BACKDROP, CONTESTED, CONFIRMED)
+# Lists, not arrays: of the first that is made of one, pyarrow imports pandas.
+NOUNS = ["NOUN", "PROPN"]
+PLACED_BY = sorted(PLACING)
+NUMBERS = ["", SINGULAR, PLURAL]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One entry a relation in each array.
+
+    photo: equal for relations of one photo, under whatever names its captions have it. nouns: whether both heads are
+    nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, contested, verb: as
+    `generators.scene_graphs.relations.Grammar`; of the verb, whether there is one.
+    unplaced: whether the verb left out is needed to say where the subject is (`PLACING`).
+    confirmed: whether the second parser finds the relation too; None where the stage has no second parser.
+    spoken: nouns of all captions, also of those without relations. photos: how many different ones.
+    """
+
+    photo: Codes
+    nouns: Bools
+    negated: Bools
+    backdrop: Bools
+    contested: Bools
+    verb: Bools
+    unplaced: Bools
+    number: Codes
+    confirmed: Bools | None
+    spoken: Spoken
+    photos: int
+
+
+class FactColumns:
+    """Collects `Facts` from the batches of an index."""
+
+    def __init__(self) -> None:
+        self._photos: list[pa.Array] = []
+        self._columns: dict[str, list[Bools]] = {
+            name: [] for name in ("nouns", "verb", "unplaced", NEGATED, BACKDROP, CONTESTED, CONFIRMED)
+        }
+        self._numbers: list[Codes] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch."""
+        self._photos.append(batch[PHOTO].dictionary_encode())
+        nouns = pc.and_(*(pc.is_in(batch[name], pa.array(NOUNS)) for name in (SUBJECT, OBJECT)))
+        verb = pc.not_equal(batch[VERB], "")
+        spared = pc.or_(pc.is_in(batch[VERB], pa.array(PLACED_BY)), pc.equal(pc.utf8_lower(batch[PREDICATE]), "with"))
+        found = {"nouns": nouns, "verb": verb, "unplaced": pc.and_not(verb, spared)}
+        found |= {name: batch[name] for name in (NEGATED, BACKDROP, CONTESTED, CONFIRMED)}
+        for name, column in found.items():
+            if column.null_count < len(column):
+                self._columns[name].append(column.fill_null(False).to_numpy(zero_copy_only=False))
+        self._numbers.append(pc.index_in(batch[NUMBER], pa.array(NUMBERS)).fill_null(0).to_numpy().astype(np.int32))
+
+    def finish(
+        self,
+        graphs: FinishedStage,
+        caption: Codes,
+        captions: pa.Array,
+        words: Sequence[str],
+        forms: Iterable[tuple[str, str]],
+    ) -> Facts:
+        """What was collected.
+
+        Args:
+            graphs: the stage; its rejections hold the captions without relations.
+            caption: of each relation, its place in ``captions``.
+            captions: texts that have relations.
+            words, forms: as `Spoken`.
+        """
+        encoded = pa.chunked_array(self._photos).unify_dictionaries().combine_chunks()
+        photo = encoded.indices.to_numpy().astype(np.int32)
+        of_caption = np.empty(len(captions), dtype=np.int32)
+        of_caption[caption] = photo
+        rejected = graphs.rejected(("reason", "detail"))
+        silent = rejected.filter(pc.equal(rejected["reason"], NO_RELATION))["detail"].combine_chunks()
+        known = silent.filter(pc.match_substring(silent, "\t"))
+        parts = pc.split_pattern(known, "\t", max_splits=1)
+        place = pc.index_in(pc.list_element(parts, 0), encoded.dictionary)
+        here = pc.is_valid(place)  # the others' photos have no relation at all
+        photos = np.concatenate([of_caption, place.filter(here).to_numpy().astype(np.int32)])
+        texts = pa.chunked_array([captions, pc.list_element(parts, 1).filter(here).cast(captions.type)])
+        spoken = Spoken(words, forms, photos, texts)
+        confirmed = self._columns.pop(CONFIRMED)
+        return Facts(
+            photo=photo,
+            number=np.concatenate(self._numbers),
+            confirmed=np.concatenate(confirmed) if confirmed else None,
+            spoken=spoken,
+            photos=len(encoded.dictionary),
+            **{name: np.concatenate(column) for name, column in self._columns.items()},
+        )
+
 
 WORDS = ("subject", "object", "subject_lemma", "object_lemma", "predicate", "predicate_lemma")
 
@@ -116,7 +251,6 @@ def load_relations(graphs: FinishedStage) -> Relations:
 
 
 def _forms(columns: Mapping[str, Codes]) -> Iterator[tuple[int, int]]:
-    """The different pairs of a noun as written and its lemma."""
     for name in ("subject", "object"):
         both = distinct(columns[name].astype(np.int64) << 32 | columns[f"{name}_lemma"])
         yield from zip((both >> 32).tolist(), (both & 0xFFFFFFFF).tolist(), strict=True)

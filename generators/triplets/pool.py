@@ -8,8 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct
-from twinset.generators.triplets.facts import DIRECTIONS, NOWHERE, OBJECTLESS, OWNING, PHRASES, STATES, UNVERBS, Facts
-from twinset.generators.triplets.graphs import Relations
+from twinset.generators.triplets.graphs import (
+    DIRECTIONS,
+    NOWHERE,
+    OBJECTLESS,
+    OWNING,
+    PHRASES,
+    STATES,
+    UNVERBS,
+    Facts,
+    Relations,
+)
 from twinset.generators.triplets.ratings import Ratings, Rules
 from twinset.manifests.errors import WrongUse
 

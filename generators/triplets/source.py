@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from twinset.generators.media_sources import IMAGE_REASONS, SAME_IMAGE
+from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.papers import GENECIS
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location

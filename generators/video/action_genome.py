@@ -155,7 +155,6 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
         return self.planned(identity, (captions0, captions1), at, "relation", provenance)
 
     def _views(self) -> dict[str, dict[str, list[View]]]:
-        """Visible objects by video and class."""
         videos: dict[str, dict[str, list[View]]] = {}
         shared: dict[Any, Any] = {}  # a few hundred combinations of relations serve half a million views
         seen: set[tuple[str, int]] = set()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from twinset.generators.media_sources import VideoFolderSource
+from twinset.generators.image_files import VideoFolderSource
 from twinset.generators.papers import EQBEN
 from twinset.manifests.candidate import CaptionedCandidate
 

@@ -57,7 +57,6 @@ def _located(within: type[PlacedSettings] | None, key: str, value: Any, base: Pa
 
 
 def _class_of(raw: Mapping[str, Any]) -> type[PlacedSettings] | None:
-    """The class of a source or filter as it stands in a recipe."""
     kind = raw.get("kind")
     for registry in (SOURCES, FILTERS) if isinstance(kind, str) else ():
         try:

@@ -94,7 +94,6 @@ def weight_files(name: str, unet: str | None = None) -> tuple[MediaFile, ...]:
 
 
 def _missing(folder: Path, other_unet: bool) -> list[str]:
-    """Files that loading needs and that are not in the folder."""
     if not (folder / "model_index.json").is_file():
         return ["model_index.json"]
     two = has_part(read_json(folder / "model_index.json"), "text_encoder_2")

@@ -84,7 +84,6 @@ class DiffusionPainter(ImageGenerator):
         return self._model.files
 
     def _texts(self, requests: Sequence[Request]) -> dict[str, Text]:
-        """Each prompt, encoded once for all images of it."""
         from twinset.models.device import within_memory
 
         prompts = dict.fromkeys(one.prompt for one in requests)

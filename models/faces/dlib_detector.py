@@ -124,7 +124,6 @@ def _cnn_file() -> Path:
 
 @cache
 def _cnn_detector() -> Any:
-    """The detector that face_recognition calls for ``model="cnn"``."""
     import dlib
 
     if not (dlib.DLIB_USE_CUDA and dlib.cuda.get_num_devices() > 0):

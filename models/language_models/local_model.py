@@ -10,7 +10,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU, inference, within_memory
 from twinset.models.engines import LocalEngine
-from twinset.models.language_models.model import LENGTH, REFUSED, STOP, Answer, Request, Schema, tally_of
+from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Answer, Request, Schema, tally_of
 from twinset.models.language_models.settings import Transformers
 from twinset.models.loading import load_with_tokenizer
 from twinset.shards.metering import count
@@ -19,7 +19,7 @@ _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torc
 
 
 class LocalModel(LocalEngine[Transformers]):
-    """As `models.language_models.model.LanguageModel`.
+    """As `models.language_models.answers.LanguageModel`.
 
     An answer's random numbers come from its own seed, one a token, whatever is answered beside it. Scores of tokens
     still round by the shape of the batch, as of any network: equal bytes are promised within a runtime class, for equal
@@ -106,7 +106,6 @@ class LocalModel(LocalEngine[Transformers]):
 
 
 def _prompt(tokenizer: Any, request: Request) -> list[int]:
-    """Tokens of a chat up to where its next turn begins."""
     chat = [{"role": one.role, "content": one.content} for one in request.messages]
     ids: list[int] = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=True)["input_ids"]
     return ids

@@ -10,7 +10,7 @@ import openai
 from pydantic import BaseModel, Field, ValidationError
 
 from twinset.manifests.errors import BuildFailed
-from twinset.models.language_models.model import Answer
+from twinset.models.language_models.answers import Answer
 
 T = TypeVar("T")
 

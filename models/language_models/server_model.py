@@ -18,8 +18,7 @@ import openai
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.tally import Tally
-from twinset.models.language_models.answers import Answers
-from twinset.models.language_models.model import REFUSED, Answer, Message, Request, Schema, tally_of
+from twinset.models.language_models.answers import REFUSED, Answer, Answers, Message, Request, Schema, tally_of
 from twinset.models.language_models.server_faults import BoundedClient, Refused, parsed, patiently
 from twinset.models.language_models.settings import OpenAI
 from twinset.shards.metering import count
@@ -53,7 +52,7 @@ class OnServer:
 
 
 class ServerModel(OnServer):
-    """As `models.language_models.model.LanguageModel`."""
+    """As `models.language_models.answers.LanguageModel`."""
 
     def __init__(self, settings: OpenAI) -> None:
         self.settings = settings
@@ -212,7 +211,6 @@ class _Batch:
             )
 
     def _most(self, request: Request) -> float:
-        """The most that a request can cost."""
         return _cost(self.settings, Tally(1, self.model.most_tokens(request), self.settings.max_tokens))
 
     async def _reserve(self, of: str, most: float) -> None:

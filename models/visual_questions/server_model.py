@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
-from twinset.models.language_models.model import REFUSED, Answer
+from twinset.models.language_models.answers import REFUSED, Answer
 from twinset.models.language_models.server_faults import parsed
 from twinset.models.language_models.server_model import EncodedImage, ImageChat, OnServer
 from twinset.models.visual_questions.settings import Answers, Inquiry, Server, Unanswered

@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from tests.generators.finished_stage import finish, write_index  # noqa: E402
 from twinset.generators.scene_graphs.source import PHOTO, TEXTS, SceneGraphs  # noqa: E402
 from twinset.generators.triplets.draws import Draws  # noqa: E402
-from twinset.generators.triplets.facts import COLUMNS as FACTS  # noqa: E402
+from twinset.generators.triplets.graphs import COLUMNS as FACTS  # noqa: E402
 from twinset.generators.triplets.graphs import WORDS, load_relations  # noqa: E402
 from twinset.generators.triplets.mining import BLOCK, Miner  # noqa: E402
 from twinset.generators.triplets.pool import Pool  # noqa: E402

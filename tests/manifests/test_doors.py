@@ -16,10 +16,10 @@ from twinset.manifests.source import FILTERS, SOURCES, SourceSettings
 def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entry points as an installed package would bring them."""
     points = {
-        "theirs": "twinset.manifests.source:MediaSource",
+        "theirs": "twinset.generators.image_files:MediaSource",
         "broken": "twinset.manifests.source:Place",
         "unwell": "tests.manifests.fails_to_import:Source",
-        "gebc": "twinset.manifests.source:MediaSource",
+        "gebc": "twinset.generators.image_files:MediaSource",
     }
     found = {name: EntryPoint(name, value, "twinset.sources") for name, value in points.items()}
     monkeypatch.setattr(doors, "installed", lambda group: found if group == "twinset.sources" else {})

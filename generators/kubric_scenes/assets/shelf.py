@@ -156,7 +156,6 @@ class AssetShelf:
         return str(self._entry(asset).get("path") or f"{asset}.tar.gz")
 
     def _folder(self, asset: str) -> Path:
-        """Where an asset lies unpacked."""
         if asset not in self._unpacked:
             folder = inside(self._scratch, asset)
             shutil.rmtree(folder, ignore_errors=True)

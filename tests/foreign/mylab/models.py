@@ -10,8 +10,8 @@ import numpy as np
 from twinset import Rejected
 from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
 from twinset.models.image_engine import Drawn, ImageEngineSettings, ImageGenerator, Request
-from twinset.models.language_models.model import Answer, Schema
-from twinset.models.language_models.model import Request as Chat
+from twinset.models.language_models.answers import Answer, Schema
+from twinset.models.language_models.answers import Request as Chat
 from twinset.models.language_models.settings import LanguageModelSettings
 
 

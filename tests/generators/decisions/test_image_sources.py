@@ -17,8 +17,7 @@ from tests.generators.decisions.tasks import answer, insert
 from tests.generators.decisions.test_answers import opened
 from twinset.generators.contract import check_source
 from twinset.generators.decisions.agreement import share
-from twinset.generators.decisions.generated_images.ambiguity import ImageAmbiguity
-from twinset.generators.decisions.generated_images.choice import ImageChoice
+from twinset.generators.decisions.generated_images.choice import ImageAmbiguity, ImageChoice
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks, tasks_of
 from twinset.manifests.errors import DecisionsMissing, WrongUse

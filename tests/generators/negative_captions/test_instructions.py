@@ -11,7 +11,7 @@ from twinset.generators.negative_captions.changes import problem, words
 from twinset.generators.negative_captions.instructions import FILE, SCHEMA, as_data, instructions, judged
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.manifests.recipe.strict_yaml import load_yaml
-from twinset.models.language_models.model import LENGTH, REFUSED, Answer
+from twinset.models.language_models.answers import LENGTH, REFUSED, Answer
 
 CAPTION = "A black dog sleeps on a red bench."
 

@@ -14,8 +14,7 @@ from twinset.generators.scene_graphs.caption_files import Caption
 from twinset.generators.scene_graphs.caption_sources import caption_source
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.captions import Spoken
-from twinset.generators.triplets.facts import Facts
-from twinset.generators.triplets.graphs import Relations, load_relations
+from twinset.generators.triplets.graphs import Facts, Relations, load_relations
 from twinset.generators.triplets.ratings import Ratings, load_ratings, with_plurals
 from twinset.shards.finished_stage import FinishedStage
 

@@ -15,8 +15,7 @@ from tests.generators.triplets.conftest import LEMMAS, RATED, Said, relations_of
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Draws
-from twinset.generators.triplets.facts import COLUMNS, Facts
-from twinset.generators.triplets.graphs import Relations, load_relations
+from twinset.generators.triplets.graphs import COLUMNS, Facts, Relations, load_relations
 from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool, funnel
 from twinset.generators.triplets.ratings import Ratings

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.models.language_models.chat_server import Body, ChatServer, Reply, completion
-from twinset.models.language_models.model import Message, Request
+from twinset.models.language_models.answers import Message, Request
 from twinset.models.language_models.server_model import ServerModel
 from twinset.models.language_models.settings import OpenAI
 

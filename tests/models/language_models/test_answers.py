@@ -13,15 +13,14 @@ import pytest
 
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.tally import Tally
-from twinset.models.language_models.answers import FILE, Answers
-from twinset.models.language_models.model import REFUSED, Answer
+from twinset.models.language_models.answers import FILE, REFUSED, Answer, Answers
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 WRITER = """
 import sys
 from pathlib import Path
 from twinset.models.language_models.answers import Answers
-from twinset.models.language_models.model import Answer
+from twinset.models.language_models.answers import Answer
 answers, name = Answers(Path(sys.argv[1])), sys.argv[2]
 for number in range(int(sys.argv[3])):
     answers.keep(f"{name}{number}", "m", "{}", Answer(name * 100, "stop", 1, 2))

@@ -10,7 +10,7 @@ import pytest
 
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.files import ModelFiles, ModelMissing
-from twinset.models.language_models.model import LENGTH, REFUSED, STOP, Message, Request
+from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Message, Request
 from twinset.models.language_models.settings import Transformers, find_language_model
 from twinset.models.loading import load_with_tokenizer
 from twinset.shards.contracts import OutOfMemory

@@ -9,7 +9,7 @@ import pytest
 from tests.models.language_models.asked_server import SCHEMA, echo, model, once, requests
 from tests.models.language_models.chat_server import Body, Reply, failure, serving
 from twinset.manifests.errors import BuildFailed
-from twinset.models.language_models.model import REFUSED, Message, Request
+from twinset.models.language_models.answers import REFUSED, Message, Request
 
 
 def never(body: Body, number: int) -> Reply:

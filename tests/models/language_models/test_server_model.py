@@ -10,8 +10,7 @@ from tests.models.language_models.asked_server import SCHEMA, echo, model, reque
 from tests.models.language_models.chat_server import Body, Reply, completion, serving
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.tally import Tally
-from twinset.models.language_models.answers import Answers
-from twinset.models.language_models.model import Answer, Message, Request
+from twinset.models.language_models.answers import Answer, Answers, Message, Request
 from twinset.models.language_models.server_faults import BrokenAnswer, parsed
 
 

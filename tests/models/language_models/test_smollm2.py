@@ -12,8 +12,7 @@ import pytest
 from tests.transformers_server import serving
 from twinset.generators.negative_captions.instructions import SCHEMA
 from twinset.generators.negative_captions.source import NegativeCaptions
-from twinset.models.language_models.answers import Answers
-from twinset.models.language_models.model import LENGTH, STOP, Message, Request
+from twinset.models.language_models.answers import LENGTH, STOP, Answers, Message, Request
 from twinset.models.language_models.server_model import ServerModel
 from twinset.models.language_models.settings import OpenAI, Transformers
 from twinset.shards.contracts import Context
