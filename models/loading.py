@@ -3,6 +3,7 @@
 * The class of a network is named here, never by its folder: no ``auto_map``, no ``trust_remote_code``.
 * Weights are safetensors, GGUF or, of older checkpoints, files of torch of which only tensors are unpickled.
 * Every tensor must be there, and none may be left over but those that are listed.
+* No attention of kernels that a configuration names, and no quantized weights but GGUF's.
 * Nothing asks the network: the hub's client is offline while files are read.
 
 `models.files` finds the files. Layouts of papers' checkpoints are those of `models.encoders.checkpoints`, open_clip's
@@ -19,11 +20,12 @@ from typing import Any
 
 from twinset.manifests.errors import TwinsetError, WrongUse
 from twinset.models.device import ran_out
-from twinset.models.files import ModelFiles, refuse_adapter
+from twinset.models.files import ModelFiles, read_json, refuse_adapter
 
 NO_CODE = {"trust_remote_code": False}
 #: Tensors that older versions of the libraries saved: numbers that follow from the configuration.
 LEFT_OVER = (r"\bposition_ids$", r"\binv_freq$", r"\b(attn|attention)\.(masked_)?bias$")
+ATTENTION = (None, "eager", "sdpa", "flash_attention_2")  # any other name can be code of the hub
 _OPENING = RLock()
 LONGEST = 300  # characters of a library's message: some have one line for each tensor
 
@@ -80,6 +82,8 @@ def load_network(kind: Any, folder: Path, dtype: Any, left_over: Collection[str]
             them.
     """
     refuse_adapter(folder)
+    for path in sorted(folder.glob("config.*json")):  # config.json can name one for a version of the library
+        _check_settings(path)
     from transformers.utils import logging
 
     logging.set_verbosity_error()
@@ -126,6 +130,21 @@ def load_with_tokenizer(kind: str, files: ModelFiles, dtype: Any, left_over: Col
     if any(path.suffix == ".safetensors" for path in files.paths):
         packed["use_safetensors"] = True
     return tokenizer, load_network(getattr(transformers, kind), files.folder, dtype, left_over, **packed)
+
+
+def _check_settings(path: Path) -> None:
+    """Raise `WrongUse` for settings that would import a kernel, or need a library of quantized weights."""
+    left: list[tuple[str, Any]] = [("", read_json(path))]
+    while left:
+        name, said = left.pop()
+        if name == "quantization_config" and said:
+            raise WrongUse(f"{path}: its weights are quantized ({name}); name the model without, or a GGUF file of it")
+        if isinstance(said, dict):
+            left += [(name if "attn_implementation" in name else str(key), one) for key, one in said.items()]
+        elif isinstance(said, list):
+            left += [(name, one) for one in said]
+        elif "attn_implementation" in name and said not in ATTENTION:
+            raise WrongUse(f"{path}: {name} is {said!r}, which could run code; remove it")
 
 
 def _some(names: Collection[str]) -> str:

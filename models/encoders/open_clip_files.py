@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from twinset.manifests.errors import WrongUse
-from twinset.models.files import ModelMissing, local_folder, read_json, refuse_links
+from twinset.manifests.locations import is_model_folder
+from twinset.models.files import TOKENIZERS, ModelMissing, local_folder, read_json, refuse_links
 
 CONFIG = "open_clip_config.json"
 #: In the order in which open_clip prefers them.
@@ -59,6 +60,12 @@ class Architecture:
                 f"open_clip:{self.name}: vision_cfg.timm_model_name is the address {vision['timm_model_name']!r}, and "
                 "nothing is downloaded; name one of timm's own models there"
             )
+        words = str(text.get("hf_tokenizer_name") or "")
+        if ".." in words or is_model_folder(words):
+            raise WrongUse(
+                f"open_clip:{self.name}: text_cfg.hf_tokenizer_name {words!r} leads out of the model's folder; put the "
+                "tokenizer's files beside the configuration"
+            )
         given = text.get("tokenizer_kwargs") or {}
         if not isinstance(given, dict) or (others := sorted(given.keys() - TOKENIZER_SETTINGS)):
             which = others[0] if isinstance(given, dict) else given
@@ -67,6 +74,16 @@ class Architecture:
                 f"since it could run code; known are {', '.join(sorted(TOKENIZER_SETTINGS))}: remove it, if the model "
                 "works without"
             )
+
+    def tokenizer(self) -> tuple[Path, list[Path]] | None:
+        """The folder of its tokenizer of transformers, and the files there; raises as `local_folder`."""
+        if not (name := self.model["text_cfg"].get("hf_tokenizer_name")):
+            return None
+        folder = self.folder
+        if folder is None or not any((folder / file).is_file() for file in TOKENIZERS):
+            folder = local_folder(str(name), "It holds a tokenizer")
+        words = (*TOKENIZERS, "spiece.model", "sentencepiece.bpe.model", "vocab.txt", "config.json")
+        return folder, [folder / file for file in words if (folder / file).is_file()]
 
 
 def find_architecture(name: str) -> Architecture:

@@ -26,7 +26,7 @@ from twinset.models.encoders.open_clip_files import (
     find_architecture,
     find_checkpoint,
 )
-from twinset.models.files import TOKENIZERS, local_folder, sha256_once
+from twinset.models.files import files_digest, sha256_once
 from twinset.models.loading import NO_CODE, loading
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class OpenClip(DualEncoder):
         libraries = {one: version(one) for one in ("torch", "open_clip_torch", "torchvision", "pillow", "numpy")}
         model = {key: architecture.model[key] for key in sorted(architecture.model)}
         facts = {"image": dict(network.visual.preprocess_cfg), "libraries": libraries, "precision": "float32"}
+        if (words := architecture.tokenizer()) is not None:
+            facts["tokenizer"] = files_digest(words[1])
         self._digest = digest(json.loads(json.dumps({"weights": weights, "model": model, **facts}, default=str)))
 
     def digest(self) -> str:
@@ -154,12 +156,9 @@ def _build(architecture: Architecture, precision: str = "fp32") -> tuple[Any, An
         network = open_clip.create_model(
             f"local-dir:{made}", load_weights=False, pretrained_text=False, precision=precision
         )
-        if name := text.get("hf_tokenizer_name"):
-            beside = architecture.folder
-            if beside is None or not any((beside / file).is_file() for file in TOKENIZERS):
-                beside = local_folder(str(name), "It holds a tokenizer")
+        if (found := architecture.tokenizer()) is not None:
             own |= {"tokenizer_mode": text.get("tokenizer_mode"), "local_files_only": True, **NO_CODE}
-            return network, open_clip.tokenizer.HFTokenizer(str(beside), **own)
+            return network, open_clip.tokenizer.HFTokenizer(str(found[0]), **own)
         return network, open_clip.SimpleTokenizer(**own)
 
 

@@ -241,6 +241,26 @@ def test_no_code_of_a_folder_is_run(folder: tuple[Kind, Path], tmp_path: Path) -
     assert not (tmp_path / "was_run").exists() and not [*at.rglob("was_run")]
 
 
+@pytest.mark.parametrize("name", ["evaluation, clip", "writer", "questions, vilt", "diffusion, text"])
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"attn_implementation": "evil/code"}, "attn_implementation is 'evil/code', which could run code"),
+        ({"text_config": {"_attn_implementation": {"": "evil/code"}}}, "_attn_implementation is 'evil/code'"),
+        ({"parts": [{"attn_implementation": "kernel"}]}, "attn_implementation is 'kernel'"),
+        ({"quantization_config": {"quant_method": "awq"}}, r"are quantized \(quantization_config\); name the model"),
+    ],
+)
+def test_a_configuration_names_no_kernel_and_no_other_weights(
+    saved: Callable[[str], Path], tmp_path: Path, name: str, settings: dict[str, Any], said: str
+) -> None:
+    kind, at = KINDS[name], Path(shutil.copytree(saved(name), tmp_path / "copy"))
+    path = at / Path(kind.weights).parent / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_bytes()), **settings}))
+    with pytest.raises(WrongUse, match=said):
+        kind.open(at)
+
+
 @pytest.mark.parametrize("opened", [filtered, scorer("clip"), evaluated("open_clip")])
 @pytest.mark.parametrize(
     ("part", "settings", "said"),
@@ -255,6 +275,8 @@ def test_no_code_of_a_folder_is_run(folder: tuple[Kind, Path], tmp_path: Path) -
         ("text_cfg", {"hf_model_name": "own/bert"}, "hf_model_name"),
         ("vision_cfg", {"timm_model_name": "hf-hub:own/vit"}, "is the address 'hf-hub:own/vit'"),
         ("vision_cfg", {"timm_model_name": "local-dir:/elsewhere"}, "is the address 'local-dir:/elsewhere'"),
+        ("text_cfg", {"hf_tokenizer_name": "/elsewhere"}, "'/elsewhere' leads out of the model's folder"),
+        ("text_cfg", {"hf_tokenizer_name": "words/../../elsewhere"}, "elsewhere' leads out of the model's folder"),
         ("text_cfg", {"hf_tokenizer_name": "hf-hub:own/words"}, "there is no model folder hf-hub:own/words"),
     ],
 )
@@ -287,6 +309,9 @@ def test_a_tokenizer_beside_a_configuration_of_open_clip_is_read(tmp_path: Path)
     (at / "open_clip_config.json").write_text(json.dumps(config))
     first, second = evaluated("open_clip")(at).text_features(["a red cat", "A  red, cat!"])
     assert first.tolist() == second.tolist()
+    before, words = evaluated("open_clip")(at).digest(), json.loads((at / "tokenizer.json").read_bytes())
+    (at / "tokenizer.json").write_text(json.dumps({**words, "normalizer": {"type": "Lowercase"}}))
+    assert evaluated("open_clip")(at).digest() != before
 
 
 def test_a_link_out_of_the_folder_is_refused(folder: tuple[Kind, Path], tmp_path: Path) -> None:
