@@ -5,7 +5,7 @@ What filters say is checked: one verdict each, declared reasons, finite numbers,
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -192,6 +192,12 @@ class VerdictCheck:
             self._check(candidate.key, judged)
             return judged
         if isinstance(judged, CaptionedCandidate) and judged.key == candidate.key:
+            for name in ("captions0", "captions1"):
+                left, given = getattr(judged, name), getattr(candidate, name)
+                if not isinstance(left, tuple) or not left or not all(one in given for one in left):
+                    self._refuse(candidate.key, f"{name} are {left!r}; return a tuple of some of its own")
+            if judged != replace(candidate, captions0=judged.captions0, captions1=judged.captions1):
+                self._refuse(candidate.key, "more than its captions is changed; leave all other fields as they are")
             return judged
         found = judged.key if isinstance(judged, CaptionedCandidate) else type(judged).__name__
         self._refuse(candidate.key, f"answered by {found}; return this candidate with fewer captions, or a Drop")
@@ -206,7 +212,7 @@ class VerdictCheck:
         if not isinstance(verdict, Keep | Drop | Score):
             self._refuse(key, f"a {type(verdict).__name__}, not a Keep, Drop or Score; return one verdict a sample")
         reason = verdict.reason if isinstance(verdict, Drop) else verdict.flag if isinstance(verdict, Score) else ""
-        if reason not in self._settings.meanings and (reason or isinstance(verdict, Drop)):
+        if (reason or isinstance(verdict, Drop)) and reason not in [*self._settings.meanings]:
             self._refuse(key, f"reason {reason!r} is not explained; add it to {type(self._settings).__name__}.reasons")
         number = verdict.score if isinstance(verdict, Drop) else verdict.value if isinstance(verdict, Score) else None
         if number is not None or isinstance(verdict, Score):
@@ -214,6 +220,9 @@ class VerdictCheck:
                 self._refuse(key, f"a score of type {type(number).__name__}; give a Python float: float(score)")
             if not math.isfinite(number):
                 self._refuse(key, f"a score of {number}; drop the sample, or give a finite number")
+        name = verdict.name if isinstance(verdict, Score) else "score"
+        if not isinstance(name, str) or not name or name.encode(errors="ignore").decode() != name:
+            self._refuse(key, f"a score of name {name!r}; name it by a text that is not empty, of UTF-8")
         if not isinstance(verdict, Drop):
             self._same_score(key, verdict.name if isinstance(verdict, Score) else None)
 

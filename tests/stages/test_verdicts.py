@@ -31,6 +31,12 @@ PAIRS: dict[str, tuple[Verdicts, str]] = {
     "undeclared": (lambda n: Drop("dull", 1.0), r"reason 'dull' is not explained; add it to Apart\.reasons"),
     "no reason": (lambda n: Drop(""), "reason '' is not explained"),
     "flag": (lambda n: Score("grey", 1.0, "odd"), r"reason 'odd' is not explained; add it to Apart\.reasons"),
+    "flag of a list": (lambda n: Score("grey", 1.0, ["r"]), r"reason \['r'\] is not explained"),  # type: ignore[arg-type]
+    "reason of a list": (lambda n: Drop(["r"]), r"reason \['r'\] is not explained"),  # type: ignore[arg-type]
+    "empty name": (lambda n: Score("", 1.0), "a score of name ''; name it by a text that is not empty, of UTF-8"),
+    "half a letter": (lambda n: Score("\ud800", 1.0), r"a score of name '\\ud800'"),
+    "number as name": (lambda n: Score(3, 1.0), "a score of name 3"),  # type: ignore[arg-type]
+    "no name": (lambda n: Score(None, 1.0), "a score of name None"),  # type: ignore[arg-type]
     "float32": (lambda n: Score("grey", np.float32(1)), r"a score of type float32; .* float\(score\)"),
     "int": (lambda n: Drop("near", 1), "a score of type int"),
     "none": (lambda n: Score("grey", None), "a score of type NoneType"),  # type: ignore[arg-type]
@@ -84,15 +90,23 @@ class Renames(CaptionFilter):
         return self.answer
 
 
-@pytest.mark.parametrize("wrong", ["another candidate", "nothing", "an undeclared reason"])
+WRONG = ("another candidate", "nothing", "an undeclared reason", "an invented one", "none", "a text", "another group")
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_a_filter_of_captions_gives_the_candidate_or_a_drop(tmp_path: Path, planned_build: Any, wrong: str) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"])
-    last = build.candidates(0)[-1]
+    first, last = build.candidates(0)[0], build.candidates(0)[-1]
+    own = "; return a tuple of some of its own"
     answer, said = {
         "another candidate": (last, f"answered by {last.key}; return this candidate with fewer captions"),
         "nothing": (None, "answered by NoneType"),
         "an undeclared reason": (Drop("dull"), "reason 'dull' is not explained"),
+        "an invented one": (replace(first, captions0=("", *first.captions0)), "captions0 are ('', "),
+        "none": (replace(first, captions1=()), f"captions1 are (){own}"),
+        "a text": (replace(first, captions1=first.captions1[0]), f"captions1 are {first.captions1[0]!r}{own}"),
+        "another group": (replace(first, group="z"), "more than its captions is changed; leave all other"),
     }[wrong]
     build.worker = replace(build.worker, filters=[("test-dark", Renames(answer))])
-    with pytest.raises(BadVerdict, match=re.escape(f"{build.candidates(0)[0].key}: {said}")):
+    with pytest.raises(BadVerdict, match=re.escape(f"{first.key}: {said}")):
         build.make(0)
