@@ -111,7 +111,8 @@ def test_an_interrupt_ends_the_build_and_its_children(recipe: Path) -> None:
     assert family
     build.send_signal(signal.SIGINT)
     _, said = build.communicate(timeout=SECONDS)
-    assert build.returncode == 1 and said.endswith("twinset: interrupted; the same command resumes\n")
+    # Python's own words of a child that was only starting may follow.
+    assert build.returncode == 1 and "twinset: interrupted; the same command resumes\n" in said
     assert not psutil.wait_procs(family, timeout=SECONDS)[1]
     done = subprocess.run(command, capture_output=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
     assert done.returncode == 0
