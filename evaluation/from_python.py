@@ -14,6 +14,7 @@ from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import OnProgress, run
 from twinset.manifests.contracts import names_in
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import local_folder_of
 from twinset.models.encoders.contract import Running
 
 
@@ -52,16 +53,17 @@ def evaluate(
     if isinstance(benchmarks, str):
         raise WrongUse(f"benchmarks {benchmarks!r}: name the folder too, as in {{'sugarcrepe': 'data/sugarcrepe'}}")
     places = benchmarks.items() if isinstance(benchmarks, Mapping) else benchmarks
+    out = local_folder_of(out)
     opened = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
     running = Running(device, batch, threads)
     found = []
-    for one in run(opened, names_in(models), Path(out), Path(cache) if cache else None, running, on_progress):
+    for one in run(opened, names_in(models), out, Path(cache) if cache else None, running, on_progress):
         said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
         facts = {"left_out": said["left_out"], "cut_texts": said.get("cut_texts", 0)}
         found.append(asdict(one) | {"path": str(one.path), **facts, "figures": measure(one.path).as_json()["all"]})
     from twinset.evaluation.report.page import write_report  # it draws
 
-    return {"scores": found, "report": str(write_report(Path(out), {one.name: one for one in opened})[0])}
+    return {"scores": found, "report": str(write_report(out, {one.name: one for one in opened})[0])}
 
 
 def scores(

@@ -29,6 +29,13 @@ def cache_folder() -> Path:
     return Path(os.environ.get("TWINSET_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "twinset"))
 
 
+def local_folder_of(out: str | Path) -> Path:
+    """The folder that a run or an export writes; raises `WrongUse` for a URL."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(out)):  # a Path has one slash where a URL has two
+        raise WrongUse(f"{out}: is a URL, and this is written to a local folder only; name one, and copy it there")
+    return Path(out)
+
+
 @dataclass(frozen=True, slots=True)
 class DrawnFolder:
     """A folder of inputs that an installed package draws, once a machine.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from twinset.manifests.errors import WrongUse, suggested
+from twinset.manifests.locations import local_folder_of
 
 #: Class of the settings and function that trains, in ``settings`` and ``train`` of the folder of that name.
 TASKS = {
@@ -22,6 +23,7 @@ def train_task(
     task: str, given: Mapping[str, Any], out: Path, cache: Path | None = None, on_progress: OnProgress | None = None
 ) -> dict[str, Any]:
     """As `twinset.train`. given: settings of the task, with its data."""
+    out = local_folder_of(out)
     if task not in TASKS:
         raise WrongUse(f"task {task!r}: {suggested(str(task), TASKS)}")
     if not given.get("data"):

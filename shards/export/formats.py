@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from twinset.manifests.doors import Registry
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import local_folder_of
 
 if TYPE_CHECKING:
     from twinset.shards.kinds.kind import SampleKind
@@ -47,10 +48,14 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
     """
     from twinset.shards.storage.whole_file import folder_beside
 
+    to = Path(os.path.abspath(local_folder_of(to)))
+    above = next(one for one in to.parents if one.exists() or one.is_symlink())
+    if to.is_symlink() or not above.is_dir():
+        found = to if to.is_symlink() else above
+        raise WrongUse(f"{found}: is a link, or no folder; name another --out, a new folder")
     chosen = EXPORTERS.get(format)
     for subset in subsets:
         _refuse_others(store, subset, format)
-    to = Path(os.path.abspath(to))
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise WrongUse(f"{to}: exists and is not an empty folder; name another --out, or remove it")
     with folder_beside(to) as unfinished:

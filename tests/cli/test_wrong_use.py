@@ -55,6 +55,8 @@ WRONG = [
     ("build deom -o new", "no recipe 'deom'"),
     ("build absent.yaml -o new", "absent.yaml"),
     ("build recipe.yaml -o new --only pears", "pears"),
+    ("eval run --benchmark sugarcrepe=. --model random:ViT-B-32 -o s3://b/x", "s3:/b/x: is a URL"),
+    ("train clip --data out -o s3://b/x", "s3:/b/x: is a URL"),
     ("build recipe.yaml -o new --set subsets.pairs.source.medai=x", "medai"),
     ("build recipe.yaml -o new --set subsets.pairs.source.annotations=absent.jsonl", "absent.jsonl"),
     ("build recipe.yaml -o new --set subsets.pairs.source.media=absent", "absent"),

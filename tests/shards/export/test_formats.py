@@ -121,6 +121,14 @@ def test_wrong_use_of_export_says_what_to_do(made_pairs: MadeDataset, tmp_path: 
     with pytest.raises(WrongUse, match="not an empty folder"):
         export(made_pairs.store, ["eq-ag"], "eqben", tmp_path / "full")
     assert (tmp_path / "full" / "mine.txt").read_text() == "keep me"
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    for at, said in {
+        "s3://b/x": "s3:/b/x: is a URL",
+        str(tmp_path / "dangling"): "dangling: is a link",
+        str(tmp_path / "full/mine.txt/x"): "mine.txt: is a link, or no folder",
+    }.items():
+        with pytest.raises(WrongUse, match=said):
+            export(made_pairs.store, ["eq-ag"], "eqben", Path(at))
     (tmp_path / "empty").mkdir()
     assert export(made_pairs.store, ["eq-ag"], "openclip", tmp_path / "empty") == 8
 
