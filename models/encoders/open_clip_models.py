@@ -47,8 +47,9 @@ class OpenClip(DualEncoder):
 
         self.name = name
         self._network, self._tokens = network, tokens
-        settings = open_clip.transform.PreprocessCfg(**network.visual.preprocess_cfg)
-        self._transform = open_clip.transform.image_transform_v2(settings, is_train=False)
+        with loading(Path(architecture.name)):
+            settings = open_clip.transform.PreprocessCfg(**network.visual.preprocess_cfg)
+            self._transform = open_clip.transform.image_transform_v2(settings, is_train=False)
         self._device = next(network.parameters()).device
         libraries = {one: version(one) for one in ("torch", "open_clip_torch", "torchvision", "pillow", "numpy")}
         model = {key: architecture.model[key] for key in sorted(architecture.model)}

@@ -59,7 +59,11 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise WrongUse(f"{to}: exists and is not an empty folder; name another --out, or remove it")
     with folder_beside(to) as unfinished:
-        count = chosen.write(store, subsets, unfinished)
+        try:
+            count = chosen.write(store, subsets, unfinished)
+        except OSError as error:
+            error.add_note(f"{to}: is not written; free some room, or name another --out, and export again")
+            raise
         if not count:
             raise WrongUse(
                 f"{store.root}: no finished shard of {', '.join(subsets)} keeps a {chosen.takes.name}; twinset status "

@@ -298,6 +298,15 @@ def test_a_configuration_of_open_clip_hands_on_nothing_that_runs_code_or_asks_a_
     assert not (tmp_path / "was_run").exists()
 
 
+def test_a_transform_of_open_clip_that_is_unknown_is_refused(tmp_path: Path) -> None:
+    at = tmp_path / "model"
+    save_open_clip(at)
+    config = json.loads((at / "open_clip_config.json").read_bytes())
+    (at / "open_clip_config.json").write_text(json.dumps({**config, "preprocess_cfg": {"interpolation": "evil"}}))
+    with pytest.raises(WrongUse, match="cannot be loaded"):
+        evaluated("open_clip")(at)
+
+
 def test_a_tokenizer_beside_a_configuration_of_open_clip_is_read(tmp_path: Path) -> None:
     from tests.evaluation.scorers.tiny_models import save_tokenizer
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, in_words
 from twinset.training.losses.features import Features, Loss, at_least_float32, similarities
 from twinset.training.losses.names import OBJECTIVES, REGULARISERS
 
@@ -87,7 +87,10 @@ def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, f
 
 def open_objective(name: str) -> InfoNCE:
     """A contrastive objective by its name; raises `UnknownKind`, or `WrongUse` where it is not an `InfoNCE`."""
-    found = OBJECTIVES.get(name).open()
+    try:
+        found = OBJECTIVES.get(name).open()
+    except (ImportError, AttributeError) as error:
+        raise WrongUse(f"{OBJECTIVES.named(name)} cannot be opened: {in_words(error)}; correct its package") from error
     if not isinstance(found, InfoNCE):
         raise WrongUse(
             f"{OBJECTIVES.named(name)}: {type(found).__name__} is not a subclass of InfoNCE; correct its package"

@@ -14,7 +14,8 @@ from PIL import Image
 from tests.made_datasets import MadeDataset, index_of
 from twinset.cards.describe import describe
 from twinset.manifests.errors import TwinsetError, WrongUse
-from twinset.shards.export.formats import export
+from twinset.shards.export.eqben import EQBEN_FORMAT
+from twinset.shards.export.formats import Format, export
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -131,6 +132,20 @@ def test_wrong_use_of_export_says_what_to_do(made_pairs: MadeDataset, tmp_path: 
             export(made_pairs.store, ["eq-ag"], "eqben", Path(at))
     (tmp_path / "empty").mkdir()
     assert export(made_pairs.store, ["eq-ag"], "openclip", tmp_path / "empty") == 8
+
+
+def test_a_full_disk_is_said_with_the_folder(
+    made_pairs: MadeDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("twinset.shards.export.eqben.EQBEN_FORMAT", Format(EQBEN_FORMAT.takes, full))
+    with pytest.raises(OSError, match="No space") as caught:
+        export(made_pairs.store, ["eq-ag"], "eqben", tmp_path / "x")
+    assert caught.value.__notes__ == [
+        f"{tmp_path}/x: is not written; free some room, or name another --out, and export again"
+    ]
 
 
 def test_a_broken_exporter_of_a_package_hides_no_other_fault(

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from twinset.manifests.errors import WrongUse
 from twinset.training.losses.features import Features, concatenate, similarities
-from twinset.training.losses.names import OBJECTIVES
+from twinset.training.losses.names import OBJECTIVES, Objective
 from twinset.training.losses.objectives import open_loss, open_objective
 
 PARTS = {"image": "images", "text": "texts", "negative_image": "negative_images", "negative_text": "negative_texts"}
@@ -71,6 +71,12 @@ def test_gradients_are_those_of_finite_differences(name: str) -> None:
         return open_objective(name)(Features(**dict(zip(names, parts, strict=True))), scale)[0]
 
     assert torch.autograd.gradcheck(value, (scale, *parts))
+
+
+def test_an_objective_without_its_class_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinset.training.losses.names.INFONCE", Objective("json:nope", ("image", "text")))
+    with pytest.raises(WrongUse, match=r"objective 'infonce' cannot be opened: AttributeError: .* correct its package"):
+        open_objective("infonce")
 
 
 def test_accuracy_counts_rows_whose_best_column_is_their_own() -> None:
