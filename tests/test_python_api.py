@@ -40,7 +40,7 @@ def test_paths_and_single_names_are_taken_as_they_are(
         (lambda at: twinset.scores(at / "absent.csv"), "no such file"),
         (lambda at: twinset.compare(at / "absent.csv", at / "absent.csv"), "no such file"),
         (lambda at: twinset.train(at / "absent", at / "new"), "not a dataset"),
-        (lambda at: twinset.train(at / "absent", at / "new", task="clipp"), "did you mean clip?"),
+        (lambda at: twinset.train(at / "absent", at / "new", task="clipp"), "did you mean 'clip'?"),
         (lambda at: twinset.train(at / "absent", at / "new", task="fusion"), "model: Field required"),
     ],
 )

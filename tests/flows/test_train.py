@@ -13,10 +13,10 @@ from twinset.manifests.errors import WrongUse
     ("data", "settings", "message"),
     [
         ([], {}, "name at least one dataset"),
-        (["somewhere"], {"learning_rate": 1}, "learning_rate: Extra inputs"),
+        (["somewhere"], {"learning_rate": 1}, "learning_rate: unknown; name one of "),
         (["somewhere"], {"objective": "captions"}, "there is no objective 'captions'"),
-        (["somewhere"], {"task": "segmenter"}, "task 'segmenter': name clip, combiner, fusion, detectors"),
-        (["somewhere"], {"task": "combiner", "objective": "infonce"}, "objective: Extra inputs"),
+        (["somewhere"], {"task": "segmenter"}, "task 'segmenter': name one of clip, combiner, fusion, detectors"),
+        (["somewhere"], {"task": "combiner", "objective": "infonce"}, "objective: unknown; "),
         (["somewhere"], {"task": "detectors", "held_out": 2}, "held_out: Input should be less than 0.5"),
     ],
 )

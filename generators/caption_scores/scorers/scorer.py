@@ -189,5 +189,4 @@ def scorer_of(score: str) -> tuple[str, type[ScorerSettings]]:
         known.setdefault(found.score, (kind, found))
         if score in known:
             return known[score]
-    remedy = f"install its package, or {suggested(score, known)}"
-    raise UnknownKind(f"no caption scorer here gives a score {score!r}; {remedy}")
+    raise UnknownKind(f"no caption scorer here gives a score {score!r}; {suggested(score, known)}")

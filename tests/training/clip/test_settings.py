@@ -43,7 +43,7 @@ def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> 
     ("given", "message"),
     [
         ({}, "data: "),
-        ({"data": ["d"], "learning_rate": 1}, "learning_rate: Extra inputs"),
+        ({"data": ["d"], "learning_rate": 1}, "learning_rate: unknown; name one of "),
         ({"data": ["d"], "regulariser_weight": 1}, "names no regulariser"),
         ({"data": ["d"], "best_by": "group"}, "set validation"),
         ({"data": ["d"], "batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
