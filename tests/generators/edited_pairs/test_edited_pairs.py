@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
-from twinset.generators.edited_pairs import generator as pairs_generator
+from twinset.generators.edited_pairs import painter
 from twinset.generators.edited_pairs.generator import EditedPairGenerator
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.prompt_to_prompt import attention
@@ -168,7 +168,7 @@ def test_a_gpu_without_memory_is_told_from_other_trouble(drawing_with: Any) -> N
 
 
 def test_a_model_that_does_not_fit_into_memory_is_said(drawing_with: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs_generator, "load_model", lambda *_: torch.empty(1 << 50))
+    monkeypatch.setattr(painter, "load_model", lambda *_: torch.empty(1 << 50))
     generator = drawing_with()
     with pytest.raises(BuildFailed, match=r"memory runs out while .* of eq-sd is loaded .*; end what else fills it"):
         list(generator.make(planned(generator, 1)))
