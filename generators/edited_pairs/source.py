@@ -12,6 +12,7 @@ from twinset.generators.edited_pairs.vocabulary import FIGURE_15, load_captions,
 from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_model_folder
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import brought_model
@@ -48,21 +49,7 @@ class StableDiffusion(DiffusionModel, Source):
 
     generator = "twinset.generators.edited_pairs.generator:EditedPairGenerator"
     reference = Reference(
-        "prompt-to-prompt",
-        "https://arxiv.org/abs/2208.01626",
-        """@inproceedings{hertz2023prompt,
-  title     = {Prompt-to-Prompt Image Editing with Cross-Attention Control},
-  author    = {Hertz, Amir and Mokady, Ron and Tenenbaum, Jay and Aberman, Kfir and Pritch, Yael and Cohen-Or, Daniel},
-  booktitle = {ICLR},
-  year      = {2023}
-}
-
-@inproceedings{rombach2022high,
-  title     = {High-Resolution Image Synthesis with Latent Diffusion Models},
-  author    = {Rombach, Robin and Blattmann, Andreas and Lorenz, Dominik and Esser, Patrick and Ommer, Bj{\\"o}rn},
-  booktitle = {CVPR},
-  year      = {2022}
-}""",
+        "prompt-to-prompt", "https://arxiv.org/abs/2208.01626", bibtex("hertz2023prompt", "rombach2022high")
     )
     paper = EQBEN
     group = "drawing"

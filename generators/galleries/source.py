@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from twinset.generators.image_files import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
 from twinset.manifests.locations import Location
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Place, Reference
 
 Task = Literal["focus", "change"]
@@ -55,27 +56,7 @@ class AttributeTemplates(Templates):
     crops: Literal["corrected", "published"] = "corrected"
     licence: str = "VAW annotations, Adobe Research License, non-commercial; Visual Genome images, CC BY 4.0"
 
-    reference = Reference(
-        "VAW",
-        "https://vawdataset.com",
-        """@inproceedings{pham2021vaw,
-  title     = {Learning to Predict Visual Attributes in the Wild},
-  author    = {Pham, Khoi and Kafle, Kushal and Lin, Zhe and Ding, Zhihong and Cohen, Scott and Tran, Quan
-               and Shrivastava, Abhinav},
-  booktitle = {CVPR},
-  year      = {2021}
-}
-
-@article{krishna2017visual,
-  title     = {Visual {Genome}: Connecting Language and Vision Using Crowdsourced Dense Image Annotations},
-  author    = {Krishna, Ranjay and Zhu, Yuke and Groth, Oliver and Johnson, Justin and Hata, Kenji and others},
-  journal   = {International Journal of Computer Vision},
-  volume    = {123},
-  number    = {1},
-  pages     = {32--73},
-  year      = {2017}
-}""",
-    )
+    reference = Reference("VAW", "https://vawdataset.com", bibtex("pham2021vaw", "krishna2017visual"))
     reasons: ClassVar[Mapping[str, str]] = {
         **IMAGE_REASONS,
         "box-outside": "no part of an object's box lies in its image",
@@ -138,21 +119,7 @@ class ObjectTemplates(Templates):
     licence: str = "COCO annotations, CC BY 4.0; images of Flickr, their owners' terms"
 
     reference = Reference(
-        "COCO Panoptic",
-        "https://cocodataset.org/#panoptic-2018",
-        """@inproceedings{lin2014coco,
-  title     = {{Microsoft COCO}: Common Objects in Context},
-  author    = {Lin, Tsung-Yi and Maire, Michael and Belongie, Serge and Hays, James and Perona, Pietro and others},
-  booktitle = {ECCV},
-  year      = {2014}
-}
-
-@inproceedings{kirillov2019panoptic,
-  title     = {Panoptic Segmentation},
-  author    = {Kirillov, Alexander and He, Kaiming and Girshick, Ross and Rother, Carsten and Doll{\\'a}r, Piotr},
-  booktitle = {CVPR},
-  year      = {2019}
-}""",
+        "COCO Panoptic", "https://cocodataset.org/#panoptic-2018", bibtex("lin2014coco", "kirillov2019panoptic")
     )
     reasons: ClassVar[Mapping[str, str]] = {
         **IMAGE_REASONS,

@@ -19,6 +19,7 @@ from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_o
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
@@ -29,17 +30,7 @@ from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.tar_reader import BrokenTar
 
-DSG = Reference(
-    "Davidsonian Scene Graph",
-    "https://arxiv.org/abs/2310.18235",
-    """@inproceedings{cho2024davidsonian,
-  title     = {Davidsonian Scene Graph: Improving Reliability in Fine-grained Evaluation for Text-to-Image Generation},
-  author    = {Cho, Jaemin and Hu, Yushi and Baldridge, Jason and Garg, Roopal and Anderson, Peter and Krishna, Ranjay
-               and Bansal, Mohit and Pont-Tuset, Jordi and Wang, Su},
-  booktitle = {ICLR},
-  year      = {2024}
-}""",
-)
+DSG = Reference("Davidsonian Scene Graph", "https://arxiv.org/abs/2310.18235", bibtex("cho2024davidsonian"))
 
 
 class ImageVerification(EngineSource):

@@ -14,6 +14,7 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import DrawnFolder, Location, drawn_folder, is_drawn, on_this_machine
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.device import check_installed, check_opencv
 from twinset.shards.contracts import Source
@@ -53,16 +54,7 @@ class Kubric(Source):
     licence: str = ""
 
     generator = "twinset.generators.kubric_scenes.generator:KubricGenerator"
-    reference = Reference(
-        "Kubric",
-        "https://github.com/google-research/kubric",
-        """@inproceedings{greff2022kubric,
-  title     = {Kubric: A Scalable Dataset Generator},
-  author    = {Greff, Klaus and Belletti, Francois and Beyer, Lucas and others},
-  booktitle = {CVPR},
-  year      = {2022}
-}""",
-    )
+    reference = Reference("Kubric", "https://github.com/google-research/kubric", bibtex("greff2022kubric"))
     paper = EQBEN
     group = "scene"
     verb = "rendered with"

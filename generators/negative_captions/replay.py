@@ -21,6 +21,7 @@ from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.kinds.samples import TableRows
@@ -186,16 +187,7 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
 _READERS = {".json": _json, ".csv": _csv, ".parquet": _parquet}
 
 
-SUGARCREPE = Reference(
-    "SugarCrepe",
-    "https://arxiv.org/abs/2306.14610",
-    """@inproceedings{hsieh2023sugarcrepe,
-  title     = {{SugarCrepe}: Fixing Hackable Benchmarks for Vision-Language Compositionality},
-  author    = {Hsieh, Cheng-Yu and Zhang, Jieyu and Ma, Zixian and Kembhavi, Aniruddha and Krishna, Ranjay},
-  booktitle = {NeurIPS Datasets and Benchmarks},
-  year      = {2023}
-}""",
-)
+SUGARCREPE = Reference("SugarCrepe", "https://arxiv.org/abs/2306.14610", bibtex("hsieh2023sugarcrepe"))
 
 
 class ReplayedNegatives(Source):

@@ -10,6 +10,7 @@ from twinset.generators.papers import GENECIS
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.markdown import plain, short, table
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
@@ -49,18 +50,7 @@ class Triplets(Source):
 
     generator = "twinset.generators.triplets.generator:TripletGenerator"
     makes = "triplet"
-    reference = Reference(
-        "captions",  # of any data set: the licence says which
-        bibtex="""@article{brysbaert2014concreteness,
-  title     = {Concreteness ratings for 40 thousand generally known {English} word lemmas},
-  author    = {Brysbaert, Marc and Warriner, Amy Beth and Kuperman, Victor},
-  journal   = {Behavior Research Methods},
-  volume    = {46},
-  number    = {3},
-  pages     = {904--911},
-  year      = {2014}
-}""",
-    )
+    reference = Reference("captions", bibtex=bibtex("brysbaert2014concreteness"))
     paper = GENECIS
     group = "triplet"
     verb = "mined from"

@@ -17,6 +17,7 @@ from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
 from twinset.shards.contracts import LeftOut
 
@@ -45,16 +46,7 @@ class ActionGenome(FramePairSource):
     licence: str = "Action Genome (MIT) annotations; Charades videos, non-commercial research use"
 
     generator = "twinset.generators.video.action_genome:ActionGenomeGenerator"
-    reference = Reference(
-        "Action Genome",
-        "https://www.actiongenome.org",
-        """@inproceedings{ji2020actiongenome,
-  title     = {Action Genome: Actions as Compositions of Spatio-temporal Scene Graphs},
-  author    = {Ji, Jingwei and Krishna, Ranjay and Fei-Fei, Li and Niebles, Juan Carlos},
-  booktitle = {CVPR},
-  year      = {2020}
-}""",
-    )
+    reference = Reference("Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome"))
     reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
         **LINE_REASONS,

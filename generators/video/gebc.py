@@ -19,6 +19,7 @@ from twinset.generators.video.frame_pairs import (
     as_sentence,
 )
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
 from twinset.shards.contracts import LeftOut
 
@@ -41,16 +42,7 @@ class Gebc(FramePairSource):
     licence: str = "Kinetics-GEB+ annotations, no licence stated; Kinetics-400 videos, their owners' terms"
 
     generator = "twinset.generators.video.gebc:GebcGenerator"
-    reference = Reference(
-        "Kinetics-GEB+ (GEBC)",
-        "https://github.com/showlab/geb-plus",
-        """@inproceedings{wang2022gebplus,
-  title     = {{GEB+}: A Benchmark for Generic Event Boundary Captioning, Grounding and Retrieval},
-  author    = {Wang, Yuxuan and Gao, Difei and Yu, Licheng and Lei, Weixian and Feiszli, Matt and Shou, Mike Zheng},
-  booktitle = {ECCV},
-  year      = {2022}
-}""",
-    )
+    reference = Reference("Kinetics-GEB+ (GEBC)", "https://github.com/showlab/geb-plus", bibtex("wang2022gebplus"))
     reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
         "video-malformed": "videos without a list of boundaries",

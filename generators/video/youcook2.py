@@ -16,6 +16,7 @@ from twinset.generators.video.frame_pairs import (
     as_sentence,
 )
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
 from twinset.shards.contracts import LeftOut
 
@@ -27,16 +28,7 @@ class YouCook2(FramePairSource):
     licence: str = "YouCook2 (MIT) annotations; YouTube videos, non-commercial research use"
 
     generator = "twinset.generators.video.youcook2:YouCook2Generator"
-    reference = Reference(
-        "YouCook2",
-        "http://youcook2.eecs.umich.edu",
-        """@inproceedings{zhou2018youcook2,
-  title     = {Towards Automatic Learning of Procedures from Web Instructional Videos},
-  author    = {Zhou, Luowei and Xu, Chenliang and Corso, Jason J.},
-  booktitle = {AAAI},
-  year      = {2018}
-}""",
-    )
+    reference = Reference("YouCook2", "http://youcook2.eecs.umich.edu", bibtex("zhou2018youcook2"))
     reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
         "video-malformed": "videos without a list of annotations",

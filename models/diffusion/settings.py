@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.device import OnDevice
 from twinset.models.files import ModelMissing, brought_model
@@ -110,23 +111,7 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
     }
     title = "a latent diffusion model"
     reference = Reference(
-        "SDXL with Diffusion-DPO",
-        "https://arxiv.org/abs/2311.12908",
-        """@inproceedings{podell2024sdxl,
-  title     = {{SDXL}: Improving Latent Diffusion Models for High-Resolution Image Synthesis},
-  author    = {Podell, Dustin and English, Zion and Lacey, Kyle and Blattmann, Andreas and Dockhorn, Tim and
-               M{\\"u}ller, Jonas and Penna, Joe and Rombach, Robin},
-  booktitle = {ICLR},
-  year      = {2024}
-}
-
-@inproceedings{wallace2024diffusion,
-  title     = {Diffusion Model Alignment Using Direct Preference Optimization},
-  author    = {Wallace, Bram and Dang, Meihua and Rafailov, Rafael and Zhou, Linqi and Lou, Aaron and
-               Purushwalkam, Senthil and Ermon, Stefano and Xiong, Caiming and Joty, Shafiq and Naik, Nikhil},
-  booktitle = {CVPR},
-  year      = {2024}
-}""",
+        "SDXL with Diffusion-DPO", "https://arxiv.org/abs/2311.12908", bibtex("podell2024sdxl", "wallace2024diffusion")
     )
     reasons: ClassVar[Mapping[str, str]] = {
         "not-in-grammar": "the caption has a word or an order of words that the engine cannot read",

@@ -9,6 +9,7 @@ import numpy as np
 
 from twinset.generators.caption_scores.scorers.scorer import LAYOUT, NetworkScorer, Scored, padded, passes, tokenize
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
 from twinset.models.files import find_model
 from twinset.models.loading import load_with_tokenizer
@@ -24,17 +25,7 @@ class Cola(NetworkScorer):
     score = "cola"
     title = "CoLA"
     probability = True
-    reference = Reference(
-        "CoLA",
-        "https://arxiv.org/abs/1805.12471",
-        """@article{warstadt2019cola,
-  title     = {Neural Network Acceptability Judgments},
-  author    = {Warstadt, Alex and Singh, Amanpreet and Bowman, Samuel R.},
-  journal   = {Transactions of the Association for Computational Linguistics},
-  volume    = {7},
-  year      = {2019}
-}""",
-    )
+    reference = Reference("CoLA", "https://arxiv.org/abs/1805.12471", bibtex("warstadt2019cola"))
 
     def open(self, device: str) -> ColaScorer:
         return ColaScorer(self, device)
@@ -87,17 +78,7 @@ class Vera(NetworkScorer):
     score = "vera"
     title = "VERA"
     probability = True
-    reference = Reference(
-        "VERA",
-        "https://arxiv.org/abs/2305.03695",
-        """@inproceedings{liu2023vera,
-  title     = {Vera: A General-Purpose Plausibility Estimation Model for Commonsense Statements},
-  author    = {Liu, Jiacheng and Wang, Wenya and Wang, Dianzhuo and Smith, Noah A. and Choi, Yejin and
-               Hajishirzi, Hannaneh},
-  booktitle = {EMNLP},
-  year      = {2023}
-}""",
-    )
+    reference = Reference("VERA", "https://arxiv.org/abs/2305.03695", bibtex("liu2023vera"))
 
     def open(self, device: str) -> VeraScorer:
         return VeraScorer(self, device)
