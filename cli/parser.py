@@ -7,6 +7,7 @@ import argparse
 import difflib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from twinset.cli.options import add_command, answer
@@ -71,25 +72,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-#: What is around the words. zsh runs bash's functions; names of files are completed where no words are known.
-SCRIPT = """\
-_twinset() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} at=twinset one words=
-  for one in "${{COMP_WORDS[@]:1:$((COMP_CWORD - 1))}}"; do
-    case "$at $one" in
-      {commands}) at="$at $one" ;;
-    esac
-  done
-  case "$at $before" in
-{choices}
-    *) case "$at" in
-{words}
-    esac ;;
-  esac
-  COMPREPLY=($(compgen -W "$words" -- "$word"))
-}}
-complete -o default -F _twinset twinset
-"""
+SCRIPT = Path(__file__).with_name("completion.sh")
 BEFORE = {"bash": "", "zsh": "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n"}
 
 
@@ -114,8 +97,13 @@ def completion(asked: argparse.Namespace) -> None:
                 asking = "|".join(f'"{path} {name}"' for name in one.option_strings)
                 choices.append(f'    {asking}) words="{" ".join(known)}" ;;')
         words.append(f'      "{path}") words="{" ".join(completed)}" ;;')
-    filled = SCRIPT.format(commands="|".join(paths[1:]), choices="\n".join(choices), words="\n".join(words))
-    script = BEFORE[asked.shell] + filled
+    script = BEFORE[asked.shell] + SCRIPT.read_text("utf-8")
+    for name, said in {
+        "COMMANDS": "|".join(paths[1:]),
+        "CHOICES": "\n".join(choices),
+        "WORDS": "\n".join(words),
+    }.items():
+        script = script.replace(f"@{name}@", said)
     answer(asked, {"shell": asked.shell, "script": script}, lambda: print(script, end=""))
 
 

@@ -5,20 +5,14 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
-from twinset.cli.options import add_command, answer
+from twinset.cli.options import answer
 from twinset.training.tasks import Task
 
 RANDOM = "random"  # instead of weights
 #: What was parsed besides settings.
 NO_SETTINGS = frozenset({"run", "out", "json", "verbose", "stdout"})
-
-
-def add_training(commands: Any, task: Task, text: str, summary: str = "") -> argparse.ArgumentParser:
-    """As `cli.options.add_command`, for a task of `twinset.train`."""
-    return add_command(commands, task, partial(run, task), text, summary)
 
 
 def run(task: Task, asked: argparse.Namespace) -> None:

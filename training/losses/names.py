@@ -88,9 +88,7 @@ REGULARISERS = Registry[Regulariser](
 #: The objective that reads no negatives.
 WITHOUT_NEGATIVES = "infonce"
 
-#: EqSim of fusion encoders, on sampled negatives; and how many of them (EqBen C): neighbours whose texts are scored,
-#: negatives of a step, those of them that are hard.
-FUSION_REGULARISERS = ("eqsim", "eqsim-released")
+#: Of fusion encoders (EqBen C): neighbours whose texts are scored, negatives of a step, those of them that are hard.
 NEIGHBOURS, NEGATIVES, HARD = 128, 15, 8
 #: α of EqSim's released command; the paper chooses from 0, 0.04 and 0.1 (EqBen C).
 MARGIN = 0.1
