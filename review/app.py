@@ -196,31 +196,23 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
 def _explain(app: FastAPI) -> None:
     """Replies to what goes wrong within the app, in the same form."""
 
-    def refuse(request: Request, error: Exception) -> Response:
-        assert isinstance(error, Refused)
+    @app.exception_handler(Refused)
+    def refuse(request: Request, error: Refused) -> Response:
         return refusal(request, error)
 
+    @app.exception_handler(TwinsetError)
+    @app.exception_handler(OSError)
     def failed(request: Request, error: Exception) -> Response:
         # What went wrong names files of this machine: that is for who runs the page, not for who opens it.
         logger.error("%s %s: %s", request.method, request.scope["path"], in_words(error))
         return refusal(request, Refused(500, "Something failed on the server; tell who sent you the link"))
 
-    def unknown(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
+    @app.exception_handler(HTTPException)
+    def unknown(request: Request, error: HTTPException) -> Response:
         return refusal(request, Refused(error.status_code, str(error.detail)))
 
-    def malformed(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part != "body")
         return refusal(request, Refused(422, f"{where or 'request'}: {first['msg']}"))
-
-    handlers: dict[Any, Callable[[Request, Exception], Response]] = {
-        Refused: refuse,
-        TwinsetError: failed,
-        OSError: failed,
-        HTTPException: unknown,
-        RequestValidationError: malformed,
-    }
-    for kind, handler in handlers.items():
-        app.add_exception_handler(kind, handler)

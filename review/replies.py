@@ -1,13 +1,12 @@
 """What both kinds of pages reply with: pages from templates, images, refusals."""
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 
+from twinset.cards.rendering import render
 from twinset.review.access import Person, Refused
 from twinset.review.desk import ReviewDesk
 
@@ -32,7 +31,7 @@ def picture(desk: ReviewDesk, name: str) -> Response:
 
 def shown(template: str, **values: Any) -> HTMLResponse:
     """A page from a template. values: what it shows; ``status`` is that of HTTP, too."""
-    return HTMLResponse(_templates().get_template(template).render(values), values.get("status", 200))
+    return HTMLResponse(render(template, TEMPLATES, **values), values.get("status", 200))
 
 
 def refusal(request: Request, error: Refused) -> Response:
@@ -44,14 +43,3 @@ def refusal(request: Request, error: Refused) -> Response:
     if error.wait:
         reply.headers["Retry-After"] = str(int(error.wait) + 1)
     return reply
-
-
-@cache
-def _templates() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )

@@ -152,8 +152,7 @@ class AnswerStore:
             self._connection.execute("DELETE FROM leases WHERE until <= ?", [now])
             self._connection.executemany("INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?, ?)", rows)
         with self._lock:
-            for *asked, _, _ in rows:
-                stage, task, binding = asked
+            for stage, task, binding, *_ in rows:
                 self._leases.setdefault((stage, task, binding), {})[annotator] = until
 
     def leases(self) -> Leases:
@@ -181,10 +180,9 @@ class AnswerStore:
             self._version, self._held, self._leases = version, {}, {}
             for row in self._connection.execute(f"SELECT {_ALL} FROM answers"):
                 self._hold(_answer(row))
-            for *asked, annotator, until in self._connection.execute("SELECT * FROM leases"):
+            for stage, task, binding, annotator, until in self._connection.execute("SELECT * FROM leases"):
                 if not isinstance(until, float):
                     raise ValueError(f"until of a lease is {str(until)[:40]!r}, not a number")
-                stage, task, binding = asked
                 self._leases.setdefault((stage, task, binding), {})[annotator] = until
 
     @contextmanager

@@ -10,6 +10,10 @@ from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.pictures import Picture
 from twinset.review.tasks import ReviewTask
 
+#: All tasks, each with its answers, also those without one; and what gives an image of a task.
+Answered = Sequence[tuple[ReviewTask, Sequence[Answer]]]
+Show = Callable[[ReviewTask, int], Picture]
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -31,18 +35,8 @@ class Form(ABC):
     pictured: ClassVar[bool] = False
 
     @abstractmethod
-    def write(
-        self,
-        path: Path,
-        answered: Sequence[tuple[ReviewTask, Sequence[Answer]]],
-        picture: Callable[[ReviewTask, int], Picture],
-    ) -> None:
-        """Write tasks and their answers into a file, which is there whole or not at all.
-
-        Args:
-            answered: all tasks, also those without an answer.
-            picture: gives an image of a task.
-        """
+    def write(self, path: Path, answered: Answered, picture: Show) -> None:
+        """Write tasks and their answers into a file, which is there whole or not at all."""
 
     @abstractmethod
     def read(self, path: Path) -> Iterator[Row]:

@@ -4,19 +4,17 @@ under the names that crowdsourcing platforms such as Prolific use.
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinset.generators.decisions.answers import COLUMNS, Answer, table_of, to_row
-from twinset.generators.decisions.pictures import Picture
+from twinset.generators.decisions.answers import COLUMNS, table_of, to_row
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.plan import parquet_columns, parquet_rows
-from twinset.review.exchange.form import Form, Row
+from twinset.review.exchange.form import Answered, Form, Row, Show
 from twinset.review.exchange.label_studio import LabelStudio
-from twinset.review.tasks import ReviewTask
 from twinset.shards.storage.whole_file import whole_file
 
 #: Columns of `Answer` by their name in the file; others keep theirs.
@@ -34,12 +32,7 @@ class Prolific(Form):
 
     name, suffix = "prolific", ".csv"
 
-    def write(
-        self,
-        path: Path,
-        answered: Sequence[tuple[ReviewTask, Sequence[Answer]]],
-        picture: Callable[[ReviewTask, int], Picture],
-    ) -> None:
+    def write(self, path: Path, answered: Answered, picture: Show) -> None:
         """As `Form.write`; a task without an answer has a row to fill in. Images are not part of it."""
         with whole_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
@@ -82,12 +75,7 @@ class Parquet(Form):
 
     name, suffix = "parquet", ".parquet"
 
-    def write(
-        self,
-        path: Path,
-        answered: Sequence[tuple[ReviewTask, Sequence[Answer]]],
-        picture: Callable[[ReviewTask, int], Picture],
-    ) -> None:
+    def write(self, path: Path, answered: Answered, picture: Show) -> None:
         """As `Form.write`; images are not part of it."""
         with whole_file(path) as beside:
             pq.write_table(table_of(one for _, answers in answered for one in answers), beside, compression="zstd")

@@ -1,16 +1,15 @@
 """Tasks and answers as Label Studio's JSON, with the labelling interface and the images beside it."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
+from twinset.cards.rendering import render
 from twinset.generators.decisions.answers import Answer, to_row
 from twinset.generators.decisions.pictures import Picture
-from twinset.generators.decisions.question import Option
 from twinset.manifests.errors import WrongUse
-from twinset.review.exchange.form import Form, Row
+from twinset.review.exchange.form import Answered, Form, Row, Show
 from twinset.review.showing import NO_POSITION, shown_options
 from twinset.review.tasks import ReviewTask
 from twinset.shards.storage.whole_file import whole_file, write_text
@@ -20,6 +19,7 @@ EVERYBODY = "label-studio"  # Label Studio shows everyone one order of options: 
 OURS = "twinset"
 SAID = ("answer", "reason")  # of an answer that was exported: whether an annotation is still that answer
 KEPT = ("annotator", "shown", "position", "at", "adjudicated")  # of it: what comes back as it was
+TEMPLATES = Path(__file__).parents[1] / "templates"
 _TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp"}
 
 
@@ -33,12 +33,7 @@ class LabelStudio(Form):
 
     name, suffix, pictured = "label-studio", ".json", True
 
-    def write(
-        self,
-        path: Path,
-        answered: Sequence[tuple[ReviewTask, Sequence[Answer]]],
-        picture: Callable[[ReviewTask, int], Picture],
-    ) -> None:
+    def write(self, path: Path, answered: Answered, picture: Show) -> None:
         """As `Form.write`; the tasks must be of one kind of question. Raises `WrongUse` when they are not."""
         shapes = {_shape(task) for task, _ in answered}
         if len({task.question.name for task, _ in answered}) > 1 or len(shapes) > 1:
@@ -174,25 +169,6 @@ def _first(result: Mapping[str, Any] | None) -> str | None:
 
 def _interface(task: ReviewTask) -> str:
     """The labelling interface of a kind of task."""
-    question, layout = task.question, task.question.layout(task.candidate)
-    options: Sequence[Option] = shown_options(task, EVERYBODY)
-    lines = [f"<View>\n  <Text name={quoteattr(OBJECT)} value={quoteattr('$title')}/>"]
-    lines += [f'  <Header value={quoteattr(line)} size="6"/>' for line in question.instructions]
-    lines += [f'  <Text name="text{at}" value="$text{at}"/>' for at in range(len(layout.texts))]
-    lines += [f'  <Image name="image{at}" value="$image{at}"/>' for at in range(len(layout.images))]
-    for at, one in enumerate(options, 1):
-        if one.image is not None:
-            lines.append(f'  <Header value="{at}" size="5"/>\n  <Image name="option{at}" value="$option{at}"/>')
-        elif one.text is not None:
-            lines.append(f'  <Header value="{at}" size="5"/>\n  <Text name="option{at}" value="$option{at}"/>')
-    lines.append(f'  <Choices name="{CONTROL}" toName="{OBJECT}" choice="single" required="true">')
-    lines += [f'    <Choice value="{at}" alias="{at}" hotkey="{at}"/>' for at in range(1, len(options) + 1)]
-    lines += [f'    <Choice value={quoteattr(one.label)} hotkey="0"/>' for one in layout.extra]
-    lines.append("  </Choices>")
-    if question.reasons:
-        lines.append(f'  <Choices name="{REASON}" toName="{OBJECT}" choice="single">')
-        lines += [
-            f"    <Choice value={quoteattr(code)} hint={quoteattr(why)}/>" for code, why in question.reasons.items()
-        ]
-        lines.append("  </Choices>")
-    return "\n".join([*lines, "</View>", ""])
+    layout, options = task.question.layout(task.candidate), shown_options(task, EVERYBODY)
+    tags = {"control": CONTROL, "reason": REASON, "object": OBJECT}
+    return render("label_studio.xml.j2", TEMPLATES, question=task.question, layout=layout, options=options, **tags)
