@@ -8,7 +8,6 @@ from itertools import pairwise, zip_longest
 from typing import Any, cast
 from uuid import UUID
 
-from PIL import Image
 from prefect import get_run_logger
 from prefect.artifacts import (
     create_image_artifact,
@@ -21,6 +20,7 @@ from prefect.runtime import flow_run
 
 from twinset.generators.triplets.report import MiningReport
 from twinset.manifests.receipt import parsed
+from twinset.shards.media.decode import open_image
 from twinset.shards.storage import layout
 from twinset.stages.job import Job
 from twinset.stages.status import StageState, state_of
@@ -119,8 +119,7 @@ def _histogram(report: MiningReport) -> list[dict[str, Any]]:
 
 
 def _small(sheet: bytes) -> bytes:
-    with Image.open(io.BytesIO(sheet), formats=("PNG",)) as picture:
-        small, stream = picture.convert("RGB"), io.BytesIO()
+    small, stream = open_image(sheet, ("PNG",)).convert("RGB"), io.BytesIO()
     small.thumbnail(ARTIFACT_PIXELS)
     small.save(stream, "JPEG", quality=80)
     return stream.getvalue()

@@ -6,8 +6,6 @@ An image is decoded once for all that ask for it together, or there is a reason 
 from __future__ import annotations
 
 import hashlib
-import io
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +17,7 @@ from PIL import Image
 from twinset.manifests.source import AnnotationFile, MediaFolderPath
 from twinset.shards.contracts import Source
 from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected
-from twinset.shards.media.decode import FORMATS, MOST_PIXELS
+from twinset.shards.media.decode import FORMATS, MOST_PIXELS, UnreadableImage, open_image
 from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot, ImageFolder, Media, MediaFolder, StoredImage
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 
@@ -57,18 +55,6 @@ class ImageFolderSource(MediaSource):
 
     def media_files(self) -> Media:
         return ImageFolder(self.media)
-
-
-ORIENTATION = 0x0112  # of EXIF
-TURNS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,29 +126,17 @@ class ImageFiles:
         content = stored.read()
         source = MediaFile(stored.name, len(content), hashlib.sha256(content).hexdigest())
         try:
-            # From memory, so that an OSError of Pillow's is about the picture, never about the disk.
-            with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
-                if picture.width * picture.height > MOST_PIXELS:
-                    return _broken(stored, f"{picture.width} x {picture.height} pixels, at most {MOST_PIXELS:,}")
-                turn = _turn(picture) if self.upright else None
-                return Frame(stored.name, rgb(picture if turn is None else picture.transpose(turn)), -1.0, source)
-        except Image.DecompressionBombError:
-            return _broken(stored, f"more than {MOST_PIXELS:,} pixels")
-        except (OSError, SyntaxError, ValueError, LookupError, zlib.error) as error:
-            # Pillow's own words can hold a memory address, which would make rows differ from run to run.
-            return _broken(stored, f"not a whole {', '.join(FORMATS)} ({type(error).__name__}); fetch it again")
+            return Frame(stored.name, rgb(open_image(content, upright=self.upright)), -1.0, source)
+        except UnreadableImage as error:
+            if error.size is not None:
+                return _broken(stored, f"{error.size[0]} x {error.size[1]} pixels, at most {MOST_PIXELS:,}")
+            if error.pixels:
+                return _broken(stored, f"more than {MOST_PIXELS:,} pixels")
+            return _broken(stored, f"not a whole {', '.join(FORMATS)} ({error.kind}); fetch it again")
 
 
 def _broken(stored: StoredImage, problem: str) -> UnusableImage:
     return UnusableImage("broken-media", f"{stored.name}: {problem}", stored.name, stored.size)
-
-
-def _turn(picture: Image.Image) -> Image.Transpose | None:
-    """How a picture is turned upright; not at all where its EXIF cannot be read, in which strangers write anything."""
-    try:
-        return TURNS.get(picture.getexif().get(ORIENTATION, 1))
-    except Exception:
-        return None
 
 
 def rgb(picture: Image.Image) -> Pixels:

@@ -8,12 +8,12 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from PIL import Image, ImageCms, ImageOps
+from PIL import Image, ImageCms
 
 from twinset.generators.decisions.pictures import Picture
 from twinset.manifests.recipe import Encoding
+from twinset.shards.media.decode import ORIENTATION, open_image, orientation
 
-ORIENTATION = 0x0112  # the one tag of EXIF that decides what is seen
 UPRIGHT = 1
 ICC = b"ICC_PROFILE\0"
 _SCAN, _APP0, _APP1, _APP2, _ADOBE, _APP15, _COMMENT = 0xDA, 0xE0, 0xE1, 0xE2, 0xEE, 0xEF, 0xFE
@@ -47,9 +47,8 @@ def in_one_form(images: Sequence[Picture], one_source: bool) -> tuple[Picture, .
 
 def _opened(image: Picture) -> Image.Image:
     """The picture as it is seen: upright, in sRGB, on white where it is transparent."""
-    with Image.open(io.BytesIO(image.content)) as stored:
-        profile = stored.info.get("icc_profile")
-        upright = ImageOps.exif_transpose(stored)
+    upright = open_image(image.content, upright=True)
+    profile = upright.info.get("icc_profile")
     if profile and upright.mode == "RGB":
         given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         upright = ImageCms.profileToProfile(upright, given, ImageCms.createProfile("sRGB")) or upright
@@ -84,8 +83,7 @@ def without_metadata(image: Picture) -> Picture:
 
 def _turned(content: bytes) -> bytes:
     """A block of EXIF with the orientation alone; nothing for an image that is upright."""
-    with Image.open(io.BytesIO(content)) as picture:
-        turned = picture.getexif().get(ORIENTATION, UPRIGHT)
+    turned = orientation(content)
     if turned not in range(UPRIGHT + 1, 9):
         return b""
     return b"MM\0*" + struct.pack(">IHHHIHHI", 8, 1, ORIENTATION, 3, 1, turned, 0, 0)

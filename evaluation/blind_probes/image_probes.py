@@ -1,6 +1,5 @@
 """What the images of a pair give away on their own, and together with what the captions do."""
 
-import io
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,8 +20,10 @@ from twinset.evaluation.blind_probes.detectors import (
 from twinset.evaluation.blind_probes.pairs import Pairs
 from twinset.evaluation.blind_probes.probes import Probe, Sees, classify, signs_of
 from twinset.evaluation.examples import Picture
+from twinset.evaluation.features.pictures import FORMATS
 from twinset.generators.blind_guesses import MISSING
 from twinset.manifests.errors import WrongUse
+from twinset.shards.media.decode import UnreadableImage, open_image
 
 SIDE = 128  # pixels of the small image, and of the window at full size
 BANDS = 8  # of spatial frequency
@@ -89,15 +90,10 @@ def _measured(content: bytes | None) -> Numbers | None:
     if content is None:
         return None
     try:
-        with Image.open(io.BytesIO(content)) as image:
-            width, height = image.size
-            if width * height > MOST_PIXELS:
-                return None
-            return float(width * height), float(len(content)), looks_of(image.convert("RGB"))
-    except MemoryError:
-        raise
-    except Exception:  # Pillow's formats raise SyntaxError, struct.error, ValueError, and their own
+        image = open_image(content, FORMATS, MOST_PIXELS)
+    except UnreadableImage:
         return None
+    return float(image.width * image.height), float(len(content)), looks_of(image.convert("RGB"))
 
 
 def looks_of(image: Image.Image) -> Floats:

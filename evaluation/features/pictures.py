@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from io import BytesIO
 from typing import TYPE_CHECKING, TypeVar
 
 from twinset.evaluation.examples import Picture
 from twinset.evaluation.features.store import image_name
 from twinset.manifests.errors import WrongUse, in_words
-from twinset.shards.media.decode import MOST_PIXELS
+from twinset.shards.media.decode import UnreadableImage, open_image
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 T = TypeVar("T")
 REMEMBERED = 1 << 16  # names of pictures by where they lie: some 15 MB
-#: Left to guess, Pillow would also try EPS, which runs Ghostscript on what it is given.
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 DECODERS = 4  # threads; Pillow releases the interpreter while it decodes
 
@@ -35,17 +33,10 @@ def decode(where: str, data: bytes) -> Image:
     """An image as RGB, not rotated by its EXIF orientation: the transforms of open_clip and transformers do so too.
     Raises `Unusable`: it is damaged, cut short, not an image, or too large to be one of a benchmark.
     """
-    from PIL import Image
-
     try:
-        with Image.open(BytesIO(data), formats=FORMATS) as opened:
-            if opened.width * opened.height > MOST_PIXELS:
-                raise ValueError(f"{opened.width} x {opened.height} pixels, at most {MOST_PIXELS:,} are read")
-            return opened.convert("RGB")
-    except MemoryError:
-        raise
-    except Exception as error:  # Pillow's formats raise SyntaxError, struct.error, ValueError, and their own
-        raise Unusable(where, "undecodable image", " ".join(str(error).split())[:200]) from error
+        return open_image(data, FORMATS).convert("RGB")
+    except UnreadableImage as error:
+        raise Unusable(where, "undecodable image", str(error)) from error
 
 
 class Pictures:

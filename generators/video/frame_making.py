@@ -1,15 +1,11 @@
 """Makes planned pairs of frames: each video is opened once, each frame decoded once."""
 
 import hashlib
-import io
 import json
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-
-from PIL import Image
 
 from twinset.generators.image_files import UnusableImage, rgb
 from twinset.generators.video.container.video_file import MAX_PIXELS, BrokenMedia
@@ -18,6 +14,7 @@ from twinset.generators.video.frames import read_frames
 from twinset.manifests.canonical import sha256_of_file
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
+from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
 
 # A frame and its index in the video (0-based, presentation order; -1 for a dumped one), or why an address gave none.
@@ -115,15 +112,11 @@ def _from_dump(video: str, number: float, media: MediaFolder) -> _Outcome:
         return UnusableImage.refused(error, name, size)
     size, place = len(content), f"{found.parent.name}/{found.name}"
     try:
-        # From memory, so that an OSError of Pillow's is about the picture, never about the disk.
-        with Image.open(io.BytesIO(content), formats=["PNG"]) as picture:
-            if picture.width * picture.height > MAX_PIXELS:
-                problem = f"{place}: {picture.width} x {picture.height} pixels are no video frame"
-                return UnusableImage("broken-media", problem, name, size)
-            pixels = rgb(picture)
-    except (OSError, SyntaxError, ValueError, zlib.error, Image.DecompressionBombError) as error:
-        # Pillow's own words can hold a memory address, which would make rows differ from run to run.
-        problem = f"{place}: not a readable PNG ({type(error).__name__}); dump it anew"
+        pixels = rgb(open_image(content, ("PNG",), MAX_PIXELS))
+    except UnreadableImage as error:
+        problem = f"{place}: not a readable PNG ({error.kind}); dump it anew"
+        if error.size is not None:
+            problem = f"{place}: {error.size[0]} x {error.size[1]} pixels are no video frame"
         return UnusableImage("broken-media", problem, name, size)
     source = MediaFile(media.relative(found), size, hashlib.sha256(content).hexdigest())
     return Frame(f"{video}#{int(number)}", pixels, -1.0, source), -1

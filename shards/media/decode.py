@@ -1,13 +1,130 @@
-"""Decoding stored images, of which a stranger's tar may hold anything."""
+"""Images of others, of which a file may hold anything: the one place where the product opens them."""
+
+from __future__ import annotations
 
 import io
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from PIL import Image
 
 from twinset.shards.storage.tar_reader import BrokenTar
 
+#: Left to guess, Pillow would also try EPS, which runs Ghostscript on what it is given.
 FORMATS = ("JPEG", "PNG", "WEBP")
 MOST_PIXELS = 64_000_000  # twice 8K video; a small file can claim far more than memory holds
+#: Scans of a JPEG: cameras and encoders write about ten. Each of a few bytes costs a pass over all pixels.
+MOST_SCANS = 200
+_MARK = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # of a JPEG, none of those that stand within a scan
+ORIENTATION = 0x0112  # of EXIF
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+class UnreadableImage(Exception):
+    """Bytes that are not a whole image, or one too large.
+
+    kind: the name of the error's class; unlike Pillow's words it never holds a memory address, and may enter rows.
+    size: width and height, where they are too large; pixels: their product, known to Pillow also without them.
+    """
+
+    def __init__(self, problem: str, kind: str, size: tuple[int, int] | None = None, pixels: int = 0) -> None:
+        super().__init__(problem)
+        self.kind, self.size, self.pixels = kind, size, pixels
+
+
+def open_image(
+    content: bytes,
+    formats: tuple[str, ...] = FORMATS,
+    most: int = MOST_PIXELS,
+    *,
+    upright: bool = False,
+    fit: tuple[int, int] | None = None,
+) -> Image.Image:
+    """An image, decoded, in its own mode; of an animation the first frame.
+
+    Args:
+        content: the file.
+        formats: those of Pillow that are read; nothing else is tried.
+        most: pixels; the header is asked before anything is decoded. Pillow itself limits what a PNG's texts and
+            colour profile expand to (1 MiB each, 64 MiB together).
+        upright: whether it is turned as its EXIF orientation says, if its EXIF can be read.
+        fit: width and height in pixels; a JPEG may be decoded smaller, though no smaller than this, and as RGB.
+
+    Raises:
+        UnreadableImage: for all but a lack of memory.
+    """
+    with _opened(io.BytesIO(content), formats) as picture:
+        size = picture.size
+        if size[0] * size[1] > most:
+            problem = f"{size[0]} x {size[1]} pixels, at most {most:,} are read"
+            raise UnreadableImage(problem, "TooManyPixels", size, size[0] * size[1])
+        if picture.format in ("JPEG", "MPO") and _has_too_many_scans(content):
+            raise UnreadableImage(f"a JPEG of more than {MOST_SCANS} scans", "TooManyScans")
+        if fit is not None:
+            picture.draft("RGB", fit)
+        picture.load()
+        turn = TURNS.get(_orientation(picture)) if upright else None
+        return picture if turn is None else picture.transpose(turn)
+
+
+def image_size(file: Path, formats: tuple[str, ...]) -> tuple[int, int]:
+    """Width and height as the header says, of any number of pixels; raises as `open_image`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the caller has its own limit
+        with _opened(file, formats) as picture:
+            return picture.size
+
+
+def orientation(content: bytes, formats: tuple[str, ...] = FORMATS) -> int:
+    """The EXIF orientation, 1 to 8 of a sound image, 1 where there is none; raises as `open_image`."""
+    with _opened(io.BytesIO(content), formats) as picture:
+        return _orientation(picture)
+
+
+@contextmanager
+def _opened(source: io.BytesIO | Path, formats: tuple[str, ...]) -> Iterator[Image.Image]:
+    """An image whose header is read; whatever Pillow raises meanwhile is an `UnreadableImage`."""
+    try:
+        with Image.open(source, formats=formats) as picture:
+            yield picture
+    except (UnreadableImage, MemoryError):
+        raise
+    except Image.DecompressionBombError as error:
+        pixels = int(re.findall(r"\d+", str(error))[0])
+        raise UnreadableImage(str(error), type(error).__name__, pixels=pixels) from error
+    except Exception as error:  # Pillow's formats raise SyntaxError, struct.error, ValueError, and their own
+        raise UnreadableImage(" ".join(str(error).split())[:200], type(error).__name__) from error
+
+
+def _has_too_many_scans(content: bytes) -> bool:
+    if content.count(b"\xff\xda") <= MOST_SCANS:
+        return False
+    at, scans = 2, 0
+    # Phones append videos to photos, in which the mark of a scan is frequent: only the segments of the image count.
+    while scans <= MOST_SCANS and (mark := _MARK.search(content, at)) is not None:
+        if mark[0] == b"\xff\xd9":
+            return False
+        scans += mark[0] == b"\xff\xda"
+        at = mark.end() + int.from_bytes(content[mark.end() : mark.end() + 2], "big")
+    return scans > MOST_SCANS
+
+
+def _orientation(picture: Image.Image) -> int:
+    try:
+        return int(picture.getexif().get(ORIENTATION, 1))
+    except Exception:  # anything may stand there
+        return 1
 
 
 def decode(content: bytes, key: str, fit: tuple[int, int] | None = None) -> Image.Image:
@@ -17,13 +134,7 @@ def decode(content: bytes, key: str, fit: tuple[int, int] | None = None) -> Imag
     `MOST_PIXELS`.
     """
     try:
-        # Left to guess, Pillow would also try EPS, which runs Ghostscript on what it is given.
-        with Image.open(io.BytesIO(content), formats=FORMATS) as picture:
-            if picture.width * picture.height > MOST_PIXELS:
-                problem = f"an image of {picture.width} x {picture.height} pixels, at most {MOST_PIXELS:,} are read"
-                raise BrokenTar(f"{key}: {problem}; build its shard again")
-            if fit is not None:
-                picture.draft("RGB", fit)
-            return picture.convert("RGB")
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise BrokenTar(f"{key}: an image cannot be read ({error}); build its shard again") from error
+        return open_image(content, fit=fit).convert("RGB")
+    except UnreadableImage as error:
+        problem = f"an image of {error}" if error.size else f"an image cannot be read ({error})"
+        raise BrokenTar(f"{key}: {problem}; build its shard again") from error

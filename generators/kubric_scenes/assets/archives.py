@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
+from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.media.media_folder import EscapesRoot, inside
 
 MAX_FILES = 100
@@ -120,14 +120,11 @@ def check_materials(path: Path) -> None:
         for texture in REFERENCES[".mtl"].findall(materials.read_bytes()):
             file = _beside(materials, texture)
             try:
-                with Image.open(file, formats=TEXTURES) as picture:
-                    large = picture.width * picture.height > MAX_PIXELS
-                    if not large:
-                        picture.load()
-            except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+                open_image(file.read_bytes(), TEXTURES, MAX_PIXELS)
+            except UnreadableImage as error:
+                if error.pixels:
+                    raise ValueError(f"{file.name} has more than {MAX_PIXELS:,} pixels") from error
                 raise ValueError(f"{file.name} cannot be read ({error})") from error
-            if large:
-                raise ValueError(f"{file.name} has more than {MAX_PIXELS:,} pixels")
 
 
 def check_collisions(path: Path) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import NDArray
 
 from twinset.generators.kubric_scenes.scene.look import Material
+from twinset.generators.kubric_scenes.scene.panoramas import read_panorama
 from twinset.generators.kubric_scenes.scene.parts import Colour, Ground, Sky, Vector, View, vector
-from twinset.manifests.errors import WrongUse
 
 WIDTH = 128  # pixels across in which the brightest place is looked for
 LOWEST = math.radians(15)  # shadows of a lower lamp have no end
@@ -46,30 +45,12 @@ def turned_with_sun(view: View, sun: View) -> View:
 @lru_cache(256)
 def brightest(file: Path) -> tuple[float, float]:
     """Azimuth from +X and height above the horizon of a panorama's brightest place in its upper half, radians."""
-    light = cv2.resize(_read(file).mean(axis=2), (WIDTH, WIDTH // 2), interpolation=cv2.INTER_AREA)[: WIDTH // 4]
+    grey = read_panorama(file).mean(axis=2)
+    light = cv2.resize(grey, (WIDTH, WIDTH // 2), interpolation=cv2.INTER_AREA)[: WIDTH // 4]
     light = cv2.GaussianBlur(np.maximum(light, 0.0), (0, 0), 2.0)
     row, column = np.unravel_index(int(light.argmax()), light.shape)
     # Blender: the picture's middle is +X, its left quarter +Y.
     return math.pi * (1 - 2 * (float(column) + 0.5) / WIDTH), math.pi * (0.5 - (float(row) + 0.5) / (WIDTH // 2))
-
-
-def _read(file: Path) -> NDArray[np.float32]:
-    """(height, width, 3), linear."""
-    pixels = None
-    if file.suffix.lower() == ".exr":
-        import OpenEXR
-
-        try:
-            channels = OpenEXR.File(str(file)).channels()
-            merged = [channels[name].pixels[..., :3] for name in ("RGB", "RGBA") if name in channels]
-            pixels = merged[0] if merged else np.stack([channels[name].pixels for name in "RGB"], axis=2)
-        except (RuntimeError, KeyError, ValueError, OSError):
-            pixels = None
-    elif file.is_file():
-        pixels = cv2.imread(str(file), cv2.IMREAD_UNCHANGED)
-    if pixels is None or pixels.ndim != 3 or not np.isfinite(pixels).all():
-        raise WrongUse(f"{file} is damaged; give HDRI files (.hdr, .exr) that can be read")
-    return np.ascontiguousarray(pixels[..., :3], dtype=np.float32)
 
 
 #: Of each material: hue and saturation of what it comes in, the range of its lightness (linear), and of its size.

@@ -1,6 +1,11 @@
-"""What a stranger's tar holds in place of an image is refused by the sample's name, and never run."""
+"""Attack: a file that is given out as an image. It runs nothing, fills no memory and takes no minutes, wherever it is
+read: one function opens every image, and refuses by the sample's name what a tar of others holds in place of one.
+"""
 
+import ast
 import io
+import struct
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +13,15 @@ import pytest
 from PIL import EpsImagePlugin, Image
 
 from tests.made_datasets import MadeDataset
+from tests.test_rooms import CHECKOUT, MODULES
 from twinset.cards.sheet import Block, Cell, contact_sheet
+from twinset.evaluation.blind_probes.image_probes import _measured
+from twinset.evaluation.features import pictures
+from twinset.generators.decisions.pictures import Picture
+from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.review.neutral_images import in_one_form, without_metadata
 from twinset.shards.export.eqben import export_eqben
+from twinset.shards.media.decode import MOST_SCANS, UnreadableImage, image_size, open_image, orientation
 from twinset.shards.read import read_samples
 from twinset.shards.storage.tar_reader import BrokenTar, TarWriter
 
@@ -62,3 +74,109 @@ def test_what_is_no_image_of_ours_is_refused(
     with pytest.raises(BrokenTar, match=rf"{pair.key}: an image"):
         export_eqben(made_pairs.store, ["eq-youcook2"], tmp_path / "export")
     assert ghostscript == []
+
+
+def jpeg(picture: Image.Image, **settings: Any) -> bytes:
+    stream = io.BytesIO()
+    picture.save(stream, "JPEG", **settings)
+    return stream.getvalue()
+
+
+def many_scans(count: int) -> bytes:
+    """A progressive JPEG with ``count`` scans and another image behind its end, as phones append videos."""
+    whole = jpeg(Image.new("L", (64, 64), 128), progressive=True)
+    last = whole[whole.rindex(b"\xff\xc4", 0, whole.rindex(b"\xff\xda")) : -2]
+    behind = b"\xff\xda" * (MOST_SCANS + 1)
+    return whole[:-2] + last * (count - whole.count(b"\xff\xda")) + b"\xff\xd9" + behind
+
+
+def expanding(chunk: bytes, start: bytes) -> bytes:
+    """A PNG with a chunk of 64 kB that expands to 64 MB."""
+    stream = io.BytesIO()
+    Image.new("L", (4, 4)).save(stream, "PNG")
+    whole, body = stream.getvalue(), chunk + start + zlib.compress(bytes(64 << 20), 9)
+    made = struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body))
+    return whole[:33] + made + whole[33:]  # behind the header
+
+
+HOSTILE = {
+    "EPS": EPS,
+    "bomb": bomb(),
+    "truncated": truncated(),
+    "empty": b"",
+    "scans": many_scans(MOST_SCANS + 1),
+    "zTXt": expanding(b"zTXt", b"Comment\0\0"),
+    "iTXt": expanding(b"iTXt", b"Comment\0\1\0\0\0"),
+    "iCCP": expanding(b"iCCP", b"profile\0\0"),
+}
+hostile = pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
+
+
+@pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")
+@hostile
+def test_hostile_images_are_refused_wherever_they_are_read(
+    tmp_path: Path, ghostscript: list[Any], content: bytes
+) -> None:
+    with pytest.raises(UnreadableImage):
+        open_image(content)
+    with pytest.raises(pictures.Unusable):
+        pictures.decode("there", content)
+    (tmp_path / "a.png").write_bytes(content)
+    found = ImageFiles(tmp_path, upright=True).read(["a.png"])["a.png"]
+    assert isinstance(found, UnusableImage) and found.reason == "broken-media"
+    # Annotators are shown such a file as it is: browsers have limits of their own.
+    shown = Picture(content, "image/png")
+    assert in_one_form([shown, Picture(jpeg(Image.new("RGB", (8, 8))), "image/jpeg")], False)[0].content in (
+        content,
+        without_metadata(shown).content,
+    )
+    assert ghostscript == []
+
+
+@pytest.mark.parametrize("name", ["EPS", "truncated", "empty", "scans"])
+def test_blind_probes_measure_no_hostile_image(ghostscript: list[Any], name: str) -> None:
+    assert _measured(HOSTILE[name]) is None and ghostscript == []
+
+
+def test_what_lies_behind_a_photo_does_not_count_as_its_scans() -> None:
+    assert open_image(many_scans(MOST_SCANS)).size == (64, 64)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_an_animation_is_its_first_frame(kind: str) -> None:
+    stream = io.BytesIO()
+    first, second = Image.new("RGB", (8, 8), "red"), Image.new("RGB", (8, 8), "blue")
+    first.save(stream, kind, save_all=True, append_images=[second], **({"lossless": True} if kind == "WEBP" else {}))
+    assert open_image(stream.getvalue(), (kind,)).convert("RGB").getpixel((0, 0)) == (255, 0, 0)
+
+
+def test_an_image_is_upright_where_that_is_asked_for(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    content = jpeg(Image.new("RGB", (8, 4)), exif=exif)
+    assert open_image(content).size == (8, 4) and open_image(content, upright=True).size == (4, 8)
+    assert orientation(content) == 6 and orientation(jpeg(Image.new("RGB", (8, 4)))) == 1
+    (tmp_path / "a.jpg").write_bytes(content)
+    assert image_size(tmp_path / "a.jpg", ("JPEG",)) == (8, 4)
+
+
+#: Where images of others may be opened. OpenCV reads Radiance, OpenEXR its own; PyAV reads video.
+OPENERS = {"shards/media/decode.py": {"Image.open"}, "generators/kubric_scenes/scene/panoramas.py": {"cv2.imdecode"}}
+FORBIDDEN = ("Image.open", "cv2.imread", "cv2.imdecode", "cv2.imreadmulti", "cv2.VideoCapture", "io.read_image")
+FORBIDDEN_MODULES = ("imageio", "torchvision.io", "matplotlib.image", "matplotlib.pyplot.imread", "skimage.io")
+
+
+def test_no_other_place_in_the_product_opens_images() -> None:
+    opened: dict[str, set[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names = []
+            if isinstance(node, ast.Attribute):
+                names = [ast.unparse(node)]
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                names = [f"{module}{one.name}" for one in node.names]
+            for name in names:
+                if name.endswith(FORBIDDEN) or name.startswith(FORBIDDEN_MODULES):
+                    opened.setdefault(str(path.relative_to(CHECKOUT)), set()).add(name)
+    assert opened == OPENERS

@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 
-from twinset.generators.kubric_scenes.studio.world import MOST_PIXELS, refuse_huge
+from twinset.generators.kubric_scenes.scene.panoramas import MOST_PIXELS, refuse_huge
 from twinset.manifests.errors import WrongUse
 
 WIDTH, HEIGHT = 16384, 8192
@@ -52,7 +52,7 @@ def test_what_cannot_be_read_is_left_to_blender(tmp_path: Path) -> None:
 
 
 def test_sizes_are_read_off_files_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.generators.kubric_scenes.studio.world.MOST_PIXELS", 64 * 32 - 1)
+    monkeypatch.setattr("twinset.generators.kubric_scenes.scene.panoramas.MOST_PIXELS", 64 * 32 - 1)
     cv2.imwrite(str(tmp_path / "sky.hdr"), np.ones((32, 64, 3), np.float32))
     with pytest.raises(WrongUse, match="a picture of 2,048 pixels"):
         refuse_huge(tmp_path / "sky.hdr")
