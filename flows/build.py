@@ -173,7 +173,7 @@ def build_loaded(
     while True:
         build = Build(Job(recipe, store), run, progress)
         _build.set(build)
-        with store.tidied():
+        with store.for_one_build():
             counts = _run(build)
         if not build.waits:
             return counts

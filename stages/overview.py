@@ -24,7 +24,7 @@ def plan_states(job: Job, write: bool) -> dict[str, Any]:
     write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
     """
     found: dict[str, Any] = {"stages": {}, "subsets": {}}
-    with job.store.tidied() if write else nullcontext():
+    with job.store.for_one_build() if write else nullcontext():
         for name in job.recipe.all:
             part = "stages" if name in job.recipe.stages else "subsets"
             found[part][name] = {**_planned(job, name, write), "reads": job.recipe.reads(name)}

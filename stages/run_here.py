@@ -52,7 +52,7 @@ def build_here(
     here = LocalRunner(workers or os.cpu_count() or 1, runner, progress)
     try:
         job = Job(recipe, Store(out))
-        with job.store.tidied():
+        with job.store.for_one_build():
             return build(job, here.run, progress)
     except FileNotFoundError as error:
         error.add_note("another process may have removed it, such as a second build; run the same command again")

@@ -82,6 +82,8 @@ def explaining(url: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise FileNotFoundError(errno.ENOENT, f"{error}; does the bucket exist?", url) from error
+    except FileExistsError:  # of what is written only where nothing is
+        raise
     except PermissionError as error:
         remedy = "the credentials do not allow this (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE)"
         raise PermissionError(errno.EACCES, f"{error}; {remedy}", url) from error

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from twinset.manifests.canonical import sha256_of
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage import object_store
+from twinset.shards.storage.claim import claimed
 from twinset.shards.storage.spool import Spool, refuse_link
 
 
@@ -136,6 +137,17 @@ class Store:
             spooled.write_bytes(content)
             self.move_in(spooled, path)
 
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a small object of an object store, unless there is one; returns whether it is this one now."""
+        try:
+            with self._reaching(path):
+                self._remote.pipe_file(f"{self._base}/{path}", content, mode="create")
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):
+                return self.read(path) == content  # an answer that was lost on the way is asked for again
+            return False
+        return True
+
     def move_in(self, spooled: Path, path: str) -> None:
         """Move a finished file from the spool to its place; when this returns it is durable and whole."""
         if self._local is None:
@@ -178,6 +190,12 @@ class Store:
     def sweep(self) -> None:
         """Remove what killed processes of this machine left in the spool."""
         self._spool.sweep()
+
+    @contextlib.contextmanager
+    def for_one_build(self) -> Iterator[None]:
+        """`tidied`, while no other build writes here. Raises `BuildFailed`: one does (`shards.storage.claim`)."""
+        with self.tidied(), claimed(self):
+            yield
 
     @contextlib.contextmanager
     def tidied(self) -> Iterator[None]:

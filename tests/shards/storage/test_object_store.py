@@ -125,6 +125,16 @@ def test_files_of_a_bucket_behave_like_local_ones(bucket: str) -> None:
             read("a/b/c.json")
 
 
+def test_an_object_is_created_once(bucket: str, flaky: Flaky) -> None:
+    """By the store itself, whatever two builds do in one moment; an answer that was lost on the way is no other's."""
+    store = Store(bucket)
+    lost = itertools.chain([True], itertools.repeat(False))
+    flaky.fails = lambda method, path: method == "PUT" and next(lost)
+    assert store.create("claim", b"mine")
+    assert not store.create("claim", b"another's")
+    assert store.create("claim", b"mine") and store.read("claim") == b"mine"
+
+
 def test_a_dataset_in_a_bucket_equals_the_local_one(
     bucket: str, server: str, tmp_path: Path, planned_build: Any, files_below: Any
 ) -> None:
