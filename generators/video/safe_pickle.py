@@ -1,8 +1,12 @@
-"""Reading a pickle as data: no code of it runs, and its memory is bounded by the size of the file.
+"""Reading a pickle as data: no code of it runs, and its memory and time are bounded by the size of the file.
 
 Allowed are None, bools, numbers, text, bytes, lists, tuples, dictionaries and sets, and numpy arrays and scalars of
-numbers or text. First all operations are looked at without being carried out, then the standard library's unpickler
-carries them out with an allow-list of globals (https://docs.python.org/3/library/pickle.html#restricting-globals).
+numbers or text. Keys of dictionaries and members of sets are text, bytes, numbers of 32 bits, or tuples of at most 16
+of those: tuples within tuples, recalled twice each, take exponential time to hash, deep ones overflow the machine's
+stack, and equal hashes of larger numbers are easily found.
+
+First all operations are looked at without being carried out, then the standard library's unpickler carries them out
+with an allow-list of globals (https://docs.python.org/3/library/pickle.html#restricting-globals).
 """
 
 import io
@@ -26,6 +30,34 @@ BARRED = {
 }  # fmt: skip
 MEMO = ("PUT", "BINPUT", "LONG_BINPUT")
 DTYPE_KINDS = "biufcSU"
+NO_KEY, ATOM, FLAT = range(3)  # what may not be hashed, what may, and a short tuple of that
+LONGEST_FLAT = 16
+#: Operations that only put something on the stack; many millions, so that one look at a dictionary tells.
+_PUSHED = {
+    **dict.fromkeys(("NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "STRING", "BINSTRING"), ATOM),
+    **dict.fromkeys(("SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8"), ATOM),
+    **dict.fromkeys(("BINBYTES", "SHORT_BINBYTES", "BINBYTES8"), ATOM),
+    **dict.fromkeys(("FLOAT", "BINFLOAT", "EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "GLOBAL"), NO_KEY),
+}
+_INTEGERS = ("INT", "LONG", "LONG1", "LONG4")
+_GET = ("GET", "BINGET", "LONG_BINGET")
+
+
+def _effect(operation: pickletools.OpcodeInfo) -> tuple[int, bool, int]:
+    """Of an operation: values that it takes from below a mark or, where it needs none, from the top; whether it needs
+    a mark; values that it puts there.
+    """
+    before = operation.stack_before
+    marked = pickletools.markobject in before
+    return before.index(pickletools.markobject) if marked else len(before), marked, len(operation.stack_after)
+
+
+#: Which of the values that an operation takes it hashes.
+_KEYS = {
+    "DICT": slice(0, None, 2), "SETITEMS": slice(0, None, 2), "SETITEM": slice(1, 2), "FROZENSET": slice(None),
+    "ADDITEMS": slice(None),
+}  # fmt: skip
+_EFFECTS = {operation.name: _effect(operation) for operation in pickletools.opcodes}
 REMEDY = "only plain data is read; fetch the official annotation again, or convert it to JSON lines"
 
 
@@ -45,12 +77,55 @@ def load(path: Path) -> Any:
 
 
 def _check_operations(raw: bytes) -> None:
-    """Raise for operations that plain data does not need, and for lengths and places that are not in the file."""
+    """Raise for operations that plain data does not need, for lengths and places that are not in the file, and for keys
+    that are costly to hash. What lies on the unpickler's stack is followed as far as that is needed.
+    """
+    stack: list[int] = []
+    marks: list[int] = []  # places in the stack
+    memo: dict[Any, int] = {}
     for operation, argument, at in pickletools.genops(raw):  # ValueError where an argument is longer than the file
-        if operation.name in BARRED:
-            raise _Forbidden(f"an object of a class ({operation.name} at byte {at})")
-        if operation.name in MEMO and int(argument or 0) > len(raw):  # the unpickler sets memory aside up to this place
-            raise ValueError(f"place {argument} of the memo in a file of {len(raw)} bytes, at byte {at}")
+        name = operation.name
+        if (pushed := _PUSHED.get(name)) is not None:
+            stack.append(pushed)
+        elif name == "MEMOIZE":
+            memo[len(memo)] = stack[-1]
+        elif name in _GET:
+            stack.append(memo[argument])
+        elif name == "MARK":
+            marks.append(len(stack))
+        elif name in MEMO:
+            if argument > len(raw):  # the unpickler sets memory aside up to this place
+                raise ValueError(f"place {argument} of the memo in a file of {len(raw)} bytes, at byte {at}")
+            memo[argument] = stack[-1]
+        elif name in BARRED:
+            raise _Forbidden(f"an object of a class ({name} at byte {at})")
+        elif name in _INTEGERS:
+            stack.append(ATOM if abs(argument) < 1 << 31 else NO_KEY)
+        elif name == "DUP":
+            stack.append(stack[-1])
+        elif name == "POP" and marks and marks[-1] == len(stack):
+            marks.pop()
+        else:
+            _apply(name, stack, marks, at)
+
+
+def _apply(name: str, stack: list[int], marks: list[int], at: int) -> None:
+    """Take from the stack what an operation takes, look at the keys among it, and put there what it makes."""
+    below, marked, puts = _EFFECTS[name]
+    start = marks.pop() if marked else len(stack) - below
+    first = start - below if marked else start
+    if first < (marks[-1] if marks else 0):
+        raise ValueError(f"{name} at byte {at} takes more than there is")
+    taken = stack[start:]
+    del stack[first:]
+    keys = taken[_KEYS[name]] if name in _KEYS else ()
+    if NO_KEY in keys:
+        kept = f"text, numbers of 32 bits and tuples of at most {LONGEST_FLAT} of those"
+        raise _Forbidden(f"a key or a member of a set that is none of {kept} ({name} at byte {at})")
+    made = NO_KEY
+    if "TUPLE" in name and len(taken) <= LONGEST_FLAT and all(one == ATOM for one in taken):
+        made = FLAT
+    stack.extend([made] * puts)
 
 
 class _Forbidden(Exception):

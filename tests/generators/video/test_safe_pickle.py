@@ -1,3 +1,5 @@
+"""Attack: the annotations are a pickle of a stranger, which runs no code, fills no memory and takes no time."""
+
 import collections
 import datetime
 import os
@@ -174,3 +176,47 @@ def test_random_damage_is_read_as_data_or_refused(tmp_path: Path) -> None:
         except WrongUse:
             refused += 1
     assert refused > 100
+
+
+def doubled(depth: int, end: bytes) -> bytes:
+    """A tuple of twice a tuple of twice ..., each recalled from the memo, and what is done with it."""
+    return b"\x80\x02}" + b")" + b"".join(b"q" + bytes([n]) + b"h" + bytes([n]) + b"\x86" for n in range(depth)) + end
+
+
+FLAT = b"(" + b"K\x01" * 17 + b"t"
+COSTLY_KEYS = {
+    "doubled tuples as a key": doubled(40, b"Ns."),
+    "doubled tuples as keys at once": b"\x80\x02}(" + doubled(40, b"Nu.")[3:],
+    "a dictionary from a mark": b"(" + doubled(40, b"Nd.")[3:],
+    "in a set": b"\x80\x04\x8f(" + doubled(40, b"\x90.")[3:],
+    "in a frozen set": b"\x80\x04(" + doubled(40, b"\x91.")[3:],
+    "recalled": b"\x80\x02}" + doubled(40, b"q\x640h\x64Ns.")[3:],
+    "duplicated": doubled(40, b"2Ns."),
+    "deep": b"\x80\x02})" + b"\x85" * 1_000_000 + b"Ns.",
+    "long": b"\x80\x02}" + FLAT + b"Ns.",
+    "equal hashes": b"\x80\x02}\x8a\x09" + ((1 << 61) - 1 << 8).to_bytes(9, "little") + b"Ns.",
+    "equal hashes of floats": b"\x80\x02}G" + struct.pack(">d", 2.5) + b"Ns.",
+}  # fmt: skip
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", COSTLY_KEYS)
+def test_keys_that_are_costly_to_hash_are_refused(tmp_path: Path, name: str) -> None:
+    """Attack: 55 bytes whose hash takes for ever, or a megabyte that overflows the machine's stack."""
+    with pytest.raises(WrongUse, match=r"annotation\.pkl: this pickle holds more than plain data: a key or a member"):
+        load(saved(tmp_path, COSTLY_KEYS[name]))
+
+
+@pytest.mark.parametrize("end", [b".", b"0."])
+def test_depth_and_recalled_values_are_harmless_where_nothing_is_hashed(tmp_path: Path, end: bytes) -> None:
+    load(saved(tmp_path, doubled(200, end)))
+    load(saved(tmp_path, b"\x80\x02})" + b"\x85" * 1_000_000 + end))
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_keys_of_plain_data_are_read(tmp_path: Path, protocol: int) -> None:
+    value: Any = {"a.mp4/000001.png": [{"bbox": (1.5, [2.5])}], ("a", 1, None, True): {7: {}}, 1: 2}
+    value["again"] = value["a.mp4/000001.png"]
+    if protocol > 3:  # older ones hold a set as a call
+        value["set"] = {("a", 1), 2}
+    assert load(saved(tmp_path, value, protocol)) == value
