@@ -39,14 +39,12 @@ class Lines:
         self._lock = threading.Lock()
 
     def begin(self, stage: str, total: int, done: int) -> None:
-        """As `stages.build.Progress.begin`."""
         with self._lock:
             self._counts[stage] = done, total
             self._began.setdefault(stage, time.monotonic())
             self._say(f"{stage}: making {total - done:,} of {total:,} shards", stage)
 
     def advance(self, stage: str) -> None:
-        """As `stages.build.Progress.advance`."""
         with self._lock:
             done, total = self._counts[stage]
             self._counts[stage] = done + 1, total
@@ -84,20 +82,17 @@ class Bars:
         self._lock = threading.Lock()
 
     def begin(self, stage: str, total: int, done: int) -> None:
-        """As `stages.build.Progress.begin`."""
         with self._lock:
             self._total[stage], self._done[stage] = total, done
             self._began.setdefault(stage, (time.monotonic(), done))
             self._update(stage, total=total, completed=done)
 
     def advance(self, stage: str) -> None:
-        """As `stages.build.Progress.advance`."""
         with self._lock:
             self._done[stage] += 1
             self._update(stage, completed=self._done[stage])
 
     def phase(self, stage: str, doing: str) -> None:
-        """As `stages.build.Progress.phase`."""
         with self._lock:
             if doing:
                 self._update(stage, shown=doing)

@@ -126,15 +126,12 @@ def outcome_table(outcomes: Iterable[Outcome], subset: str) -> pa.Table:
     wrong from both images, or the reverse) are a circle that no four scores can have.
     """
     rows = [
-        {"key": one.pair, "subset": subset, "category": one.kind, "group": one.pair, **_named(one)}
+        {"key": one.pair, "subset": subset, "category": one.kind, "group": one.pair}
+        | dict(zip(OUTCOMES, one.right, strict=True))
         for one in outcomes
         if one.whole
     ]
     return pa.Table.from_pylist(rows, MATCHING_OUTCOMES)
-
-
-def _named(one: Outcome) -> dict[str, bool | None]:
-    return dict(zip(OUTCOMES, one.right, strict=True))
 
 
 #: What four independent guesses get. (A scorer at random gets 16.67 % of groups: its answers come from four scores.)

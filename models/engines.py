@@ -26,11 +26,9 @@ class Engine(Protocol):
     micro_batch: int
     threads: int
 
-    def device(self) -> str | None:
-        """As `Component.device`."""
+    def device(self) -> str | None: ...
 
-    def weights(self) -> Mapping[str, str]:
-        """As `Component.weights`."""
+    def weights(self) -> Mapping[str, str]: ...
 
     def with_micro_batch(self, micro_batch: int) -> Self:
         """The same engine, with its network as it is loaded."""
@@ -61,8 +59,7 @@ class EngineSettings(PlacedSettings):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``stages.verified.source.engine``."""
 
-    def check_device(self, key: str) -> None:
-        """As `shards.contracts.Source.check_device`."""
+    def check_device(self, key: str) -> None: ...
 
     @property
     def metered(self) -> bool:

@@ -245,8 +245,7 @@ class Filter(FilterSettings, ABC):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
 
-    def check_device(self, key: str) -> None:
-        """As `Source.check_device`."""
+    def check_device(self, key: str) -> None: ...
 
 
 T = TypeVar("T")

@@ -9,11 +9,12 @@ A file is an object of ``{KEY: {"caption", "negative_caption", "filename", "answ
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from twinset.evaluation.benchmarks.json_items import unrepeated
 from twinset.manifests.errors import WrongUse
 
 Order = Literal["positive-first", "negative-first"]
@@ -79,7 +80,7 @@ def _check_same(folder: Path, first: AnswerFile, second: AnswerFile) -> None:
 
 def _read(path: Path, split: str, order: Order) -> AnswerFile:
     try:
-        held = json.loads(path.read_bytes(), object_pairs_hook=_each_key_once)
+        held = json.loads(path.read_bytes(), object_pairs_hook=unrepeated)
     except (ValueError, RecursionError) as error:
         raise WrongUse(f"{path}: not JSON ({error or 'too deep'}); write an object of answers by key") from error
     if not isinstance(held, dict):
@@ -90,14 +91,6 @@ def _read(path: Path, split: str, order: Order) -> AnswerFile:
     if not answers:
         raise WrongUse(f"{path}: no answers; write an object of answers by key")
     return AnswerFile(f"{order}/{path.name}", split, order, answers, stray)
-
-
-def _each_key_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    held = dict(pairs)
-    if len(held) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise ValueError(f"duplicate key {next(key for key in held if keys.count(key) > 1)!r}")
-    return held
 
 
 def _answered(path: Path, key: str, held: Any) -> Answered:

@@ -178,12 +178,13 @@ def _descend(text: _Text, member: str) -> None:
     raise _Broken(f"no member {member!r}")
 
 
-def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys all differ; the parser's own keeps the last of equal ones."""
+def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object for `json` whose keys all differ, else ValueError; the parser's own keeps the last of equal ones."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError(f"an object has one of the keys {sorted(made)[:5]} twice")
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"duplicate key {next(key for key in made if keys.count(key) > 1)!r}")
     return made
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unrepeated)
+_DECODER = json.JSONDecoder(object_pairs_hook=unrepeated)

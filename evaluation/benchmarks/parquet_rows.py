@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -45,7 +46,8 @@ class ParquetRows:
         self._start = 0  # row that the batch begins with
         with _telling(path, "its footer"):
             file = self._open()
-            self._ends = _ends(file)
+            groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+            self._ends = list(accumulate(one.num_rows for one in groups))  # row after the last of each
             names = file.schema_arrow.names
             if missing := [name for name in (*images, *words) if name not in names]:
                 raise WrongUse(f"{path}: no column {missing[0]!r} (it has {', '.join(names)[:200]}); {REFETCH}")
@@ -126,15 +128,6 @@ def parquet_splits(data: Path) -> dict[str, list[Path]]:
 def _split_of(path: Path) -> str:
     """Of ``test/0000.parquet`` the folder's name, of ``test.parquet`` the file's."""
     return path.parent.name if path.stem.isdigit() else path.stem.partition("-")[0]
-
-
-def _ends(file: pq.ParquetFile) -> list[int]:
-    """Row after the last of each row group."""
-    ends, end = [], 0
-    for number in range(file.metadata.num_row_groups):
-        end += file.metadata.row_group(number).num_rows
-        ends.append(end)
-    return ends
 
 
 @contextmanager

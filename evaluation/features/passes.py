@@ -7,6 +7,7 @@ same bits whether its neighbours were encoded before, by a run that was killed, 
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
@@ -89,11 +90,6 @@ class Passes:
 
 def lots(inputs: Iterable[T], size: int) -> Iterator[list[T]]:
     """Inputs in lists of a size; the last may be shorter."""
-    lot: list[T] = []
-    for one in inputs:
-        lot.append(one)
-        if len(lot) == size:
-            yield lot
-            lot = []
-    if lot:
+    left = iter(inputs)
+    while lot := list(islice(left, size)):
         yield lot

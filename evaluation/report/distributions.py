@@ -4,6 +4,7 @@ Files are read batch by batch; what is kept are histograms, drawn as SVG by matp
 for the same numbers.
 """
 
+import base64
 import io
 import re
 import warnings
@@ -253,6 +254,13 @@ def on_dark(svg: bytes) -> bytes:
     """The same picture for dark paper."""
     colours = re.compile("|".join(DARK).encode())
     return colours.sub(lambda found: DARK[found.group().decode()].encode(), svg)
+
+
+def on_both_papers(panels: Sequence[Panel]) -> dict[str, str]:
+    """A plot for ``light`` and for ``dark`` paper as data URIs."""
+    light = plot(panels, zero=panels[0].axis == EQUIVARIANCE)
+    uris = [f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}" for svg in (light, on_dark(light))]
+    return {"light": uris[0], "dark": uris[1]}
 
 
 def _printable(text: str) -> str:

@@ -1,6 +1,5 @@
 """Writes the report of a run from its score files: page, JSON, and every table as CSV and LaTeX."""
 
-import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from twinset.cards.rendering import render
 from twinset.cards.sheet import Block, Cell, mark_difference, words
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report import distributions
-from twinset.evaluation.report.distributions import on_dark, plot
+from twinset.evaluation.report.distributions import on_both_papers
 from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, keep, kept, kept_file
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
@@ -46,7 +45,7 @@ def write_report(
             {
                 "results": results,
                 "tables": ours,
-                "plots": [_uris(*one) for one in _plots(results)],
+                "plots": [{"caption": said, **on_both_papers(panels)} for said, panels in _plots(results)],
                 "mistakes": list(_mistakes(out, results, (benchmarks or {}).get(results.name))),
             }
         )
@@ -84,13 +83,6 @@ def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributi
             part = "" if subsets == len(shown) else f" of the {len(shown)} largest of {subsets:,} subsets"
             caption = f"Equivariance scores{part}: the narrower about 0, the more equivariant (EqBen, Figures 6 and 13)"
             yield caption, panels
-
-
-def _uris(caption: str, panels: Sequence[distributions.Panel]) -> dict[str, str]:
-    """A plot for light and for dark paper."""
-    light = plot(panels, zero=panels[0].axis == distributions.EQUIVARIANCE)
-    uris = [f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}" for svg in (light, on_dark(light))]
-    return {"caption": caption, "light": uris[0], "dark": uris[1]}
 
 
 def _mistakes(out: Path, results: BenchmarkResults, benchmark: Benchmark | None) -> Iterator[dict[str, Any]]:

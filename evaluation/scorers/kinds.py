@@ -155,14 +155,10 @@ def _check_combiner(name: str, parts: Sequence[str]) -> None:
 
 
 def _check_encoder(name: str, parts: Sequence[str]) -> None:
-    from twinset.evaluation.scorers.kinds import check_model
-
     check_model(parts[-1])
 
 
 def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
-    from twinset.evaluation.scorers.kinds import open_model
-
     found = open_model(spec, running)
     if not isinstance(found, DualEncoder):
         raise WrongUse(f"--model {name}: {spec} is not a dual encoder; name one, such as open_clip:RN50x4:openai")

@@ -66,7 +66,6 @@ class TransformersModel:
         return files
 
     def digest(self) -> str:
-        """As `Scorer.digest`."""
         return self._digest
 
     def pixels(self, images: Sequence[Image]) -> dict[str, Any]:
@@ -78,7 +77,6 @@ class TransformersModel:
         return int(self.model.config.text_config.max_position_embeddings)
 
     def too_long(self, texts: Sequence[str]) -> list[str]:
-        """As `Scorer.too_long`."""
         most = self.most()
         some = maybe_longer(texts, most)
         if not some:

@@ -64,12 +64,10 @@ class MediaFolder:
         return self._nested.get(name)
 
     def size(self, name: str) -> int | None:
-        """As `Media.size`."""
         found = self.find(name)
         return found.stat().st_size if found is not None else None
 
     def sha256(self, name: str) -> tuple[str, int] | None:
-        """As `Media.sha256`."""
         found = self.find(name)
         return sha256_of_file(found) if found is not None else None
 
@@ -175,12 +173,10 @@ class ImageFolder:
             yield from (self._member(tar, spelled) for tar in self._tars)
 
     def size(self, name: str) -> int | None:
-        """As `shards.media.media_folder.Media.size`."""
         found = self.find(name)
         return found.size if found is not None else None
 
     def sha256(self, name: str) -> tuple[str, int] | None:
-        """As `shards.media.media_folder.Media.sha256`."""
         found = self.find(name)
         if found is None:
             return None

@@ -198,7 +198,7 @@ class _HashedFile(FileIO):
         return written
 
 
-class TarWriter:
+class TarWriter(contextlib.AbstractContextManager["TarWriter"]):
     """Writes members in the order given, with fixed owner, mode and time (USTAR headers).
 
     Nothing is created before the first member, so that a shard that keeps nothing leaves no empty tar (webdataset
@@ -230,9 +230,6 @@ class TarWriter:
         """Append the fields of one sample as ``KEY.FIELD`` members, side by side as WebDataset wants them."""
         for field, content in fields:
             self.add(f"{key}.{field}", content)
-
-    def __enter__(self) -> TarWriter:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._raw is None or self._file is None:

@@ -59,8 +59,9 @@ def _claim(study: Study, run: Run) -> None:
 
 
 def _train_clip(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
-    from twinset.training.clip.settings import settings_from
+    from twinset.training.clip.settings import ClipSettings
     from twinset.training.clip.train import train_clip
+    from twinset.training.runs.settings import checked
 
     design, folder = study.design, study.folder(run) / "clip"
     given = design.clip_settings(None if run.arm == BASE else run.arm)
@@ -71,7 +72,7 @@ def _train_clip(study: Study, run: Run) -> tuple[str, Mapping[str, Any]]:
         given["model"] = str(DESIGN.with_name(given["model"]))
     given["data"] = tuple(f"{study.data}:{subset}" for subset in given["data"])
     # Arms of a seed share the order of examples where they share the batch; bases of two seeds share nothing.
-    settings = settings_from({**given, "seed": run.seed, "threads": 1, "device": "cpu"})
+    settings = checked(ClipSettings, {**given, "seed": run.seed, "threads": 1, "device": "cpu"})
     trained = train_clip(settings, folder, report=False)
     last = trained.history[-1]
     return trained.digest, {"last": {key: one for key, one in last.items() if isinstance(one, int | float)}}

@@ -34,8 +34,8 @@ class Start:
 
     def identity(self) -> dict[str, Any]:
         """What decides the weights at the first step, as JSON."""
-        found: dict[str, Any] = json.loads(json.dumps(dict(self.architecture.model), default=str, sort_keys=True))
-        return {"architecture": found, "image": as_json(self.network.visual.preprocess_cfg), "weights": self.weights}
+        image = as_json(self.network.visual.preprocess_cfg)
+        return {"architecture": as_json(self.architecture.model), "image": image, "weights": self.weights}
 
 
 def open_start(settings: EncoderSettings) -> Start:

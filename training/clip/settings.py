@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
 from twinset.training.losses.names import OBJECTIVES, REGULARISERS, WITHOUT_NEGATIVES
-from twinset.training.runs.settings import EncoderSettings, checked
+from twinset.training.runs.settings import EncoderSettings
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
@@ -71,8 +71,3 @@ class ClipSettings(EncoderSettings):
         if self.best_by == "group" and not self.validation:
             raise ValueError("best_by: group needs validation data of twins; set validation")
         return self
-
-
-def settings_from(given: dict[str, Any]) -> ClipSettings:
-    """Settings from plain values; raises `WrongUse` that names the settings at fault."""
-    return checked(ClipSettings, given)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
-from twinset.training.examples.contracts import Broken, Example, Tokenize
+from twinset.training.examples.contracts import Broken, Example, Read, Tokenize
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.ordering import augmentation_bits, kept_apart, order, whole_batches
 from twinset.training.examples.transforms import NUMBERS, Transforms
@@ -24,20 +24,16 @@ _LOG = logging.getLogger("twinset")
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """What one step reads; of several ranks, one rank's slice.
+class Batch(Read):
+    """What one step reads; of several ranks, one rank's slice. Other examples took the places of what is left out.
 
     images: float32 (n, 3, height, width) by role, normalised. texts: int64 tokens (n, L) by role.
-    left_out: where and why, of examples that could not be read; others took their places.
     """
 
-    step: int
-    epoch: int
     keys: tuple[str, ...]
     groups: tuple[str, ...]
     images: Mapping[str, torch.Tensor]
     texts: Mapping[str, torch.Tensor]
-    left_out: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

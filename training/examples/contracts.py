@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,6 +52,15 @@ class Example:
     where: str
     dataset: str
     copy: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a step reads. step, epoch: from 0. left_out: where and why, of examples that could not be read."""
+
+    step: int
+    epoch: int
+    left_out: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
 
 
 MOST_COPIES = 1000

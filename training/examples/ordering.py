@@ -40,7 +40,7 @@ def augmentation_bits(seed: int, epoch: int, key: str, copy: int, role: str, cou
 
 def _entropy(*parts: str | int) -> int:
     """128 bits from what a random stream is for."""
-    return int.from_bytes(hashlib.blake2b(canonical_json(list(parts)), digest_size=16).digest(), "big")
+    return int.from_bytes(_hash(*parts), "big")
 
 
 def held_out(groups: Sequence[str], share: float, seed: int, what: str = "validation") -> NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.clip.steps import stream_seed
 from twinset.training.examples.batches import MAX_BROKEN
-from twinset.training.examples.contracts import Example
+from twinset.training.examples.contracts import Example, Read
 from twinset.training.examples.example_set import ExampleSet
 from twinset.training.examples.ordering import augmentation_bits, order
 from twinset.training.examples.transforms import NUMBERS, crop_box
@@ -155,13 +155,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class FusionBatch:
+class FusionBatch(Read):
     """A step. parts: made while they are asked for: all of a step would not fit into memory."""
 
-    step: int
-    epoch: int
     parts: Iterator[Part]
-    left_out: tuple[tuple[str, str], ...] = ()
 
 
 class FusionBatches:
@@ -180,7 +177,7 @@ class FusionBatches:
                     self._examples.check_unchanged()
                 left_out = () if step else tuple((where, why) for _, where, why in self._mined.neighbours.left_out)
                 some = islice(parts, self._settings.accumulate)
-                yield FusionBatch(step, step // self.steps_per_epoch, some, left_out)
+                yield FusionBatch(step, step // self.steps_per_epoch, some, left_out=left_out)
         finally:
             parts.close()
 

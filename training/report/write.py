@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from twinset.training.runs.settings import RunSettings
 NO_CURVES = frozenset({"step", "epoch", "left_out", "validation"})
 
 
-class Curves:
+class Curves(contextlib.AbstractContextManager["Curves"]):
     """Writes ``OUT/tensorboard``. What a killed run logged after its last checkpoint is hidden by the resumed one.
 
     Args:
@@ -37,12 +35,7 @@ class Curves:
         self._folder = out / "tensorboard"
         self._writer = SummaryWriter(str(self._folder), purge_step=first + 1)
 
-    def __enter__(self) -> Curves:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._explained():
             self._writer.close()
 
@@ -125,7 +118,7 @@ def write_report(
     values = {
         "final": rows[-1] if rows else {},
         "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
-        "left_out": _left_out(rows),
+        "left_out": sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])}),  # each once
     }
     shown = panels(rows) if pictures else None
     write_pages(out, settings, data, result, about, shown, "model_card.md.j2", "training.html.j2", values)
@@ -162,23 +155,10 @@ def write_pages(
     write_text(out / "data.json", json.dumps(said, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     write_text(out / "README.md", render(card, TEMPLATES, **values))
     if shown is not None:
-        write_text(out / "report.html", render(page, TEMPLATES, plots=_plots(shown), **values))
+        from twinset.evaluation.report.distributions import on_both_papers
 
-
-def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """Where and why, each example once."""
-    return sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])})
-
-
-def _plots(shown: Sequence[Panel]) -> dict[str, str] | None:
-    """The curves for light and for dark paper as data URIs; None without a step."""
-    from twinset.evaluation.report.distributions import on_dark, plot
-
-    if not shown:
-        return None
-    light = plot(shown)
-    uris = [f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}" for svg in (light, on_dark(light))]
-    return {"light": uris[0], "dark": uris[1]}
+        plots = on_both_papers(shown) if shown else None  # none without a step
+        write_text(out / "report.html", render(page, TEMPLATES, plots=plots, **values))
 
 
 def panels(rows: Sequence[Mapping[str, Any]]) -> list[Panel]:

@@ -9,14 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.examples.contracts import Broken
+from twinset.training.examples.contracts import Broken, Read
 from twinset.training.report.write import About, Curves, write_report
 from twinset.training.runs.checkpoints import (
     Checkpoints,
@@ -36,19 +36,6 @@ SECONDS = 300  # between checkpoints, where the settings name no steps
 _LOG = logging.getLogger("twinset")
 #: Called after each step with the number of steps taken, that of the whole run, and what was logged.
 OnProgress = Callable[[int, int, Row], None]
-
-
-class Read(Protocol):
-    """What a step reads. step, epoch: from 0. left_out: where and why, of examples that could not be read."""
-
-    @property
-    def step(self) -> int: ...
-
-    @property
-    def epoch(self) -> int: ...
-
-    @property
-    def left_out(self) -> tuple[tuple[str, str], ...]: ...
 
 
 B = TypeVar("B", bound=Read)

@@ -10,8 +10,9 @@ import pytest
 
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
-from twinset.training.clip.settings import settings_from
+from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.train import train_clip
+from twinset.training.runs.settings import checked
 
 STEPS = 150  # a second or two; the worker is stopped a few steps after the first checkpoint
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
@@ -54,7 +55,7 @@ def test_a_killed_training_is_retried_to_the_same_bytes(
     until(lambda: api.state(run) in ENDED, pause=1)
     log = (tmp_path / "cpu.log").read_text()
     assert api.state(run) == "COMPLETED", log[-3000:]
-    straight = train_clip(settings_from({"data": data, **settings}), tmp_path / "straight", report=False)
+    straight = train_clip(checked(ClipSettings, {"data": data, **settings}), tmp_path / "straight", report=False)
     assert json.loads((out / "result.json").read_bytes())["sha256"]["last.safetensors"] == straight.digest
     artifacts = shown(api, run)
     assert (out / "report.html").as_uri() in artifacts["train-report"] and straight.digest in artifacts["train"]

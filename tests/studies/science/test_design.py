@@ -6,8 +6,9 @@ import yaml
 from studies.science.design import DESIGN, read_design
 from tests.studies.science.made_scores import small_design
 from twinset.manifests.errors import WrongUse
-from twinset.training.clip.settings import settings_from
+from twinset.training.clip.settings import ClipSettings
 from twinset.training.detectors.settings import DetectorSettings
+from twinset.training.runs.settings import checked
 
 
 def test_every_arm_encodes_as_much() -> None:
@@ -25,7 +26,7 @@ def test_every_arm_has_settings_that_training_takes(full: bool) -> None:
     assert len(design.seeds) >= 5
     for name, arm in design.arms.items():
         if arm.kind == "clip":
-            settings = settings_from({**design.clip_settings(name), "model": "ViT-B-32"})
+            settings = checked(ClipSettings, {**design.clip_settings(name), "model": "ViT-B-32"})
             assert settings.twins == ("both" if name == "extra-positives" else "first")
     assert DetectorSettings.model_validate({**design.detectors, "seed": 1}).data == ("arms",)
     # The control of weight 0 is fine-tuning with a regulariser that must not matter.

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from twinset.training.clip.data import open_start
-from twinset.training.clip.settings import settings_from
+from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.train import train_clip
 from twinset.training.examples.transforms import Transforms
+from twinset.training.runs.settings import checked
 
 
 def train(given: dict[str, Any], out: str) -> None:
-    train_clip(settings_from(given), Path(out), report=False)
+    train_clip(checked(ClipSettings, given), Path(out), report=False)
 
 
 def killed_at(step: int, given: dict[str, Any], out: Path) -> None:
@@ -51,7 +52,7 @@ def finished(given: dict[str, Any], out: Path) -> str:
 def main() -> None:
     given, out, kills = json.loads(Path(sys.argv[1]).read_bytes()), Path(sys.argv[2]), int(sys.argv[3])
     # Libraries are imported here, once; without a gradient, which a forked child could not follow.
-    Transforms(open_start(settings_from(given)).network.visual.preprocess_cfg)
+    Transforms(open_start(checked(ClipSettings, given)).network.visual.preprocess_cfg)
     found = {"uninterrupted": [finished(given, out / "straight")]}
     for workers in (0, 1, 2):
         place = out / f"killed-{workers}"

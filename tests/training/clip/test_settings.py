@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from twinset.manifests.errors import WrongUse
-from twinset.training.clip.settings import ClipSettings, settings_from
+from twinset.training.clip.settings import ClipSettings
 from twinset.training.losses.names import OBJECTIVES
+from twinset.training.runs.settings import checked
 
 
 def test_the_defaults_are_bivlcs_recipe() -> None:
@@ -29,7 +30,7 @@ def test_both_sides_of_a_pair_are_examples_only_where_neither_is_a_negative(obje
     assert ClipSettings(data=("d",), objective=objective).twins == ("both" if without else "first")
     if not without:
         with pytest.raises(WrongUse, match=f"^twins: with {objective} the sides .* Choose first"):
-            settings_from({"data": ["d"], "objective": objective, "twins": "both"})
+            checked(ClipSettings, {"data": ["d"], "objective": objective, "twins": "both"})
 
 
 def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> None:
@@ -57,7 +58,7 @@ def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> 
 )
 def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongUse, match=message):
-        settings_from(given)
+        checked(ClipSettings, given)
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,6 @@ def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:
     ],
 )
 def test_what_another_setting_decides_is_a_default_of_the_run(given: dict[str, Any], changed: set[str]) -> None:
-    chosen = settings_from({"data": ["d"], **given})
+    chosen = checked(ClipSettings, {"data": ["d"], **given})
     defaults = chosen.defaults()
     assert {name for name, value in chosen.model_dump(mode="json").items() if value != defaults[name]} == changed
