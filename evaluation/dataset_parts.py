@@ -1,12 +1,10 @@
 """What twinset built as one benchmark for each kind of sample: a table of scores asks one kind of question."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
-from twinset.evaluation.benchmarks.reader import Item
 from twinset.evaluation.examples import Benchmark
 from twinset.shards.records import planned_stage
 
@@ -19,27 +17,12 @@ KINDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(BuiltDataset):
     """The subsets of one kind of a built dataset as a benchmark of its own. kind: of samples, a key of `KINDS`."""
 
-    name: str
-    title: str
-    kind: str
-    dataset: BuiltDataset
-
-    @property
-    def citation(self) -> str:
-        """As the dataset's."""
-        return self.dataset.citation
-
-    def examples(self) -> Iterator[Item]:
-        """As the dataset's."""
-        return self.dataset.examples()
-
-    def digest(self) -> str:
-        """As the dataset's, which depends on the subsets."""
-        return self.dataset.digest()
+    def __init__(self, data: str, subsets: Sequence[str], kind: str, name: str, title: str) -> None:
+        super().__init__(data, subsets)
+        self.kind, self.name, self.title = kind, name, title
 
 
 def parts_of(dataset: BuiltDataset, name: str, title: str) -> list[Part]:
@@ -53,8 +36,7 @@ def parts_of(dataset: BuiltDataset, name: str, title: str) -> list[Part]:
     for kind, (ending, asked) in KINDS.items():
         subsets = [subset for subset, made in kind_of.items() if made == kind]
         if subsets:
-            part = BuiltDataset(dataset.place, subsets)
-            parts.append(Part(f"{name}-{ending}", f"{title}: {asked}", kind, part))
+            parts.append(Part(dataset.place, subsets, kind, f"{name}-{ending}", f"{title}: {asked}"))
     return parts
 
 

@@ -189,11 +189,9 @@ class EngineGenerator(Generator[S]):
         return self.context.earlier(earlier).digest
 
     def device(self) -> str | None:
-        """The engine's."""
         return self.engine.device()
 
     def weights(self) -> Mapping[str, str]:
-        """The engine's."""
         return self.engine.weights()
 
     def with_micro_batch(self, micro_batch: int) -> Self:

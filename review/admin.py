@@ -11,14 +11,13 @@ from fastapi import FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.background import BackgroundTask
 
-from twinset.generators.decisions.agreement import Agreement
 from twinset.generators.decisions.answers import Answer
 from twinset.review.access import Access, Refused
-from twinset.review.desk import ReviewDesk, StageCounts
+from twinset.review.desk import ReviewDesk
 from twinset.review.exchange.forms import FORMS
 from twinset.review.queue import Counts
 from twinset.review.replies import person_of, picture, shown
-from twinset.review.tasks import ReviewStage, ReviewTask
+from twinset.review.tasks import ReviewTask
 
 MOST_SHOWN = 20  # disagreements on one page
 
@@ -31,16 +30,6 @@ class Worker:
     counts: Counts
     per_hour: Mapping[str, int]
     has_link: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StageView:
-    """A stage on the page."""
-
-    stage: ReviewStage
-    counts: StageCounts
-    enough: bool
-    agreement: Agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +59,20 @@ def add_admin(app: FastAPI, desk: ReviewDesk, access: Access, dataset: str) -> N
     @app.get("/admin")
     def overview(request: Request) -> Response:
         ties = list(islice(disagreements(desk), MOST_SHOWN))
+        stages = [
+            {
+                "stage": one,
+                "counts": desk.stage_counts(one),
+                "enough": desk.has_enough(one),
+                "agreement": desk.agreement(one),
+            }
+            for one in desk.tasks.now().stages.values()
+        ]
         reply = shown(
             "admin.html.j2",
             csrf=access.csrf(person_of(request)),
             dataset=dataset,
-            stages=[_view(desk, stage) for stage in desk.tasks.now().stages.values()],
+            stages=stages,
             workers=_workers(desk, access),
             disagreements=ties,
             most=MOST_SHOWN,
@@ -139,10 +137,6 @@ def _disagreement(desk: ReviewDesk, task: ReviewTask, answers: list[Answer]) -> 
     )
     texts = tuple(candidate.texts[number] for number in layout.texts)
     return Disagreement(task, texts, tuple(map(url, layout.images)), choices)
-
-
-def _view(desk: ReviewDesk, stage: ReviewStage) -> StageView:
-    return StageView(stage, desk.stage_counts(stage), desk.has_enough(stage), desk.agreement(stage))
 
 
 def _workers(desk: ReviewDesk, access: Access) -> list[Worker]:

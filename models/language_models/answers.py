@@ -84,16 +84,7 @@ _OF_THE_DISK = (
     *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_AUTH),
 )
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS answers (
-    digest TEXT PRIMARY KEY, model TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
-    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tally (
-    model TEXT NOT NULL, parameters TEXT NOT NULL, answers INTEGER NOT NULL,
-    prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, PRIMARY KEY (model, parameters)
-) WITHOUT ROWID;
-"""
+_TABLES = Path(__file__).with_name("answers.sql")
 # What was refused is no answer; older files of answers hold such rows.
 _FIND = (
     "SELECT digest, text, finish, prompt_tokens, completion_tokens FROM answers WHERE finish != ? AND digest IN ({})"
@@ -142,7 +133,7 @@ class Answers:
                 self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
             )
             self._database.execute("PRAGMA synchronous = EXTRA")  # the folder's entry too is on disk after a commit
-            self._database.executescript(_TABLES)
+            self._database.executescript(_TABLES.read_text("utf-8"))
 
     def find(self, digests: Iterable[str]) -> dict[str, Answer]:
         """Those of some answers that are kept, by digest."""

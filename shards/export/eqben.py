@@ -11,9 +11,8 @@ The last has the name that the released example scripts ask for; its rows are in
 import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -45,20 +44,20 @@ def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """
     annotations, count = folder / "annotation", 0
     annotations.mkdir()
-    with (annotations / ALL).open("w", encoding="utf-8") as everything, closing(JsonArray(everything)) as flat:
+    with JsonArray(annotations / ALL) as flat:
         for subset in subsets:
             samples = of_kind(read_samples(store, subset), PAIR, "--format eqben")
             first = next(samples, None)
             kind = first.json.source.dataset if first is not None else ""
             exported = _exported(itertools.chain([first] if first else [], samples), folder / "image", subset, flat)
-            with (annotations / f"{subset}.json").open("w", encoding="utf-8") as stream:
-                if kind in _BY_VIDEO:
-                    count += _write_groups(exported, stream, _BY_VIDEO[kind])
-                else:
-                    with closing(JsonArray(stream)) as array:
-                        for _, entry in exported:
-                            array.append(entry)
-                    count += array.length
+            path = annotations / f"{subset}.json"
+            if kind in _BY_VIDEO:
+                count += _write_groups(exported, path, _BY_VIDEO[kind])
+                continue
+            with JsonArray(path) as array:
+                for _, entry in exported:
+                    array.append(entry)
+            count += array.length
     return count
 
 
@@ -109,17 +108,16 @@ def _by_object(pairs: Exported) -> dict[str, list[Entry]]:
     return objects
 
 
-def _write_groups(
-    exported: Iterator[tuple[StoredPair, Entry]], stream: TextIO, describe: Callable[[Exported], Any]
-) -> int:
+def _write_groups(exported: Iterator[tuple[StoredPair, Entry]], path: Path, describe: Callable[[Exported], Any]) -> int:
     """A JSON object with a key a video, written video by video: a plan never splits a group."""
     written, separator = 0, ""
-    stream.write("{")
-    for video, group in itertools.groupby(exported, key=lambda pair: pair[0].json.group):
-        pairs = list(group)
-        stream.write(f"{separator}\n{as_json(video)}: {as_json(describe(pairs))}")
-        written, separator = written + len(pairs), ","
-    stream.write("\n}\n")
+    with path.open("w", encoding="ascii") as stream:
+        stream.write("{")
+        for video, group in itertools.groupby(exported, key=lambda pair: pair[0].json.group):
+            pairs = list(group)
+            stream.write(f"{separator}\n{as_json(video)}: {as_json(describe(pairs))}")
+            written, separator = written + len(pairs), ","
+        stream.write("\n}\n")
     return written
 
 

@@ -11,7 +11,6 @@ out itself, whatever `crops` the shards were made with) and of COCO's val2017 (`
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -65,7 +64,7 @@ def export_genecis(store: Store, subsets: Sequence[str], folder: Path) -> int:
             continue
         task = _task(first, subset, of_task)
         path = folder / f"{task.replace('-', '_')}.json"
-        with path.open("w", encoding="ascii") as stream, closing(JsonArray(stream)) as array:
+        with JsonArray(path) as array:
             for sample in itertools.chain([first], samples):
                 if sample.json.task != task:
                     raise WrongUse(f"{sample.key} is of the task {sample.json.task}, and others of {subset} of {task}")

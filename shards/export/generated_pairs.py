@@ -5,7 +5,7 @@ TROHN-Img:  DIR/data/train-00000-of-00001.parquet   image_id, caption, negative_
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -42,19 +42,28 @@ def export_trohn_img(store: Store, subsets: Sequence[str], folder: Path) -> int:
 
 
 def _export(store: Store, subsets: Sequence[str], folder: Path, columns: Sequence[str], format: str) -> int:
-    schema, count = _schema(columns), 0
-    with ExitStack() as files:
-        writers: dict[str, pq.ParquetWriter] = {}
+    def tables() -> Iterator[tuple[str, pa.Table]]:
+        schema = split_schema(columns)
         for subset in subsets:
             for tar, _ in finished_tars(store, subset):
                 samples = of_kind(read_tar(store, tar), PAIR, f"--format {format}")
                 for split, rows in _by_split(samples, columns, format).items():
-                    if split not in writers:
-                        path = folder / "data" / f"{split}-00000-of-00001.parquet"
-                        path.parent.mkdir(exist_ok=True)
-                        writers[split] = files.enter_context(pq.ParquetWriter(path, schema, compression="zstd"))
-                    writers[split].write_table(pa.Table.from_pylist(rows, schema))
-                    count += len(rows)
+                    yield split, pa.Table.from_pylist(rows, schema)
+
+    return write_splits(tables(), folder)
+
+
+def write_splits(tables: Iterable[tuple[str, pa.Table]], folder: Path) -> int:
+    """Write tables of one schema into a Parquet file a split, named as Hugging Face does; returns how many rows."""
+    count, writers = 0, dict[str, pq.ParquetWriter]()
+    with ExitStack() as files:
+        for split, table in tables:
+            if split not in writers:
+                path = folder / "data" / f"{split}-00000-of-00001.parquet"
+                path.parent.mkdir(exist_ok=True)
+                writers[split] = files.enter_context(pq.ParquetWriter(path, table.schema, compression="zstd"))
+            writers[split].write_table(table)
+            count += len(table)
     return count
 
 
@@ -81,7 +90,7 @@ def _by_split(
     return found
 
 
-def _schema(columns: Sequence[str]) -> pa.Schema:
+def split_schema(columns: Sequence[str]) -> pa.Schema:
     """Columns, and what `datasets` takes them for."""
     fields = [pa.field(name, _IMAGE if name in IMAGES else pa.string()) for name in columns]
     features = {

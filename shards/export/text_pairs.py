@@ -7,7 +7,6 @@ TROHN's layout has no kinds; with generated images it is `shards.export.generate
 COCO's val2017, and writes none.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,10 +15,10 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
 from twinset.shards.export.formats import Format
+from twinset.shards.export.generated_pairs import split_schema, write_splits
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.text_pair import TEXT_PAIR
 from twinset.shards.media.media_folder import COCO_DIGITS, IMAGE_SUFFIXES
@@ -33,22 +32,16 @@ Row = Mapping[str, Any]
 
 def export_trohn(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """Write a Parquet file a split into ``folder``; returns the number of pairs."""
-    features = {name: {"dtype": "string", "_type": "Value"} for name in WORDS}
-    described = {"huggingface": json.dumps({"info": {"features": features}})}
-    schema, count = pa.schema([(name, pa.string()) for name in WORDS], described), 0
-    with ExitStack() as files:
-        writers: dict[str, pq.ParquetWriter] = {}
+
+    def tables() -> Iterator[tuple[str, pa.Table]]:
+        schema = split_schema(WORDS)
         for subset in subsets:
             for batch in FinishedStage(store, subset).batches(("split", *WORDS)):
                 for split in sorted(pc.unique(batch["split"]).to_pylist()):
                     rows = pa.Table.from_batches([batch]).filter(pc.equal(batch["split"], split)).select(WORDS)
-                    if split not in writers:
-                        path = folder / "data" / f"{split}-00000-of-00001.parquet"
-                        path.parent.mkdir(exist_ok=True)
-                        writers[split] = files.enter_context(pq.ParquetWriter(path, schema, compression="zstd"))
-                    writers[split].write_table(rows.cast(schema))
-                    count += len(rows)
-    return count
+                    yield split, rows.cast(schema)
+
+    return write_splits(tables(), folder)
 
 
 def export_sugarcrepe(store: Store, subsets: Sequence[str], folder: Path) -> int:

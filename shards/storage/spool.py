@@ -7,7 +7,7 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import psutil
@@ -52,10 +52,7 @@ class Spool:
             names = os.listdir(self.parent)
         except (FileNotFoundError, NotADirectoryError):
             return
-        for name in names:
-            owner = re.fullmatch(re.escape(self._prefix) + r"(\d+)\.[^.]+", name)
-            if owner and not psutil.pid_exists(int(owner[1])):
-                shutil.rmtree(self.parent / name, ignore_errors=True)
+        remove_left(self.parent, names, self._prefix)
         if self._store is not None:
             with contextlib.suppress(OSError):
                 self.parent.rmdir()
@@ -97,6 +94,14 @@ class Spool:
         if remedy is None or elsewhere or str(place) in str(error.strerror):
             return error
         return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", error.filename)
+
+
+def remove_left(parent: Path, names: Iterable[str], owner: str) -> None:
+    """Remove the folders, of some in a folder, that killed processes left: those called ``OWNER`` + ``PID.…``."""
+    for name in names:
+        left = re.fullmatch(re.escape(owner) + r"(\d+)\.[^.]+", name)
+        if left and not psutil.pid_exists(int(left[1])):
+            shutil.rmtree(parent / name, ignore_errors=True)
 
 
 def refuse_link(folder: Path) -> None:

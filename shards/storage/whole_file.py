@@ -14,12 +14,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import psutil
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import CACHE_REMEDY, DrawnFolder
+from twinset.shards.storage.spool import remove_left
 from twinset.shards.storage.store import sync
 
 LONGEST = 100  # bytes; a longer name is replaced by its digest: a file system may limit names to 255 bytes
@@ -64,22 +65,22 @@ def write_text(path: Path, text: str) -> None:
         beside.write_bytes(text.encode("utf-8", "replace"))
 
 
-class JsonArray:
-    """A JSON array written item by item. length: of what is written."""
+class JsonArray(contextlib.AbstractContextManager["JsonArray"]):
+    """A new file of a JSON array, written item by item. length: of what is written."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def __init__(self, path: Path) -> None:
+        self._stream = path.open("w", encoding="ascii")
         self.length = 0
-        stream.write("[")
+        self._stream.write("[")
 
     def append(self, item: Any) -> None:
         """Write one item on a line of its own."""
         self._stream.write(("," if self.length else "") + "\n" + as_json(item))
         self.length += 1
 
-    def close(self) -> None:
-        """End the array."""
-        self._stream.write("\n]\n")
+    def __exit__(self, *_: object) -> None:
+        with self._stream:
+            self._stream.write("\n]\n")
 
 
 def as_json(value: Any) -> str:
@@ -133,16 +134,9 @@ def folder_beside(folder: Path) -> Iterator[Path]:
     """
     owner = f".{folder.name}-{socket.gethostname()}."
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(folder.parent, owner)
+    remove_left(folder.parent, os.listdir(folder.parent), owner)
     unfinished = Path(tempfile.mkdtemp(prefix=f"{owner}{os.getpid()}.", dir=folder.parent))
     try:
         yield unfinished
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _sweep(parent: Path, owner: str) -> None:
-    for name in os.listdir(parent):
-        left = re.fullmatch(re.escape(owner) + r"(\d+)\.[^.]+", name)
-        if left and not psutil.pid_exists(int(left[1])):
-            shutil.rmtree(parent / name, ignore_errors=True)

@@ -75,7 +75,8 @@ class Study:
         """A test set as evaluation reads it."""
         one = self.design.tests[test]
         dataset = BuiltDataset(self.data, [one.subset])
-        return Part(test, one.title, str(planned_stage(dataset.store, one.subset).facts["makes"]), dataset)
+        kind = str(planned_stage(dataset.store, one.subset).facts["makes"])
+        return Part(dataset.place, dataset.subsets, kind, test, one.title)
 
     def folder(self, run: Run) -> Path:
         """Where a run lies."""

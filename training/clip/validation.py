@@ -26,7 +26,7 @@ class Validation:
     """
 
     def __init__(self, examples: ExampleSet, prepare: Transforms, tokenize: Any, settings: ClipSettings) -> None:
-        self.has_twins = _have(examples, TWINS)
+        self.has_twins = all(part.lacking(role) is None for part in examples.parts for role in TWINS)
         if settings.best_by == "group" and not self.has_twins:
             raise WrongUse("best_by: group needs validation data of twins (pairs); write accuracy, or name other data")
         roles = TWINS if self.has_twins else OBJECTIVES.get(settings.objective).roles
@@ -92,14 +92,6 @@ def mean_of_groups(right: NDArray[np.bool_], groups: list[str]) -> float:
     _, numbers = np.unique(np.array(groups, dtype=object), return_inverse=True)
     means = np.bincount(numbers, right) / np.bincount(numbers)
     return 100 * float(means.mean())
-
-
-def _have(examples: ExampleSet, roles: tuple[str, ...]) -> bool:
-    try:
-        examples.require(roles)
-    except WrongUse:
-        return False
-    return True
 
 
 @contextlib.contextmanager

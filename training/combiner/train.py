@@ -91,20 +91,13 @@ def train_combiner(
     report: bool = True,
     cache: Path | None = None,
 ) -> Trained:
-    """Train a Combiner, or resume a run that was stopped; a finished one is left as it is.
+    """Train a Combiner, or resume a run that was stopped: as `training.clip.train.train_clip`, in one process.
 
     Args:
-        out: folder of the run; `docs/training.md` lists its files.
-        report: whether TensorBoard's files and ``report.html`` are written.
         cache: folder of the features of a frozen encoder; the user's own by default.
 
     Returns:
         The run; its figures are recall@1 in percent.
-
-    Raises:
-        WrongUse: settings, model or data are wrong, or ``out`` holds another run.
-        BuildFailed: the loss is not finite, too many triplets are broken, or the data changed. Weights up to the last
-            checkpoint are intact, and the same call resumes from it.
     """
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(joined(settings))

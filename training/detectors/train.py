@@ -131,11 +131,10 @@ def train_detectors(
 
 def _facts(benchmark: Benchmark) -> list[dict[str, Any]]:
     """Each subset with its shards, as `training.examples.example_set.ExampleSet.facts`."""
-    dataset = benchmark.dataset if isinstance(benchmark, Part) else benchmark
-    assert isinstance(dataset, BuiltDataset)
+    assert isinstance(benchmark, BuiltDataset)
     found = []
-    for subset in dataset.subsets:
-        origin = BuiltSubset(dataset.store, subset, None)
+    for subset in benchmark.subsets:
+        origin = BuiltSubset(benchmark.store, subset, None)
         about = origin.facts()
         examples = sum(shard["samples"] for shard in about["shards"])
         found.append({**about, "digest": origin.digest(), "examples": examples, "copies": 1})

@@ -130,17 +130,7 @@ class Validation:
 def train_fusion(
     settings: FusionSettings, out: Path, on_progress: OnProgress | None = None, report: bool = True
 ) -> Trained:
-    """Train a fusion encoder, or resume a run that was stopped; a finished one is left as it is.
-
-    Args:
-        out: folder of the run; `docs/training.md` lists its files.
-        report: whether TensorBoard's files and ``report.html`` are written.
-
-    Raises:
-        WrongUse: settings, model or data are wrong, or ``out`` holds another run.
-        BuildFailed: the loss is not finite, too many examples are broken, or the data changed. Weights up to the last
-            checkpoint are intact, and the same call resumes from it.
-    """
+    """Train a fusion encoder, or resume a run that was stopped: as `training.clip.train.train_clip`, in one process."""
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(joined(settings))
         if process.world > 1:
