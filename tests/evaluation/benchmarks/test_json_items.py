@@ -47,7 +47,7 @@ def test_records_are_those_of_the_whole_file(value: Any, chunk: int, indent: int
         (b'[{"a": 1}, {"a" 2}]', "after record '0'"),
         (b'[{"a": 1}', "ends too early"),
         (b'{"x": 1, "x": 2}', "the key 'x' occurs twice"),
-        (b'{"x": {"y": 1, "y": 2}}', "keys.*'y'.*twice"),
+        (b'{"x": {"y": 1, "y": 2}}', "duplicate key 'y'"),
         (b"[1, 2] []", "something follows"),
         (b'["\\ud800"]', "half a surrogate"),
         (b'["caf\xe9"]', "not UTF-8"),
