@@ -43,6 +43,9 @@ def add(commands: Any) -> None:
         "name it, and cookies are sent by HTTPS alone",
     )
     reviewing.add_argument(
+        "--days", type=between(1, 3650), default=30, metavar="N", help="days until links end (default: 30)"
+    )
+    reviewing.add_argument(
         "--resume",
         action=argparse.BooleanOptionalAction,
         default=True,
@@ -51,6 +54,11 @@ def add(commands: Any) -> None:
     instead = reviewing.add_mutually_exclusive_group()
     instead.add_argument("-o", "--out", type=Path, metavar="FILE", help="write tasks and answers into a file")
     instead.add_argument("--import", type=Path, metavar="FILE", dest="import_", help="take answers from a file")
+    instead.add_argument(
+        "--withdraw",
+        metavar="NAME",
+        help="end all links that this person was given, also on a page that is open now",
+    )
     instead.add_argument("--agreement", action="store_true", help="print Cohen's kappa and the accuracy on gold tasks")
     reviewing.add_argument(
         "--form", choices=FORMS, help="form of the file (default: by its name: .parquet, .json, .csv)"
@@ -66,6 +74,10 @@ def review(asked: argparse.Namespace) -> None:
         raise WrongUse("--annotator: says who gave the answers of --import FILE; for the page use --annotators")
     if asked.form is not None and asked.import_ is None and asked.out is None:
         raise WrongUse("--form: is that of the file of --import or --out; name one")
+
+    if asked.withdraw is not None:
+        _withdraw(asked)
+        return
 
     def on_enough(stage: str) -> None:
         from twinset.flows.resume import resume_waiting
@@ -91,6 +103,14 @@ def review(asked: argparse.Namespace) -> None:
             _serve(desk, asked)
     finally:
         desk.store.close()
+
+
+def _withdraw(asked: argparse.Namespace) -> None:
+    from twinset.review.opening import open_links
+
+    open_links(asked.dataset).withdraw(asked.withdraw)
+    said = f"{asked.withdraw}: no link of before opens the page any more; the next twinset review prints a new one"
+    answer(asked, {"withdrawn": asked.withdraw}, lambda: print(said))
 
 
 def _write(desk: ReviewDesk, asked: argparse.Namespace) -> None:
@@ -152,7 +172,7 @@ def _interval(one: Any) -> list[str]:
 def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     from twinset.review.access import ADMIN, Access, Person
     from twinset.review.app import make_app
-    from twinset.review.opening import is_loopback, link, serve
+    from twinset.review.opening import is_loopback, link, open_links, serve
 
     desk.announce()  # the answers may have come while nobody could be told
     stages = desk.tasks.now().stages.values()
@@ -164,7 +184,8 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     if not names:
         raise WrongUse("--annotators: name somebody, as in --annotators anna,ben")
     proxy = _origin(asked.behind_https)
-    access = Access(desk.tasks.secret, names, behind_https=bool(proxy))
+    links = open_links(asked.dataset)
+    access = Access(desk.tasks.secret, names, behind_https=bool(proxy), links=links, days=asked.days)
     dataset = asked.dataset.rstrip("/").rpartition("/")[2] or asked.out
 
     def on_ready(base: str) -> None:
@@ -175,9 +196,9 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
             ties = f"; ties that wait for the admin: {counts.tied:,}" if counts.tied else ""
             lines.append(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in{ties}")
         people = [*(Person(name, "annotator") for name in access.annotators), Person(ADMIN, "admin")]
-        links = {person.name: link(access, person, base) for person in people}
-        lines += [*(f"{name}: {url}" for name, url in links.items()), "Ctrl-C ends the page; every answer is stored."]
-        answer(asked, {"links": links}, lambda: print(*lines, sep="\n", flush=True))
+        urls = {person.name: link(access, person, base) for person in people}
+        lines += [*(f"{name}: {url}" for name, url in urls.items()), "Ctrl-C ends the page; every answer is stored."]
+        answer(asked, {"links": urls}, lambda: print(*lines, sep="\n", flush=True))
         if not is_loopback(asked.host) and not proxy:
             _tell(
                 f"warning: all who reach {asked.host} see this page, and links, images and answers travel as plain "

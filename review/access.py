@@ -1,31 +1,32 @@
 """Who may use the page, and how much: signed links, cookies, and bounds of requests."""
 
-import contextlib
 import hashlib
 import hmac
-import os
-import re
-import secrets
+import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from itsdangerous import BadSignature, URLSafeSerializer
 
 from twinset.generators.decisions.answers import NAME
 from twinset.manifests.errors import WrongUse
+from twinset.review.links import Links
 
 Role = Literal["annotator", "admin"]
 
 ADMIN = "admin"  # the name that answers of the admin are stored under; no annotator has it
-SECRET_BYTES = 32
 LARGEST_REQUEST = 4096  # bytes of a body; an answer has some 200
-#: Requests a second, and at once. A person gives an answer a second at best; a page loads some twenty images at once.
+#: Requests a second, and at once, of a person. One gives an answer a second at best; a page loads some twenty images at
+#: once.
 CHANGES, REQUESTS = (20.0, 40), (200.0, 400)
+#: The same of an address, for requests without a valid link: behind a proxy all strangers have one address, and so have
+#: the annotators, whose requests are not counted here.
+STRANGERS = (20.0, 100)
 MOST_CLIENTS = 1000
+LINK_DAYS = 30
 
 HOMES: Mapping[Role, str] = {"annotator": "/", "admin": "/admin"}
 CSRF_HEADER = "x-csrf-token"
@@ -59,30 +60,12 @@ class Refused(Exception):
         self.status, self.words, self.wait = status, words, wait
 
 
-def read_secret(folder: Path) -> bytes:
-    """The secret that links are signed with, made once; removing the file makes all links invalid. Raises `WrongUse`:
-    the file is not one, or others can read it.
+def address_of(client: Sequence[Any] | None) -> str:
+    """What requests and connections without a login are counted by: the client's address, of IPv6 its first 64 bits,
+    all of which one host may use.
     """
-    path = folder / "secret"
-    folder.mkdir(parents=True, exist_ok=True)
-    made = path.with_name(f".secret.{os.getpid()}.{secrets.token_hex(4)}")
-    if not path.exists():
-        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with open(descriptor, "wb") as stream:
-                stream.write(secrets.token_hex(SECRET_BYTES).encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-            with contextlib.suppress(FileExistsError):
-                os.link(made, path)  # unlike a rename it leaves the secret of another server that started just now
-        finally:
-            made.unlink()
-    if path.stat().st_mode & 0o077:
-        raise WrongUse(f"{path}: others can read it and so sign links; chmod 600 it, or remove it for new links")
-    content = path.read_bytes()
-    if not re.fullmatch(rb"[0-9a-f]{%d}" % (2 * SECRET_BYTES), content):
-        raise WrongUse(f"{path}: not the secret that twinset wrote; remove it, and give everyone the new links")
-    return bytes.fromhex(content.decode())
+    host = str(client[0]) if client else ""
+    return str(ipaddress.ip_network((host, 64), strict=False)) if ":" in host and "%" not in host else host
 
 
 class Access:
@@ -92,6 +75,9 @@ class Access:
         secret: what links are signed with.
         annotators: names of those who have a link.
         clock: seconds that only grow.
+        links: whose links were withdrawn.
+        days: after which a link ends.
+        now: seconds since 1970.
         behind_https: whether people reach the page by HTTPS alone, at a proxy: cookies are then never sent without.
             What a request itself says of that (``X-Forwarded-Proto``) anybody can write.
 
@@ -105,27 +91,36 @@ class Access:
         annotators: Collection[str],
         clock: Callable[[], float] = time.monotonic,
         behind_https: bool = False,
+        links: Links | None = None,
+        days: float = LINK_DAYS,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        self.behind_https = behind_https
+        self.behind_https, self.seconds = behind_https, round(days * 86_400)
         for name in annotators:
             if not NAME.fullmatch(name) or name == ADMIN:
                 raise WrongUse(
                     f"--annotators {name!r}: write letters, digits, '.', '-', '_', '@', 64 at most, and not {ADMIN!r}"
                 )
         self.annotators = tuple(dict.fromkeys(annotators))
+        self._links, self._now = links or Links(), now
+        self._links.give((*self.annotators, ADMIN))
         self._secret = secret
         # Browsers do not tell ports apart: pages of two datasets on one host would take each other's cookies.
         self._suffix = hashlib.sha256(b"cookie" + secret).hexdigest()[:8]
-        self._signer = URLSafeSerializer(secret, salt="twinset review", signer_kwargs={"digest_method": hashlib.sha256})
+        # The salt changes with what a token holds: those of before had no end.
+        self._signer = URLSafeSerializer(
+            secret, salt="twinset review: links with an end", signer_kwargs={"digest_method": hashlib.sha256}
+        )
         self._clock = clock
         self._spent: dict[tuple[float, int], OrderedDict[str, tuple[float, float]]] = {}
 
     def token(self, person: Person) -> str:
-        """The token of a link: the same on every start."""
-        return str(self._signer.dumps([person.role, person.name]))
+        """The token of a new link."""
+        until = round(self._now()) + self.seconds
+        return str(self._signer.dumps([person.role, person.name, until, self._links.withdrawn(person.name)]))
 
     def person(self, token: str | None, role: Role) -> Person:
-        """Who a token is of; raises `Refused` (401, or 403 where it is of another role or somebody without a link)."""
+        """Who a token is of; raises `Refused`: 401, or 403 where it is of another role or does not hold any more."""
         words = "Open the link that you were given; it ends in a long token."
         if not token:
             raise Refused(401, words)
@@ -133,25 +128,50 @@ class Access:
             found: Any = self._signer.loads(token)
         except BadSignature as error:
             raise Refused(401, words) from error
-        person = Person(found[1], found[0])
+        person, until, withdrawn = Person(found[1], found[0]), found[2], found[3]
         if person.role != role:
             raise Refused(403, f"This is not the page of your link: yours is for {person.role}s.")
-        if role == "annotator" and person.name not in self.annotators:
+        if self._now() >= until:
+            raise Refused(403, "This link has come to its end; ask who sent it for a new one.")
+        if withdrawn != self._links.withdrawn(person.name) or (
+            role == "annotator" and person.name not in self.annotators
+        ):
             raise Refused(403, f"{person.name} has no link to this page any more; ask who sent it.")
         return person
 
-    def cookie(self, role: Role) -> str:
-        """The name of the cookie that holds a role's token."""
-        return f"twinset_{role}_{self._suffix}"
+    def cookie(self, person: Person) -> str:
+        """The name of the cookie that holds a person's token: the link of one replaces no other's."""
+        named = hmac.new(self._secret, f"cookie\0{person.name}".encode(), hashlib.sha256).hexdigest()[:8]
+        return f"{self._cookies(person.role)}{named}"
+
+    def _cookies(self, role: Role) -> str:
+        return f"twinset_{role}_{self._suffix}_"
+
+    def people(self, cookies: Mapping[str, str], role: Role) -> list[Person]:
+        """Who uses a browser in a role, by its cookies; several where it was opened with several links. Raises
+        `Refused` where nobody does.
+        """
+        found, refused = [], Refused(401, "Open the link that you were given; it ends in a long token.")
+        for name, token in cookies.items():
+            if name.startswith(self._cookies(role)):
+                try:
+                    found.append(self.person(token, role))
+                except Refused as error:
+                    refused = error
+        if not found:
+            raise refused
+        return found
 
     def csrf(self, person: Person) -> str:
         """What a page of this person sends with each change; another site cannot know it."""
         return hmac.new(self._secret, f"csrf\0{person.role}\0{person.name}".encode(), hashlib.sha256).hexdigest()
 
-    def check_csrf(self, person: Person, given: str | None) -> None:
-        """Raise `Refused` (403) unless a change comes from a page of this person."""
-        if not hmac.compare_digest(self.csrf(person).encode(), (given or "").encode("utf-8", "replace")):
-            raise Refused(403, "This request does not come from the page; reload it.")
+    def sender(self, people: Sequence[Person], given: str | None) -> Person:
+        """Whose page a request comes from, by what it was given to send (`csrf`); raises `Refused` (403)."""
+        for person in people:
+            if hmac.compare_digest(self.csrf(person).encode(), (given or "").encode("utf-8", "replace")):
+                return person
+        raise Refused(403, "This request does not come from the page; reload it.")
 
     def admit(self, client: str, bound: tuple[float, int]) -> None:
         """Count a request of a client; raises `Refused` (429) when they come too fast.

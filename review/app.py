@@ -9,24 +9,41 @@ from urllib.parse import parse_qs
 
 from fastapi import BackgroundTasks, FastAPI, Query
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from twinset.generators.decisions.questions import QUESTIONS, question_of
 from twinset.manifests.errors import TwinsetError, in_words
-from twinset.review.access import CHANGES, CSRF_HEADER, HEADERS, HOMES, LARGEST_REQUEST, REQUESTS, Access, Refused, Role
+from twinset.review.access import (
+    CHANGES,
+    CSRF_HEADER,
+    HEADERS,
+    HOMES,
+    LARGEST_REQUEST,
+    REQUESTS,
+    STRANGERS,
+    Access,
+    Person,
+    Refused,
+    Role,
+    address_of,
+)
 from twinset.review.admin import add_admin
 from twinset.review.desk import ReviewDesk
 from twinset.review.replies import person_of, picture, refusal, shown
 
 OPEN = ("/static/", "/favicon.ico")  # the same for everybody, and in every checkout of twinset
-COOKIE_SECONDS = 30 * 86_400
+STATIC = Path(__file__).parent / "static"
+MOST_AHEAD = 100
+logger = logging.getLogger("twinset")
+
+_FAILED = "Something failed on the server; tell who sent you the link"
 _FORM = "application/x-www-form-urlencoded"
 # A redirect would do, but a browser that follows a link from another site sends no strict cookie with what a redirect
 # leads to. The page itself may go on.
@@ -67,35 +84,68 @@ class Guard:
         except Refused as error:
             await self._refused(request, error)(scope, receive, secured)
             return
+        except TwinsetError as error:  # the file of links
+            logger.error("%s", error)
+            await self._refused(request, Refused(500, _FAILED))(scope, receive, secured)
+            return
+        except ClientDisconnect:  # in the middle of a body: nobody is there to be told
+            return
         await self._app(scope, _replay(body, receive), secured)
 
     async def _checked(self, request: Request) -> bytes | Response:
         """The body of a request that may pass, or the reply to somebody who comes by a link; raises `Refused`."""
         # The path that routes are found by: `request.url` is put together with the Host header, which anybody writes.
-        path, access = str(request.scope["path"]), self._access
-        access.admit(request.client.host if request.client else "", REQUESTS)
-        body = await _read(request)
-        if path.startswith(OPEN) and request.method in ("GET", "HEAD"):
-            return body
+        path, access, reads = str(request.scope["path"]), self._access, request.method in ("GET", "HEAD")
         role: Role = "admin" if path == "/admin" or path.startswith("/admin/") else "annotator"
-        cookie, home = access.cookie(role), HOMES[role]
-        if path == home and (token := request.query_params.get("token")) is not None:
-            access.person(token, role)
-            return _entered(cookie, token, home, access.behind_https)
-        person = access.person(request.cookies.get(cookie), role)
-        if request.method not in ("GET", "HEAD"):
-            given = request.headers.get(CSRF_HEADER)
-            if given is None and request.headers.get("content-type", "").startswith(_FORM):
-                given = parse_qs(body.decode("utf-8", "replace")).get("csrf", [None])[0]
-            access.check_csrf(person, given)
+        token = request.query_params.get("token") if path == HOMES[role] and reads else None
+        try:
+            if path.startswith(OPEN) and reads:
+                people = self._anybody(request)
+            else:
+                people = access.people(request.cookies, role) if token is None else [access.person(token, role)]
+        except Refused:
+            # Only those without a valid link share a bound by address: no stranger uses up what annotators may ask.
+            access.admit(address_of(request.client), STRANGERS)
+            if path.startswith(OPEN) and reads:
+                return await _read(request)
+            raise
+        access.admit(f"{role} {people[0].name}", REQUESTS)
+        if token is not None:
+            return _entered(access, people[0], token)
+        body, given = await _read(request), request.headers.get(CSRF_HEADER)
+        if given is None and request.headers.get("content-type", "").startswith(_FORM):
+            given = parse_qs(body.decode("utf-8", "replace")).get("csrf", [None])[0]
+        # Of two people in one browser, the page says whose it is; where no page does, it is asked.
+        if not reads or (given is not None and len(people) > 1):
+            person = access.sender(people, given)
+        elif len(people) > 1 and path == HOMES[role]:
+            return shown("choose.html.j2", people=[(one.name, access.csrf(one)) for one in people])
+        elif len(people) > 1 and path.startswith("/api/"):
+            raise Refused(403, "This browser was opened with links of several people; reload the page.")
+        else:
+            person = people[0]
+        if not reads:
             access.admit(f"{person.role} {person.name}", CHANGES)
-        request.state.person = person
+        request.state.person, request.state.people = person, people
         return body
 
+    def _anybody(self, request: Request) -> list[Person]:
+        try:
+            return self._access.people(request.cookies, "annotator")
+        except Refused:
+            return self._access.people(request.cookies, "admin")
 
-def _entered(cookie: str, token: str, home: str, secure: bool) -> Response:
-    reply = HTMLResponse(_ENTERED.format(home))
-    reply.set_cookie(cookie, token, max_age=COOKIE_SECONDS, path=home, httponly=True, samesite="strict", secure=secure)
+
+def _entered(access: Access, person: Person, token: str) -> Response:
+    reply = HTMLResponse(_ENTERED.format(HOMES[person.role]))
+    reply.set_cookie(
+        access.cookie(person),
+        token,
+        max_age=access.seconds,
+        httponly=True,
+        samesite="strict",
+        secure=access.behind_https,
+    )
     return reply
 
 
@@ -123,12 +173,6 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return again
 
 
-logger = logging.getLogger("twinset")
-
-STATIC = Path(__file__).parent / "static"
-MOST_AHEAD = 100
-
-
 class Given(BaseModel):
     """An answer as the page sends it."""
 
@@ -148,7 +192,9 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
         access: who may do it.
         dataset: what the page calls OUT.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)  # their pages load scripts of other hosts
+    # The pages of the documentation load scripts of other hosts; a redirect to a path with a slash names the Host that
+    # the request says.
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.add_middleware(Guard, access=access, refused=refusal)
     _explain(app)
 
@@ -156,6 +202,14 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
     def page(request: Request) -> Response:
         person = person_of(request)
         return shown("page.html.j2", csrf=access.csrf(person), annotator=person.name, dataset=dataset)
+
+    @app.post("/choose")
+    def choose(request: Request) -> Response:
+        reply, chosen = RedirectResponse("/", 303), person_of(request)
+        for person in request.state.people:
+            if person != chosen:
+                reply.delete_cookie(access.cookie(person))
+        return reply
 
     @app.get("/help")
     def guide(request: Request) -> Response:
@@ -205,7 +259,7 @@ def _explain(app: FastAPI) -> None:
     def failed(request: Request, error: Exception) -> Response:
         # What went wrong names files of this machine: that is for who runs the page, not for who opens it.
         logger.error("%s %s: %s", request.method, request.scope["path"], in_words(error))
-        return refusal(request, Refused(500, "Something failed on the server; tell who sent you the link"))
+        return refusal(request, Refused(500, _FAILED))
 
     @app.exception_handler(HTTPException)
     def unknown(request: Request, error: HTTPException) -> Response:

@@ -4,6 +4,7 @@ import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from fastapi import FastAPI
@@ -12,14 +13,17 @@ from twinset.generators.decisions.answers import form_of
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import cache_folder
-from twinset.review.access import HOMES, Access, Person, read_secret
+from twinset.review.access import HOMES, Access, Person
 from twinset.review.desk import ReviewDesk
+from twinset.review.links import Links, read_secret
 from twinset.review.store import AnswerStore
 from twinset.review.tasks import ReviewTasks, asking
 from twinset.shards.records import stages_in
 from twinset.shards.storage.store import Store
 
-MOST_REQUESTS = 200  # at a time; beyond these the server says that it is busy
+if TYPE_CHECKING:
+    import uvicorn
+
 GRACE_SECONDS = 5  # for requests under way when it is stopped
 
 
@@ -46,8 +50,6 @@ def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None]) -
     Raises:
         WrongUse: the port cannot be opened.
     """
-    import uvicorn
-
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         opened = socket.create_server((host, port), family=family)
@@ -56,17 +58,30 @@ def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None]) -
     with opened:
         named = socket.gethostname() if host in ("0.0.0.0", "::") else f"[{host}]" if ":" in host else host
         on_ready(f"http://{named}:{opened.getsockname()[1]}")
-        # Its log of requests would hold the tokens of links.
-        config = uvicorn.Config(
-            app,
-            access_log=False,
-            log_level="warning",
-            server_header=False,
-            proxy_headers=False,
-            limit_concurrency=MOST_REQUESTS,
-            timeout_graceful_shutdown=GRACE_SECONDS,
-        )
-        uvicorn.Server(config).run(sockets=[opened])
+        server_of(app).run(sockets=[opened])
+
+
+def server_of(app: FastAPI) -> "uvicorn.Server":
+    """A server of the page, with bounds on connections (`review.connections`)."""
+    import uvicorn
+
+    from twinset.review.connections import KEPT_SECONDS, BoundedConnection, allow_files, most_connections
+
+    allow_files()
+    config = uvicorn.Config(
+        app,
+        http=BoundedConnection,
+        ws="none",  # the page has none, and uvicorn's has no deadlines
+        lifespan="off",
+        access_log=False,  # it would hold the tokens of links
+        log_level="error",  # what strangers send wrongly fills no log
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=most_connections() + 1,
+        timeout_keep_alive=KEPT_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    return uvicorn.Server(config)
 
 
 FOLDER = "_review"
@@ -106,8 +121,13 @@ def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], Non
     return ReviewDesk(tasks, AnswerStore(tasks.answers), on_enough)
 
 
+def open_links(out: str) -> Links:
+    """Who has links to the page of OUT. Raises `WrongUse`: the file is not one of links."""
+    return Links(_folder(Store(out)))
+
+
 def _folder(store: Store) -> Path:
-    """Where the secret lies: below OUT, or on this machine for OUT in a bucket."""
+    """Where secret and links lie: below OUT, or on this machine for OUT in a bucket."""
     if not store.is_remote:
         return Path(store.root) / FOLDER
     return cache_folder() / "review" / digest(store.root)

@@ -16,10 +16,11 @@ export class Trouble extends Error {
 
 // GET without a body, else POST; the JSON of the reply.
 export async function ask(path, body) {
-  const post = { method: "POST", headers: { "Content-Type": "application/json", "X-CSRF-Token": meta("csrf") } };
+  const headers = { "X-CSRF-Token": meta("csrf") }; // also says whose page this is, in a browser with several links
+  const post = { method: "POST", headers: { "Content-Type": "application/json", ...headers } };
   let reply, data;
   try {
-    const options = body === undefined ? {} : { ...post, body: JSON.stringify(body) };
+    const options = body === undefined ? { headers } : { ...post, body: JSON.stringify(body) };
     reply = await fetch(path, { ...options, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
     data = await reply.json();
   } catch {

@@ -87,5 +87,5 @@ def test_answers_are_exported(admin: TestClient) -> None:
 def test_an_annotator_is_not_let_in(admin: TestClient) -> None:
     anna = Access(SECRET, ["anna"]).token(Person("anna", "annotator"))
     admin.cookies.clear()
-    admin.cookies.set(Access(SECRET, []).cookie("admin"), anna)
+    admin.cookies.set(Access(SECRET, []).cookie(Person("admin", "admin")), anna)
     assert admin.get("/admin").status_code == 403

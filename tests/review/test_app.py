@@ -204,7 +204,9 @@ def test_a_link_becomes_a_cookie_that_no_script_and_no_other_site_can_use(tmp_pa
     )
     proxied = make_app(painted_desk(tmp_path, []), Access(SECRET, ["anna"], behind_https=True), "demo")
     assert "Secure" in TestClient(proxied).get("/", params={"token": tokens["anna"]}).headers["set-cookie"]
-    assert Access(bytes(32), []).cookie("annotator") not in cookie, "two datasets on one host need two cookies"
+    assert Access(bytes(32), []).cookie(Person("anna", "annotator")) not in cookie, (
+        "two datasets on one host need two cookies"
+    )
 
 
 def test_a_change_needs_the_pages_own_header(tmp_path: Path, anna: Browser) -> None:
@@ -269,7 +271,7 @@ def port(tmp_path: Path) -> Iterator[int]:
 
 
 def test_no_path_leaves_the_page(port: int) -> None:
-    cookie = {"Cookie": f"{ACCESS.cookie('annotator')}={ACCESS.token(Person('anna', 'annotator'))}"}
+    cookie = {"Cookie": f"{ACCESS.cookie(Person('anna', 'annotator'))}={ACCESS.token(Person('anna', 'annotator'))}"}
     for path in (
         "/../../etc/passwd", "/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static//etc/passwd",
         "/static/..%5capp.py", "/image/../../secret", "/image/..%2f..%2fsecret", "/_review/secret",

@@ -59,7 +59,7 @@ class Server:
     def ask(self, method: str, path: str, body: Any = None) -> http.client.HTTPConnection:
         access = Access(SECRET, ["anna"])
         headers = {
-            "Cookie": f"{access.cookie('annotator')}={access.token(ANNA)}",
+            "Cookie": f"{access.cookie(ANNA)}={access.token(ANNA)}",
             "X-CSRF-Token": access.csrf(ANNA),
             "Content-Type": "application/json",
         }

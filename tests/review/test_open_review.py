@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from http.cookiejar import CookieJar
@@ -24,7 +25,7 @@ from twinset.cli.main import main
 from twinset.generators.decisions.answers import table_of
 from twinset.manifests.errors import DecisionsMissing, WrongUse
 from twinset.manifests.recipe import Recipe, parse_recipe
-from twinset.review.access import read_secret
+from twinset.review.links import read_secret
 from twinset.review.opening import open_desk
 from twinset.review.tasks import LOOK_SECONDS
 
@@ -175,6 +176,7 @@ def test_answers_go_out_and_come_in_by_file(out: Path, tmp_path: Path, capsys: p
         (["--annotator", "anna"], "--annotator"),
         (["--host", "256.0.0.1"], "cannot be opened"),
         (["--behind-https", "http://review.example.org"], "write https:// and a host alone"),
+        (["--withdraw", "anna"], "'anna': has no link to this page; nobody has"),
         (["--out", "answers.txt"], "name it with --form"),
     ],
 )
@@ -223,7 +225,7 @@ def server(out: Path) -> Iterator[tuple[dict[str, str], subprocess.Popen[str]]]:
 
 
 def test_the_command_serves_a_page_until_it_is_interrupted(
-    server: tuple[dict[str, str], subprocess.Popen[str]],
+    out: Path, server: tuple[dict[str, str], subprocess.Popen[str]]
 ) -> None:
     links, process = server
     assert list(links) == ["anna", "ben", "admin"]
@@ -233,6 +235,9 @@ def test_the_command_serves_a_page_until_it_is_interrupted(
     base = links["anna"].partition("?")[0]
     with browser.open(f"{base}api/next", timeout=60) as reply:
         assert len(json.load(reply)) == PAIRS
+    assert run(str(out), "--withdraw", "anna") == 0
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        browser.open(f"{base}api/next", timeout=60)
     process.send_signal(2)
     assert process.wait(60) == 0
     assert process.stderr is not None
