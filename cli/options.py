@@ -78,17 +78,6 @@ def between(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
-def share(text: str) -> float:
-    """A number above 0 and below 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: write a share above 0 and below 1, such as 0.1")
-    return number
-
-
 def add_bootstrap(command: argparse.ArgumentParser) -> None:
     """Add the options of intervals: ``--seed`` and ``--resamples``."""
     command.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the bootstrap (default: 0)")

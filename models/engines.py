@@ -145,12 +145,10 @@ class EngineSource(Source):
 
     @property
     def pool(self) -> Pool:
-        """As `SourceSettings.pool`: the engine's."""
         return self.engine.pool
 
     @property
     def shards_at_a_time(self) -> int:
-        """As `SourceSettings.shards_at_a_time`: what the engine says."""
         return self.engine.shards_at_a_time
 
     @property
@@ -161,7 +159,6 @@ class EngineSource(Source):
         return self.engine.cost(spent)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; also what the engine needs."""
         super().check_inputs(key, needs)
         self.engine.check_inputs(f"{key}.engine", needs)
 

@@ -48,7 +48,6 @@ class Boundaries(Reader):
     obtained = "The repository Yuxuan-W/GEB-Plus links filtered boundaries; videos are Kinetics-400's"
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`: splits."""
         return [split for split in SPLITS if self._file(split) is not None]
 
     def files(self) -> Sequence[Path]:

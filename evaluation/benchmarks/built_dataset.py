@@ -56,7 +56,6 @@ class BuiltDataset(Reader):
         return [name for name, makes in made.items() if makes in KINDS]
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`; the digest reads receipts instead."""
         return []
 
     def digest(self) -> str:

@@ -1,8 +1,12 @@
 """Flickr30k and COCO as retrieval of captions by images and of images by captions, in Karpathy's splits."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
+
+import numpy as np
 
 from twinset.evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
 from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
@@ -23,7 +27,6 @@ class CaptionedImages(Reader):
     obtained = "The splits are in caption_datasets.zip of Karpathy and Li (2015), 'Deep Visual-Semantic Alignments'"
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`: the two directions."""
         return [IMAGE_TO_TEXT, TEXT_TO_IMAGE] if self._file() is not None else []
 
     def files(self) -> Sequence[Path]:
@@ -89,11 +92,8 @@ def _test_split(path: Path) -> Iterator[tuple[str, Any]]:
 def _by_image(
     names: Sequence[str], pictures: Sequence[Picture], captions: Sequence[str], image_of: Sequence[int]
 ) -> Iterator[Query]:
-    gallery, start = tuple(captions), 0
-    for at, (name, picture) in enumerate(zip(names, pictures, strict=True)):
-        end = start
-        while end < len(image_of) and image_of[end] == at:
-            end += 1
+    gallery, ends = tuple(captions), np.searchsorted(image_of, range(len(pictures)), side="right").tolist()
+    for name, picture, (start, end) in zip(names, pictures, pairwise([0, *ends]), strict=True):
         yield Query(
             key=f"{IMAGE_TO_TEXT}/{image_group(name)}",
             subset=IMAGE_TO_TEXT,
@@ -103,19 +103,15 @@ def _by_image(
             gallery=gallery,
             targets=frozenset(range(start, end)),
         )
-        start = end
 
 
 def _by_caption(
     names: Sequence[str], pictures: Sequence[Picture], captions: Sequence[str], image_of: Sequence[int]
 ) -> Iterator[Query]:
-    gallery, before = tuple(pictures), -1
-    number = 0
+    gallery, numbers = tuple(pictures), Counter[int]()
     for caption, at in zip(captions, image_of, strict=True):
-        number = number + 1 if at == before else 0
-        before = at
         yield Query(
-            key=f"{TEXT_TO_IMAGE}/{image_group(names[at])}/{number}",
+            key=f"{TEXT_TO_IMAGE}/{image_group(names[at])}/{numbers[at]}",
             subset=TEXT_TO_IMAGE,
             group=image_group(names[at]),
             image=None,
@@ -123,3 +119,4 @@ def _by_caption(
             gallery=gallery,
             targets=frozenset({at}),
         )
+        numbers[at] += 1

@@ -201,7 +201,6 @@ class MitStates(Reader):
         return ["test"] if self._folders else []
 
     def files(self) -> Sequence[Path]:
-        """As `Reader.files`: none, as the digest is of the names."""
         return []
 
     def digest(self) -> str:

@@ -80,7 +80,6 @@ class SugarCrepe(Foils):
     fields = ("filename", "caption", "negative_caption")
 
     def refusal(self, record: Any, where: str) -> str | None:
-        """As `Foils.refusal`: every record counts."""
         return None
 
 

@@ -38,18 +38,17 @@ class Images:
         self._places = [ImageFolder(place) for place in dict.fromkeys([*first, *with_links(root)])]
         self._find = lru_cache(REMEMBERED)(self._looked_up)
 
-    def find(self, name: str, where: str, exact: bool = False) -> Picture | None:
+    def find(self, name: str, where: str) -> Picture | None:
         """The picture of a name; None when it is not there.
 
         Args:
             name: file name, with folders or without, with a suffix or without.
             where: the record that names it, for messages.
-            exact: whether the file must be called so, and not as COCO calls the image of the same number.
 
         Raises:
             WrongUse: the name leads out of the folder.
         """
-        found = self._located(name, where, exact)
+        found = self._located(name, where)
         if found is None:
             return None
         root, stored = found
@@ -57,7 +56,7 @@ class Images:
         return Picture(f"{root}/{stored.name}", partial(read, stored))
 
     def find_crop(self, name: str, box: Box, where: str) -> Picture | None:
-        """As `find`, ``exact``: the object in a box (x, y, width, height; pixels), cut out as GeneCIS's code does."""
+        """As `find`, of a file called just so: a box (x, y, width, height; pixels) cut out of it as GeneCIS does."""
         found = self._located(name, where, exact=True)
         if found is None:
             return None
@@ -65,7 +64,8 @@ class Images:
         shown = ",".join(f"{number:g}" for number in box)
         return Picture(f"{root}/{stored.name}#{shown}", partial(_read_crop, root, stored.name, box))
 
-    def _located(self, name: str, where: str, exact: bool) -> tuple[Path, StoredImage] | None:
+    def _located(self, name: str, where: str, exact: bool = False) -> tuple[Path, StoredImage] | None:
+        """exact: whether the file must be called so, and not as COCO calls the image of the same number."""
         try:
             found = self._find(name)
         except EscapesRoot as error:
@@ -87,7 +87,7 @@ class UnreadImages(Images):
     def __init__(self) -> None:
         """Nothing is searched."""
 
-    def find(self, name: str, where: str, exact: bool = False) -> Picture:
+    def find(self, name: str, where: str) -> Picture:
         """As `Images.find`, but never None."""
         return Picture(name, partial(_refuse, name))
 

@@ -139,7 +139,6 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
         )
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `ImageEngineSettings.check_inputs`: the files of the model."""
         from twinset.models.diffusion.model_files import unet_folder
         from twinset.models.files import ModelMissing
 

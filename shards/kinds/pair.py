@@ -99,7 +99,6 @@ class CopiedPair(Sample):
     copy: Copy
 
     def pictures(self) -> dict[str, Frame]:
-        """As `Sample.pictures`: none that would be encoded."""
         return {}
 
     def copied(self) -> Copy:
@@ -109,7 +108,6 @@ class CopiedPair(Sample):
         return dict(zip(PAIR.texts, self.captions, strict=True))
 
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
-        """As `Sample.recorded`, from the stored JSON."""
         return self.record.model_dump(mode="json", exclude={*Record.model_fields})
 
     def question(self, images: Mapping[str, str]) -> Any:
