@@ -6,6 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict
@@ -14,6 +15,7 @@ from twinset.manifests.doors import OfKind, Registry
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.panels import Panels
+from twinset.manifests.rendering import block_of
 from twinset.manifests.tally import Tally
 
 
@@ -159,12 +161,13 @@ class SourceSettings(PlacedSettings):
         ``table``.
     reference: the data set that samples are made from. paper: the benchmark whose procedure is followed, if any.
     group: what a group of candidates is called: ``video``, ``scene``. verb: how samples come from it, as in
-    ``made from``.
-    unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether its samples
-    are drawn or rendered; then workers need all inputs that the plan needed.
+    ``made from``. unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether
+    its samples are drawn or rendered; then workers need all inputs that the plan needed.
     reports: names of the JSON files that its generator writes beside the plan.
     reads_subsets: whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
     whole: whether all that it can plan is planned, so that a recipe cannot set ``count``.
+    words: a template of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is
+    these settings, and ``reports``; or override the methods of these names.
     """
 
     licence: str
@@ -179,10 +182,11 @@ class SourceSettings(PlacedSettings):
     reports: ClassVar[tuple[str, ...]] = ()
     reads_subsets: ClassVar[bool] = False
     whole: ClassVar[bool] = False
+    words: ClassVar[Path | None] = None
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""
-        return ""
+        return block_of(self.words, "introduction", source=self)
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """Markdown for the card's section on how samples were made; empty when the introduction says it all.
@@ -190,7 +194,7 @@ class SourceSettings(PlacedSettings):
         Args:
             reports: the JSON of each of the class's ``reports`` that lies beside the plan, by name.
         """
-        return ""
+        return block_of(self.words, "how_made", source=self, reports=reports)
 
     @property
     def metered(self) -> bool:
@@ -211,7 +215,7 @@ class SourceSettings(PlacedSettings):
 
     def notes(self) -> str:
         """A Markdown list for the card's section on biases: what no count can tell; empty when there is nothing."""
-        return ""
+        return block_of(self.words, "notes", source=self)
 
     @property
     def citations(self) -> str:

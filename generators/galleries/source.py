@@ -1,7 +1,8 @@
 """The settings of GeneCIS's four tasks, and what its cards say of each (GeneCIS, sections 4 and A.1)."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 from twinset.generators.image_files import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
@@ -24,24 +25,7 @@ class Templates(ImageFolderSource):
     generator = "twinset.generators.galleries.generator:TemplateGenerator"
     makes = "template"
     paper = GENECIS
-    #: By task: its name, the question that it asks, and how its templates are made.
-    tasks: ClassVar[Mapping[Task, tuple[str, str, str]]]
-    #: What no count tells of the templates of either task.
-    limits: ClassVar[str]
-
-    def introduction(self) -> str:
-        """The task's name and question."""
-        name, question, _ = self.tasks[self.task]
-        return f'The task is GeneCIS\'s "{name}": {question}'
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        """How the paper makes the task's templates."""
-        return self.tasks[self.task][2]
-
-    def notes(self) -> str:
-        """What no count tells of the task's templates."""
-        change = "* A change has a direction: reference and target cannot be swapped.\n"
-        return self.limits + (change if self.task == "change" else "")
+    words = Path(__file__).with_name("card.md.j2")
 
 
 class AttributeTemplates(Templates):
@@ -67,49 +51,6 @@ class AttributeTemplates(Templates):
         "attribute-contradicted": "attributes both said and denied of one instance; neither is believed",
         "reference-without-gallery": "references for which no target, or too few distractors, were found",
     }
-    tasks: ClassVar[Mapping[Task, tuple[str, str, str]]] = {
-        "focus": (
-            "Focus on an Attribute",
-            "which image of the gallery shows the object with the same attribute of the type that the condition names?",
-            """\
-Reference and target are one object with one attribute; the condition is the type of that attribute. The nine
-distractors are the same object, labelled not to have the attribute.
-""",
-        ),
-        "change": (
-            "Change an Attribute",
-            "which image of the gallery shows the reference's object, but with the attribute that the condition names?",
-            """\
-Reference and target are one object with different attributes of one type; the condition is the target's. Nine
-distractors are other objects with that attribute, five are the reference's object, labelled not to have it.
-""",
-        ),
-    }
-    limits = """\
-* Attributes are people's opinions (wide, narrow), and what nobody labelled is not known: lacking one always means that
-  somebody said so.
-"""
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        """As `Templates.how_made`, and how objects are cut out."""
-        return super().how_made(reports) + _CROPS[self.crops]
-
-
-_CROPS = {
-    "corrected": """
-`crops: corrected`: each object is cut out with its surroundings; its box is made 1.7 times as wide and high around its
-centre, 0.35 of its size on each side. The released evaluation (`crops: published`) moves the box by 0.7 of its size to
-the left and the top instead: it shows twice as much there, and nothing to the right of the object or below it, unless
-the border of the image is near. All are padded to squares with black. The released evaluation reads boxes, and cuts for
-itself.
-""",
-    "published": """
-`crops: published`: each object is cut out as the released evaluation does it; its box is made 1.7 times as wide and
-high and moved by 0.7 of its size to the left and the top: nothing is seen to the right of the object or below it,
-unless the border of the image is near. `crops: corrected` grows the box by 0.35 of its size on each side. All are
-padded to squares with black.
-""",
-}
 
 
 class ObjectTemplates(Templates):
@@ -128,26 +69,3 @@ class ObjectTemplates(Templates):
         "reference-few-categories": "images of less than ten categories, which cannot be a reference",
         "reference-without-gallery": "references for which no target, or too few distractors, were found",
     }
-    tasks: ClassVar[Mapping[Task, tuple[str, str, str]]] = {
-        "focus": (
-            "Focus on an Object",
-            "which image of the gallery shows a scene like the reference's, with the one of its objects that is named?",
-            """\
-A reference shows at least ten categories. The target shares at least six of them, but not all; the condition is one of
-those shared. Nine distractors are as near, but without that object; five are far from the scene, but with it.
-""",
-        ),
-        "change": (
-            "Change an Object",
-            "which image of the gallery shows a scene like the reference's, and also what the condition names?",
-            """\
-A reference shows at least ten categories. The target shares at least six of them, but not all; the condition is one
-that the reference lacks. Nine distractors are as near, but without that object; five are far from the scene, but with
-it.
-""",
-        ),
-    }
-    limits = """\
-* A pixel has one category, whatever else it shows (a ceiling light is a ceiling or a light), and what takes no more
-  than 1 % of an image does not count as seen.
-"""

@@ -61,6 +61,7 @@ class Kubric(Source):
     unbounded = True
     synthetic = True
     execution = ("device", "threads")
+    words = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {
         "missing-media": "the archive of an asset is not where the manifest says",
         "broken-media": "the archive of an asset cannot be used",
@@ -98,23 +99,6 @@ class Kubric(Source):
             raise ValueError("set licence to that of these assets (CC-BY-4.0 for Google Scanned Objects)")
         return self
 
-    def introduction(self) -> str:
-        """As `SourceSettings.introduction`: what differs."""
-        return _DIFFERS[self.aspect]
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        shape = f"{self.resolution} × {self.resolution}"
-        return _STEPS.format(shape=shape, samples=self.samples, attempts=self.attempts)
-
-    def notes(self) -> str:
-        """What no count tells of rendered pairs, and what varies by these settings."""
-        look = self.look
-        varied = ["background"] if self.backgrounds else ["ground" if look.grounds else "floor colour", "light"]
-        varied.append("camera")
-        if look.bystanders:
-            varied.append(f"up to {look.bystanders} objects that no caption names")
-        return _NOTES.format(varied=f"{', '.join(varied[:-1])} and {varied[-1]}".capitalize())
-
     @property
     def planned_from(self) -> str:
         return self.manifest
@@ -140,31 +124,3 @@ class Kubric(Source):
         """As `Source.check_device`: whether what renders is installed."""
         check_installed(key, ("bpy", "kubric", "pybullet"), "render")
         check_opencv(key)
-
-
-_DIFFERS = {
-    "location": "Both images show the same two objects. Only the place of one of them differs.\n",
-    "counting": "Both images show objects of one kind. Only their number differs.\n",
-    "attribute": "Both images show the same scene. Only one object differs, in its colour or its size.\n",
-}
-_STEPS = """\
-1. The captions of a pair are sampled from the paper's grammar (Figure 14): what they say differs in one thing.
-2. A scene is composed in which the first caption is true, and changed so that the second one is. Both images share
-   camera, light, ground, all other objects and the noise of the renderer. What lies on top of another object got there
-   by falling, in a simulation.
-3. Blender's Cycles renders both, {shape} pixels with at most {samples} rays a pixel.
-4. Instance masks, depth and poses of the renders are measured. A pair is kept if they show what its captions say, and
-   almost no difference elsewhere. Otherwise another scene is composed, {attempts} at most; then the pair is rejected
-   for the reason of the last one.
-"""
-_NOTES = """\
-* Few objects on open ground: no clutter, no people, nothing cut off or much hidden.
-  {varied} vary from pair to pair, and are the same in both images of a pair.
-* Left, right, in front and behind are the viewer's, whichever way an object faces.
-* Wordings of one meaning ("is", "is placed"; "in the scene", "on the platform") are sampled for each caption on its
-  own: the captions of a pair may differ in words that change nothing.
-* A pair was kept because its renders, not only its plan, show what its captions say: `provenance` in each sample's JSON
-  holds boxes, visible shares and poses of all objects.
-* Light is real: near a changed object, others are a little darker or tinted. Outside of the shadows of what changed, at
-  most 5 % of the surroundings and 20 % of any other object differ by more than 8 of 255 steps.
-"""

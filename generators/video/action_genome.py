@@ -60,23 +60,6 @@ class ActionGenome(FramePairSource):
         "pair-said-alike": "pairs of frames whose captions are true of both",
     }
 
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        said = f"{'each' if self.exclusive else 'at least one'} is not true of the other frame"
-        return _STEPS.format(skip=self.skip, verb="is or are" if self.grammar else "is", said=said)
-
-
-_STEPS = """\
-1. Of each video and class of object, annotated frames that show the object are compared in the order of time, each with
-   those after it.
-2. Two frames are a pair where at least two of the person's three relations to the object differ: attention, spatial,
-   contacting. After a chosen frame the next ones (`skip`: {skip}) are left out, since neighbours look alike.
-3. A caption says a contacting and a spatial relation: "The person is CONTACTING the OBJECT which {verb} SPATIAL
-   him/her." Of all that a frame's relations give, one comes first that is not true of the other frame. Of the two
-   captions of a pair, {said}.
-
-Frame n is the n-th picture, counted from 1, that `ffmpeg -i VIDEO %06d.png` writes.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class View:

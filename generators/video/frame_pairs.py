@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from twinset.generators.image_files import VideoFolderSource
@@ -10,14 +11,6 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.candidate import CaptionedCandidate
 
 Addressing = Literal["seconds", "numbers", "dump"]
-
-#: Which frame a time means (docs/frames.md), for the card.
-NEAREST = """\
-A time means the frame whose presentation time is nearest, of two equally near ones the earlier, to the microsecond; at
-most 0.5 s after the end of the last frame. Time 0 is the start of the file's earliest stream, as in a player.
-"""
-#: How annotators' phrases become captions (`generators.video.frame_pairs`), for the card.
-WORDING = "The words are the annotators'. Only spaces, the first letter and the end are put right."
 
 #: Why a pair of frames cannot be made.
 FRAME_REASONS = {
@@ -34,11 +27,8 @@ class FramePairSource(VideoFolderSource):
 
     paper = EQBEN
     group = "video"
+    words = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
-
-    def introduction(self) -> str:
-        """As `manifests.source.SourceSettings.introduction`."""
-        return "Both images are frames of one video. More can differ between them than what their captions say.\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,14 +10,7 @@ from pydantic import Field
 
 from twinset.generators.annotation_files import read_json, seconds
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
-from twinset.generators.video.frame_pairs import (
-    FRAME_REASONS,
-    NEAREST,
-    WORDING,
-    FramePairCandidate,
-    FramePairSource,
-    as_sentence,
-)
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
@@ -52,21 +45,6 @@ class Gebc(FramePairSource):
         "pair-unsayable": "pairs in which one side has nothing to say in words, but a flag or nothing",
         "pair-without-interval": "pairs without time after the second boundary, or between the twins",
     }
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        gap = "the next one" if self.skip == 1 else f"the one {self.skip} later" if self.skip else "the same one"
-        return _STEPS.format(gap=gap, before=self.before, after=self.after, wording=WORDING, nearest=NEAREST)
-
-
-_STEPS = """\
-1. The boundaries of a video, moments at which annotators saw an event end and another begin, are put in the order of
-   time. Those of one moment are one boundary with several captions.
-2. Image 0 shows the state before a boundary, image 1 that after {gap}. Image 0 is taken at {before:.0%} of the
-   interval that ends with its boundary, image 1 at {after:.0%} of the interval that begins with its own. An interval
-   lies between neighbouring boundaries, or is what the annotation says where that is shorter; the first begins at 0 s.
-3. A caption joins the annotators' subject and its status before or after the boundary. {wording}
-
-{nearest}"""
 
 
 @dataclass(slots=True)

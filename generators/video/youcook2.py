@@ -7,14 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from twinset.generators.annotation_files import read_json, seconds
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
-from twinset.generators.video.frame_pairs import (
-    FRAME_REASONS,
-    NEAREST,
-    WORDING,
-    FramePairCandidate,
-    FramePairSource,
-    as_sentence,
-)
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
@@ -37,18 +30,6 @@ class YouCook2(FramePairSource):
         "segment-unsayable": "segments whose sentence has no words",
         "segment-repeated": "segments with an id that came before in their video; the first counts",
     }
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        return _STEPS.format(wording=WORDING, nearest=NEAREST)
-
-
-_STEPS = """\
-1. Annotators cut each video into segments, the steps of a recipe, and wrote a sentence for each. The frame in the
-   middle of a segment is taken.
-2. Every two segments of a video are a pair, the earlier one first.
-3. A caption is the sentence of its segment. {wording}
-
-{nearest}"""
 
 
 @dataclass(frozen=True, slots=True)
