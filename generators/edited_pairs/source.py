@@ -15,7 +15,7 @@ from twinset.manifests.locations import is_model_folder
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.diffusion.settings import DiffusionModel
-from twinset.models.files import brought_model
+from twinset.models.files import ModelFolder, brought_model
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 
@@ -56,6 +56,7 @@ class StableDiffusion(DiffusionModel, Source):
     verb = "drawn with"
     unbounded = True
     synthetic = True
+    words = Path(__file__).with_name("card.md.j2")
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "CompVis/stable-diffusion-v1-4": {
             "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",
@@ -73,7 +74,7 @@ class StableDiffusion(DiffusionModel, Source):
     @model_validator(mode="after")
     def _model_knows_the_words(self) -> StableDiffusion:
         # One that knows few words would draw something else for others.
-        brought = brought_model(self.model)
+        brought = self.brought_model
         known = brought.vocabularies if brought is not None else None
         if known is not None and not known:
             raise ValueError(f"no vocabulary here has captions of the kind that {self.model} draws; name another model")
@@ -83,31 +84,17 @@ class StableDiffusion(DiffusionModel, Source):
             )
         return self
 
-    def introduction(self) -> str:
-        """As `SourceSettings.introduction`: what differs."""
-        return "The captions differ in an object, a scene or an attribute, and one image is an edit of the other.\n"
+    @property
+    def brought_model(self) -> ModelFolder | None:
+        """The model that a package brings, where it is one."""
+        return brought_model(self.model)
 
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        captions = "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"those of {self.vocabulary}"
+    @property
+    def whose_captions(self) -> str:
+        """Where the captions come from, for the card."""
         if is_model_folder(self.vocabulary):
-            captions = "those of a file"
-        brought, blend = brought_model(self.model), ""
-        if self.blend:
-            blend = "\n   Where the captions name the thing that is edited, all outside of it is that of the first one."
-        return _STEPS.format(
-            captions=captions,
-            model=brought.title if brought is not None else "a text-to-image model",
-            steps=self.steps,
-            scheduler=self.scheduler,
-            cross=self.cross_replace_steps,
-            self_=self.self_replace_steps,
-            blend=blend,
-        )
-
-    def notes(self) -> str:
-        """What no count tells of drawn pairs."""
-        brought = brought_model(self.model)
-        return (brought.notes if brought is not None else "") + _NOTES
+            return "those of a file"
+        return "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"those of {self.vocabulary}"
 
     @property
     def planned_from(self) -> str:
@@ -115,7 +102,7 @@ class StableDiffusion(DiffusionModel, Source):
 
     def media_files(self) -> Media | None:
         """The model's files; None where the hub's cache holds them, under names that are their digests."""
-        if (brought := brought_model(self.model)) is not None:
+        if (brought := self.brought_model) is not None:
             return MediaFolder(brought.folder)
         return MediaFolder(Path(self.model)) if is_model_folder(self.model) else None
 
@@ -128,27 +115,3 @@ class StableDiffusion(DiffusionModel, Source):
                 raise WrongUse(f"{key}.vocabulary: {error}") from error
         if "models" in needs:
             self.check_model(key)
-
-
-_STEPS = """\
-1. Captions are templates with words filled in, {captions}. Those of a pair differ in one slot.
-2. Both pictures start from one noise, and {model} draws them in {steps} steps (`{scheduler}`).
-3. One picture is drawn from its caption alone. The other one is an edit of it by prompt-to-prompt: it takes the first
-   one's cross-attention for {cross:.0%} of the steps, and its self-attention for {self_:.0%}.{blend}
-4. Only what is broken is rejected: one colour, no numbers, two equal pictures.
-"""
-_NOTES = """\
-* Nothing has checked that the pictures show what their captions say: only what is plainly broken is rejected
-  (of one colour, not a number, two equal pictures). EqBen's own EQ-SD was screened by people, who kept 1,513 pairs.
-* No limit on a text-image similarity was used: it would favour what one model of the kind that is tested takes for
-  right. The filter `directional-similarity` measures one and rejects nothing.
-* `scores` in each sample's JSON are for people who screen: `region` is the share of the picture that has the
-  model's attention for the words of the edited object (1: an edit of the whole picture), `similarity_inside` and
-  `similarity_outside` say how alike the two pictures are within and without it (1: equal; −1: there is no outside,
-  and so no score).
-* One image of a pair (`plain` in `provenance`) was drawn from its caption alone, the other one under its attention,
-  from the same noise. Which of the two it is changes from pair to pair.
-* Some pairs are with and without a phrase, such as that of a place: the shorter caption does not mention it, and is
-  true of both.
-* Captions come from a few templates, and are repeated with another noise when there are more pairs than wordings.
-"""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -61,6 +62,7 @@ class GeneratedPairs(Source):
         "not-chosen": "negative captions of which people chose no image, or an ambiguous one",
     }
     reports = (CHOICE,)
+    words = Path(__file__).with_name("card.md.j2")
 
     @property
     def chosen_by(self) -> Literal["score", "first", "people"]:
@@ -86,47 +88,3 @@ class GeneratedPairs(Source):
 
     def media_files(self) -> Media | None:
         return None if self.photos is None else ImageFolder(self.photos)
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        """How the images were chosen."""
-        first = (
-            "the picture that the caption was written for" if self.photos is not None else "generated from its caption"
-        )
-        if self.chosen_by == "people":
-            chosen = _chosen_by_people(reports.get(CHOICE))
-        elif self.chosen_by == "first":
-            chosen = "The first image of each negative caption is taken; nobody and nothing has looked at it."
-        else:
-            chosen = (
-                "Of the images of a negative caption the one with the highest verification score is taken, of equal "
-                "ones the first. **The score chose, no person did**: `choice` in the provenance of every pair says so."
-            )
-            if self.ambiguous is not None:
-                chosen += f" Left out is what fits the original caption too, with a score of {self.ambiguous:g} or more"
-                chosen += ", or at least as well as its own." if self.compared else "."
-            elif self.compared:
-                chosen += " Left out is what fits the original caption at least as well as its own."
-        return f"Image 0 is {first}; image 1 is generated from the negative caption, which is caption 1. {chosen}\n"
-
-    def notes(self) -> str:
-        return _BOTH_GENERATED if self.photos is None else _ONE_GENERATED
-
-
-_ONE_GENERATED = """\
-* Image 1 is always the generated one, and caption 1 the negative one. A model that tells generated images from others,
-  and negative captions from written ones, solves every pair without comparing image and caption.
-"""
-_BOTH_GENERATED = """\
-* Both images are generated: neither is sure to show its caption. Caption 1 is always the negative one.
-"""
-
-
-def _chosen_by_people(counts: Mapping[str, int] | None) -> str:
-    """counts: of pairs by who chose, from ``choice.json``."""
-    chosen = "People chose the image of each negative caption, and said which ones are ambiguous"
-    if counts is None or not counts[SIMULATED]:
-        return f"{chosen}: `choice` in the provenance of every pair says so."
-    return (
-        f"**SIMULATED people chose the images of {counts[SIMULATED]:,} pairs: nobody was asked.** These test the "
-        "procedure and say nothing of what people see; `choice` in the provenance of each says so."
-    )

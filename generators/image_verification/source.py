@@ -5,6 +5,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -54,28 +55,18 @@ class ImageVerification(EngineSource):
     paper = BIVLC
     group = "caption"
     verb = "asked of"
+    words = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {
         "caption-too-long": "captions of more characters than are parsed",
         "no-question": "the caption names nothing that could be asked for",
         "not-as-captioned": "the score is below the threshold: the image does not show what its caption says",
     }
 
-    def notes(self) -> str:
-        """What no count tells."""
-        return _NOTES
-
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `EngineSource.check_inputs`; also what parses the captions."""
         super().check_inputs(key, needs)
         if "models" in needs:
             check_installed(key, self.pipeline, *LIBRARIES, "inflect")
-
-
-_NOTES = """\
-* A model answered, no person. What it takes for right is kept: with a threshold, images that models of its kind get
-  wrong are missed.
-* A question asks for what a parser read in the caption. A caption that was parsed wrongly is asked for wrongly.
-"""
 
 
 LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
