@@ -17,7 +17,7 @@ from twinset.manifests.errors import WrongUse
 
 KINDS: dict[str, str] = {}  # twinset itself draws no folder
 MODEL_FOLDERS = "twinset.model_folders"  # the group of entry points that name models (`models.files.ModelFolder`)
-VOCABULARIES = Path(__file__).parent / "vocabularies"  # what EQ-Kubric and EQ-SD can say
+VOCABULARIES = Path(__file__).parent / "vocabularies"  # lists of words
 CACHE_REMEDY = (
     "set TWINSET_CACHE to a folder that can be written and has 100 MB of room, and run the same command again"
 )

@@ -12,43 +12,17 @@ from twinset.generators.scene_graphs.source import BACKDROP, CONFIRMED, CONTESTE
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Bools, Codes, distinct
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import VOCABULARIES
+from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.shards.finished_stage import FinishedStage
 
+#: Closed classes of words by which the strict rules judge relations; the file says what each is.
+CLASSES = {
+    name: frozenset(words.split())
+    for name, words in load_yaml((VOCABULARIES / "relation_words.yaml").read_text("utf-8")).items()
+}
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-#: Verbs that say what something is, not where it is or what it does, and that of being photographed.
-STATES = _words("be become seem pose")
-#: Prepositions and conjunctions of time, cause, purpose and likeness, and "of", which says what a thing is.
-NOWHERE = _words(
-    """about after as because before concerning despite during except for if like of per regarding since than though
-    unlike until via when where while whilst without"""
-)
-#: Prepositions that say nothing of a place without their verb: "(looking) at a dog", "(jumping) over a creek".
-DIRECTIONS = _words("across at away back down from into off onto out over past through to toward towards up")
-
-#: Verbs of which a preposition says where the subject is, so that it can stand without them: "(sitting) on a bench",
-#: but not "(looking) in a mirror", "(working) on a pot".
-PLACING = _words(
-    """balance bike canoe crouch dance drive float gather graze hang hike huddle jog jump kayak kayake kneel land lay
-    lie live march nap paddle park perch perform play race raft relax rest ride rollerblade row run sail sing sit skate
-    skateboard ski sled sleep slide snowboard splash squat stand stop stroll sunbathe surf swim swing travel wade wait
-    walk wrestle"""
-)
-#: Verbs that take no object: where one has it, a preposition is missing ("man sits table").
-OBJECTLESS = _words(
-    """come crouch gather gaze go kneel laugh lay lean lie listen live look peek peer perch pose rest sit sleep smile
-    stand stare talk wait work"""
-)
-#: What a predicate of several words may begin with, besides verbs, and the only ones of these that are mined.
-UNVERBS = _words(
-    """ahead alone along around at available away back busy by close deep down due far for from full hard in inside
-    instead joint near next off on out outside over ready somewhere together up visible"""
-)
 PHRASES = frozenset({"next to", "in front of", "on top of", "outside of", "inside of", "close to"})
-OWNING = _words("with have")
 
 
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
@@ -56,7 +30,7 @@ PREDICATE = "predicate"
 COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, NEGATED, BACKDROP, CONTESTED, CONFIRMED)
 # Lists, not arrays: of the first that is made of one, pyarrow imports pandas.
 NOUNS = ["NOUN", "PROPN"]
-PLACED_BY = sorted(PLACING)
+PLACED_BY = sorted(CLASSES["placing"])
 NUMBERS = ["", SINGULAR, PLURAL]
 
 
@@ -67,7 +41,7 @@ class Facts:
     photo: equal for relations of one photo, under whatever names its captions have it. nouns: whether both heads are
     nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, contested, verb: as
     `generators.scene_graphs.relations.Grammar`; of the verb, whether there is one.
-    unplaced: whether the verb left out is needed to say where the subject is (`PLACING`).
+    unplaced: whether the verb left out is needed to say where the subject is (``placing`` of `CLASSES`).
     confirmed: whether the second parser finds the relation too; None where the stage has no second parser.
     spoken: nouns of all captions, also of those without relations. photos: how many different ones.
     """
