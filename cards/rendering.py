@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from twinset.manifests.rendering import templates
+from twinset.manifests.markdown import templates
 
 TEMPLATES = Path(__file__).parent / "templates"
 

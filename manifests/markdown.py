@@ -1,7 +1,15 @@
-"""Markdown of other people's text and of numbers, for cards: filters of their templates."""
+"""Text from templates, most of it Markdown for cards, and their filters: other people's text, and numbers."""
+
+from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import jinja2
 
 _CELL = str.maketrans({"&": "&amp;", "\\": "&#92;", "<": "&lt;", "|": "\\|", "\n": " "})
 LONGEST_CELL = 120  # characters of other people's text in a table
@@ -58,3 +66,37 @@ def listed(counts: Mapping[str, int], longest: int = 6) -> str:
 def sizes(counts: Mapping[tuple[int, int], int]) -> str:
     """Sizes of images, (width, height), with their counts."""
     return listed({f"{width} × {height}": count for (width, height), count in counts.items()})
+
+
+_FILTERS = {
+    # A count with commas between thousands; a share (0-1) in per cent; a number without needless digits.
+    "commas": "{:,}".format,
+    "percent": "{:.1%}".format,
+    "number": "{:g}".format,
+    **{one.__name__: one for one in (cell, listed, middle_and_most, plain, share, short, sizes, table)},
+}
+
+
+@cache
+def templates(*folders: Path) -> jinja2.Environment:
+    """The templates of some folders; of those with one name, that of the first folder."""
+    import jinja2  # a plan does without
+
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folders),
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters |= _FILTERS
+    return found
+
+
+def block_of(template: Path | None, name: str, **values: Any) -> str:
+    """The text of one block of a template; empty where there is no such block, or no template."""
+    if template is None:
+        return ""
+    found = templates(template.parent).get_template(template.name)
+    return "".join(found.blocks[name](found.new_context(values))) if name in found.blocks else ""

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict
 from twinset.manifests.doors import OfKind, Registry
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, is_model_folder
+from twinset.manifests.markdown import block_of
 from twinset.manifests.panels import Panels
-from twinset.manifests.rendering import block_of
 from twinset.manifests.tally import Tally
 
 
