@@ -73,7 +73,7 @@ _FILTERS = {
     "commas": "{:,}".format,
     "percent": "{:.1%}".format,
     "number": "{:g}".format,
-    **{one.__name__: one for one in (cell, listed, middle_and_most, plain, share, short, sizes, table)},
+    **{one.__name__: one for one in (cell, listed, middle_and_most, plain, share, short, sizes)},
 }
 
 
