@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -13,35 +14,9 @@ from twinset.generators.decisions.questions import question_of
 from twinset.generators.papers import BIVLC
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
-from twinset.manifests.markdown import table
+from twinset.manifests.markdown import block_of, table
 from twinset.manifests.source import Need, Place, PlacedSettings
 from twinset.shards.contracts import Source
-
-
-def words_of(one: Mapping[str, Any]) -> str:
-    """Markdown: what was asked of whom, what was dropped by kind, and how well annotators agree."""
-    asked, made = one["tasks"] - one["carried"], one["simulated"]
-    title = question_of(one["question"]).title if one["question"] else ""
-    answers = sum(one["answers"].values())
-    if made is None:
-        people = len(one["answers"])
-        who = f"{people} {'person' if people == 1 else 'people'} gave {answers:,} answer{'' if answers == 1 else 's'}"
-    else:
-        who = (
-            f"**nobody was asked: the {answers:,} answers are those of {made['number']} simulated annotators**, who "
-            f"know the truth and err in {_percent(made['error_rate'])} of answers"
-        )
-    text = f"“{title}” was asked in {asked:,} {'task' if asked == 1 else 'tasks'}; {who}."
-    for count, was, were, what in (
-        (one["carried"], "was", "were", "decided in an earlier round and not asked again"),
-        (one["adjudicated"], "disagreement was", "disagreements were", "settled by one more answer"),
-        (one["undecided"], "was", "were", "left undecided, and dropped"),
-    ):
-        if count:
-            text += f" {count:,} {was if count == 1 else were} {what}."
-    if asked:
-        text += f"\n\n{_dropped(one['kinds'])}"
-    return text + _agreement(one) + _gold(one["gold"]) + _recall(one.get("verification")) + "\n"
 
 
 def _dropped(kinds: Mapping[str, Mapping[str, int]]) -> str:
@@ -56,17 +31,6 @@ def _dropped(kinds: Mapping[str, Mapping[str, int]]) -> str:
     return table(["kind", "asked", *reasons, "dropped (95 % interval, Wilson)"], rows)
 
 
-def _agreement(one: Mapping[str, Any]) -> str:
-    pairs, mean = one["agreement"]["pairs"], one["agreement"]["mean"]
-    if mean is None:
-        return "\nNo two annotators answered the same tasks, or all said the same: agreement is not measured.\n"
-    said = [_kappa(pair) for pair in pairs if pair["kappa"] is not None]
-    of = " (any image or none)" if one["question"] == "best-image" else ""
-    if len(said) == 1:
-        return f"\nCohen's kappa{of} of the two annotators: {said[0]}.\n"
-    return f"\nCohen's kappa{of}: mean {mean:.2f} over {len(said)} pairs of annotators: {'; '.join(said)}.\n"
-
-
 def _percent(of_one: float) -> str:
     return f"{100 * of_one:.1f} %"
 
@@ -74,33 +38,6 @@ def _percent(of_one: float) -> str:
 def _with_interval(count: int, of: int) -> str:
     found = share(count, of)
     return f"{_percent(count / of)} ({_percent(found.low)} to {_percent(found.high)})"
-
-
-def _kappa(pair: Mapping[str, Any]) -> str:
-    return f"{pair['kappa']:.2f} ({pair['low']:.2f} to {pair['high']:.2f}, {pair['tasks']:,} tasks)"
-
-
-def _gold(gold: Mapping[str, Mapping[str, Any]]) -> str:
-    if not gold:
-        return ""
-    right, of = (sum(one[name] for one in gold.values()) for name in ("count", "of"))
-    return f"\nOf {of:,} answers to gold tasks are right: {_with_interval(right, of)}.\n"
-
-
-def _recall(found: Mapping[str, Any] | None) -> str:
-    if found is None:
-        return ""
-    text = (
-        f"\nVerification let {found['passed']:,} captions through; of {found['passed_fitting']:,} an image fits. It "
-        f"dropped {found['dropped']:,}; {found['audited']:,} of these were asked about all the same, and of "
-        f"{found['audited_fitting']:,} an image fits."
-    )
-    if found["recall"] is None:
-        return text + " Its recall cannot be told.\n"
-    return text + (
-        f" Its recall is {_percent(found['recall'])} ({_percent(found['low'])} to {_percent(found['high'])}: Wilson's "
-        "interval of the audited share, 95 %).\n"
-    )
 
 
 REPORT = "decisions.json"
@@ -150,6 +87,7 @@ class Decisions(Source):
     paper = BIVLC
     verb = "asked of"
     reports = (REPORT,)
+    words = Path(__file__).with_name("card.md.j2")
     whole = True
     reasons: ClassVar[Mapping[str, str]] = {"undecided": "nobody has decided, or a tie was not settled"}
 
@@ -185,4 +123,5 @@ class Decisions(Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """Who decided, how well they agree, and what they dropped."""
-        return words_of(reports[REPORT]) if REPORT in reports else ""
+        functions = {"dropped": _dropped, "percent": _percent, "with_interval": _with_interval}
+        return block_of(self.words, "how_made", source=self, reports=reports, question_of=question_of, **functions)
