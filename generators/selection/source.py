@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
@@ -14,7 +15,7 @@ from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.generators.selection.refinement import WORDS
 from twinset.manifests.doors import UnknownKind
-from twinset.manifests.markdown import cell, table
+from twinset.manifests.markdown import block_of, cell, table
 from twinset.manifests.panels import Panels, Steps
 from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import Source
@@ -67,6 +68,7 @@ class SelectedNegatives(Source):
     group = "caption"
     verb = "selected from"
     reports = (FUNNEL, GAPS, ATTACKS)
+    words = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {
         "no-score": "a score that the rules need is absent or not a number",
         "same-meaning": "both captions mean the same to CLIP's text encoder",
@@ -137,21 +139,17 @@ class SelectedNegatives(Source):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `SourceSettings.how_made`; the funnel and the attacks where their reports are at hand."""
-        text = _rules(self)
-        if FUNNEL in reports:
-            text += _funnel(self, reports[FUNNEL])
-        if GAPS in reports:
-            text += f"\n![Gaps of scores before and after refinement](_meta/{PICTURE})\n"
-        if ATTACKS in reports:
-            attacks = reports[ATTACKS]
-            text += "\nHow often the true caption is guessed without the image (half of ties counted as right):\n"
-            for point, said in (
-                (EVERY, "All negative captions:"),
-                (BEFORE, "Before refinement:"),
-                (AFTER, "Selected:"),
-            ):
-                text += f"\n{said}\n\n{attack_table(attacks[point], attacks['kinds'])}"
-        return text
+        return block_of(
+            self.words,
+            "how_made",
+            source=self,
+            reports=reports,
+            scores=[title_of(score) for score in self.quality],
+            axes=[_title(axis) for axis in self.refine],
+            unusual=_unusual(self),
+            funnel=_funnel,
+            attack_table=attack_table,
+        )
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
         """As `SourceSettings.panels`: histograms of each score's gaps before and after refinement."""
@@ -174,62 +172,15 @@ def _title(axis: str) -> str:
     return title_of(axis) + (f", {unit}" if unit else "")
 
 
-def _rules(source: SelectedNegatives) -> str:
-    steps = []
-    scores = " and ".join(map(title_of, source.quality))
-    similarity = (
-        f"similarity to the caption (CLIP's text encoder) below {source.similarity:g}"
-        if source.similarity is not None
-        else ""
-    )
-    share = f"the {source.quantile:g} quantile of the kind"
-    if similarity:
-        steps.append(f"{similarity[0].upper()}{similarity[1:]}.")
-    if source.rules == "published":
-        steps.append(f"{scores} of the negative caption: each at least {share}.")
-        steps.append("A full stop at the end, more than ten characters, and the first of equal prompts.")
-    else:
-        mean = "The mean of " if len(source.quality) > 1 else ""
-        steps.append(f"{mean}{scores} of the negative caption: at least {share}.")
-        steps.append("No repeated negative captions, no questions, and a final full stop or exclamation mark.")
-    if source.refine:
-        axes = ", ".join(map(_title, source.refine))
-        steps.append(
-            f"Adversarial refinement, all kinds together: of each cell of the gaps' grid ({axes}; {source.grid} bins a "
-            "side) and of the opposite cell equally many remain, sampled by seed and key."
-        )
-    text = f"Selected by the rules `{source.rules}`:\n\n"
-    text += "".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1))
-    return text + _DIFFERENCES[source.rules] + _own(source)
-
-
-def _own(source: SelectedNegatives) -> str:
-    """Where the settings are not those of the rules."""
+def _unusual(source: SelectedNegatives) -> dict[str, str]:
+    """What the rules have by default for each setting that is another one."""
     usual = type(source).model_validate({"kind": source.kind, "scores": source.scores, "rules": source.rules})
     names = ("quality", "quantile", "similarity", "refine", "grid")
-    changed = [name for name in names if getattr(source, name) != getattr(usual, name)]
-    if not changed:
-        return ""
-    listed = ", ".join(f"`{name}` ({_said(getattr(usual, name))})" for name in changed)
-    return f"\nNot as the rules have it by default: {listed}.\n"
+    return {name: _said(getattr(usual, name)) for name in names if getattr(source, name) != getattr(usual, name)}
 
 
 def _said(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else "none" if value is None else f"{value:g}"
-
-
-_DIFFERENCES = {
-    "published": """
-These are the steps of the authors' released code. Their paper (section 5.2) says differently "top 35 percentile,
-according to the combined score of both models", removes questions by name, and has neither a step of similarity nor a
-least length. Unlike the released code, the refinement is seeded, keeps the order, and takes gaps of exactly ±1.
-""",
-    "paper": """
-These are the steps of the paper (section 5.2). The authors' released code does something else: similarity
-below 0.999 first, each score at least its own 0.645 quantile rather than "the combined score of both models", a full
-stop at the very end, and more than ten characters.
-""",
-}
 
 
 def _funnel(source: SelectedNegatives, funnel: Mapping[str, Any]) -> str:
@@ -247,4 +198,4 @@ def _funnel(source: SelectedNegatives, funnel: Mapping[str, Any]) -> str:
         for step in funnel["steps"]
         if step["reason"] in source.reasons
     )
-    return f"\nWhat each step takes away, by kind:\n\n{text}\n{meanings}"
+    return f"{text}\n{meanings}"
