@@ -25,7 +25,7 @@ _EDGES = re.compile(r"^\W+|\W+$")
 
 def mark_difference(caption0: str, caption1: str) -> tuple[Marked, Marked]:
     """Both captions as (word, differs) lists. Case and punctuation around a word do not count as a difference."""
-    words0, words1 = caption0.split(), caption1.split()
+    words0, words1 = (caption[:LONGEST_TEXT].split()[:MOST_COMPARED] for caption in (caption0, caption1))
     bare0, bare1 = ([_EDGES.sub("", word).lower() for word in words] for words in (words0, words1))
     marked0, marked1 = [(word, True) for word in words0], [(word, True) for word in words1]
     for block in difflib.SequenceMatcher(None, bare0, bare1, autojunk=False).get_matching_blocks():
@@ -42,6 +42,7 @@ def words_of(caption: str) -> tuple[str, ...]:
 
 Outline = Literal["", "right", "reference", "other"]
 LONGEST_TEXT = 2_000  # characters that are shown
+MOST_COMPARED = 200  # words, about as many as fit: of few different words, a thousand would take a minute
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What the three video sources share: settings, captions as sentences, and the planned pair of frames of one video."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,12 +72,14 @@ def as_sentence(*phrases: str) -> str:
 
 
 def _without_stray_end(text: str) -> str:
-    while text:
-        last = text[-1]
-        unopened = last in OPENED_BY and text.count(last) > text.count(OPENED_BY[last])
-        unpaired = last in QUOTES and text.count(last) % 2
-        doubled = last in ENDS and text[-2:-1] in ENDS
+    held, end = Counter(text), len(text)
+    while end:
+        last = text[end - 1]
+        unopened = last in OPENED_BY and held[last] > held[OPENED_BY[last]]
+        unpaired = last in QUOTES and held[last] % 2
+        doubled = last in ENDS and text[end - 2 : end - 1] in ENDS
         if not (last in STRAY or unopened or unpaired or doubled):
             break
-        text = text[:-1]
-    return text
+        held[last] -= 1
+        end -= 1
+    return text[:end]

@@ -12,7 +12,7 @@ with an allow-list of globals (https://docs.python.org/3/library/pickle.html#res
 import io
 import pickle
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,8 @@ def _check_operations(raw: bytes) -> None:
     stack: list[int] = []
     marks: list[int] = []  # places in the stack
     memo: dict[Any, int] = {}
-    for operation, argument, at in pickletools.genops(raw):  # ValueError where an argument is longer than the file
+    operations: Iterator[tuple[pickletools.OpcodeInfo, Any, Any]] = pickletools.genops(raw)
+    for operation, argument, at in operations:  # ValueError where an argument is longer than the file
         name = operation.name
         if (pushed := _PUSHED.get(name)) is not None:
             stack.append(pushed)

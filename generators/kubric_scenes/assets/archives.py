@@ -4,11 +4,11 @@ Blender and PyBullet show and simulate whatever they get.
 """
 
 import gzip
-import re
 import tarfile
 import zlib
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,7 @@ MAX_BYTES = (
 TEXTURES = ("PNG", "JPEG")
 MAX_PIXELS = 1 << 26  # those of Google Scanned Objects have 4096 x 4096, 1 << 24
 
-# Where the files of an asset name other files: the texture in a material, the material in a mesh, the mesh in a URDF.
-REFERENCES = {
-    ".obj": re.compile(rb"^mtllib[ \t]+(.+?)\s*$", re.M),
-    ".mtl": re.compile(rb"^[ \t]*(?:map_\w+|bump|disp|decal|refl|norm)[ \t].*?(\S+)\s*$", re.M | re.I),
-    ".urdf": re.compile(rb"filename\s*=\s*[\"']([^\"']*)"),
-}
+DEEPEST = 100  # elements of a URDF within each other: PyBullet's parser calls itself for each
 
 Mesh = tuple[NDArray[np.float32], NDArray[np.int32]]
 
@@ -41,7 +36,7 @@ def unpack(archive: Path, asset: str, folder: Path) -> None:
     its folder, or is larger than 256 MiB or 100 files.
     """
     try:
-        with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+        with _Bounded(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
             members = _checked(tar, asset)
             # Gzip compares its checksum at its end, behind where a tar ends: a flipped bit goes unnoticed without.
             while stream.read(CHUNK):
@@ -57,12 +52,77 @@ def unpack(archive: Path, asset: str, folder: Path) -> None:
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, UnicodeError) as error:
         raise ValueError(f"it is damaged ({error})") from error
     for path in sorted(folder.rglob("*")):
-        pattern = REFERENCES.get(path.suffix.lower())
-        for reference in pattern.findall(path.read_bytes()) if pattern is not None else ():
+        for reference in references(path):
             try:
-                inside(folder, reference.decode())
-            except (EscapesRoot, UnicodeError) as error:
+                # Readers disagree on what a name with spaces is.
+                for part in (reference, *reference.split()):
+                    inside(folder, part)
+            except EscapesRoot as error:
                 raise ValueError(f"{path.name} refers to {reference!r}") from error
+
+
+def references(path: Path) -> list[str]:
+    """The files that a file of an asset names: a mesh its materials, a material its textures with what is said of them
+    before the name, a URDF its meshes; none for any other. Raises ValueError: it is not UTF-8, or a damaged URDF.
+    """
+    kind = path.suffix.lower()
+    if kind == ".urdf":
+        return _filenames(path)
+    if kind not in (".obj", ".mtl"):
+        return []
+    named = []
+    # Blender joins a line that ends with a backslash with the next one.
+    for line in path.read_bytes().replace(b"\r\n", b"\n").replace(b"\\\n", b" ").splitlines():
+        keyword, *rest = line.split(None, 1)[:2] or [b""]
+        if (keyword == b"mtllib") if kind == ".obj" else _is_texture(keyword.lower()):
+            named += rest
+    try:
+        return [one.decode().strip() for one in named]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} refers to {error.object[:100]!r}, which is not UTF-8") from error
+
+
+def _is_texture(keyword: bytes) -> bool:
+    return keyword.startswith(b"map_") or keyword in (b"bump", b"disp", b"decal", b"refl", b"norm")
+
+
+def _filenames(path: Path) -> list[str]:
+    """Every attribute ``filename`` of a URDF, as an XML parser reads it: a name can be written in references to
+    characters. No document type, so no entities.
+    """
+    parser = expat.ParserCreate("utf-8")  # PyBullet goes by no other encoding that the file declares
+    named: list[str] = []
+    depth = 0
+
+    def start(_name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise ValueError(f"{path.name} has more than {DEEPEST} elements within each other")
+        named.extend(value for name, value in attributes.items() if name == "filename")
+
+    def end(_name: str) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def refuse(*_declared: object) -> None:
+        raise ValueError(f"{path.name} declares a document type, which may define entities")
+
+    parser.StartElementHandler, parser.EndElementHandler, parser.StartDoctypeDeclHandler = start, end, refuse
+    try:
+        parser.Parse(path.read_bytes(), True)
+    except expat.ExpatError as error:
+        raise ValueError(f"{path.name} is not XML ({error})") from error
+    return named
+
+
+class _Bounded(gzip.GzipFile):
+    """A compressed file that may not expand for ever: tarfile reads a header of any length whole."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or size < 0 or self.tell() + size > 3 * MAX_BYTES:
+            raise ValueError(f"more than {MAX_BYTES >> 20} MiB are in it")
+        return super().read(size)
 
 
 def _checked(tar: tarfile.TarFile, asset: str) -> dict[str, tarfile.TarInfo]:
@@ -115,10 +175,10 @@ def check_materials(path: Path) -> None:
 
     Blender renders without them: white, or a glaring pink.
     """
-    for name in REFERENCES[".obj"].findall(path.read_bytes()):
+    for name in references(path):
         materials = _beside(path, name)
-        for texture in REFERENCES[".mtl"].findall(materials.read_bytes()):
-            file = _beside(materials, texture)
+        for texture in references(materials):
+            file = _beside(materials, texture.split()[-1])
             try:
                 open_image(file.read_bytes(), TEXTURES, MAX_PIXELS)
             except UnreadableImage as error:
@@ -129,15 +189,15 @@ def check_materials(path: Path) -> None:
 
 def check_collisions(path: Path) -> None:
     """Raise ValueError where a URDF file names a mesh that is absent, or none."""
-    for name in REFERENCES[".urdf"].findall(path.read_bytes()):
+    for name in references(path):
         mesh = _beside(path, name)
         if mesh.suffix.lower() == ".obj":
             read_mesh(mesh)
 
 
-def _beside(path: Path, name: bytes) -> Path:
+def _beside(path: Path, name: str) -> Path:
     """A file that another one names, which lies inside its folder: `unpack` has looked."""
-    found = path.parent / name.decode()
+    found = path.parent / name
     if not found.is_file():
         raise ValueError(f"{path.name} refers to {found.name}, which is absent")
     return found
