@@ -5,6 +5,7 @@ none. `models.loading` opens what is found here.
 """
 
 import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -160,13 +161,14 @@ def local_folder(name: str, layout: str) -> Path:
 
 def refuse_links(folder: Path) -> None:
     """Raise `WrongUse` for a link that leads out of a model's folder."""
-    root = folder.resolve()
+    root = Path(os.path.realpath(folder))  # unlike `resolve`, it takes a link to itself, which fails when it is opened
     # The cache of Hugging Face links from snapshots/REVISION to the blobs of the same model.
     roots = [root, *([root.parent.parent / "blobs"] if root.parent.name == "snapshots" else ())]
     for path in (*folder.glob("*"), *folder.glob("*/*")):
-        if path.is_symlink() and not any(path.resolve().is_relative_to(one) for one in roots):
+        aim = Path(os.path.realpath(path))
+        if path.is_symlink() and not any(aim.is_relative_to(one) for one in roots):
             raise WrongUse(
-                f"{path}: links to {path.resolve()}, out of the model's folder; put the file itself there, if you "
+                f"{path}: links to {aim}, out of the model's folder; put the file itself there, if you "
                 "trust where the folder comes from"
             )
 

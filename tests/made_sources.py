@@ -1,6 +1,7 @@
 """Sources and a filter that tests install, as if a package had brought them."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, ClassVar, Literal
@@ -114,8 +115,8 @@ class Alike(FilterSettings):
 CLASSES = (Videos, Folder, Mined, Galleries, Scores, Negatives, Alike)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def test_sources() -> Iterator[None]:
+@contextmanager
+def with_test_sources() -> Iterator[None]:
     """Sources and a filter of these tests, as if a package had brought them."""
 
     @cache
@@ -131,4 +132,11 @@ def test_sources() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doors, "installed", installed)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def test_sources() -> Iterator[None]:
+    """As `with_test_sources`."""
+    with with_test_sources():
         yield

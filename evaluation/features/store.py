@@ -115,11 +115,11 @@ class FeatureStore:
             self._database.executemany("INSERT OR IGNORE INTO used VALUES (?)", ((name,) for name in wanted))
         return {name: self._values(name, kept) for name, kept in self._rows("name, value", wanted)}
 
-    def _values(self, name: bytes, kept: bytes) -> Floats:
-        value = kept[:-_CHECK]
-        if kept[-_CHECK:] != _check(name, value):
+    def _values(self, name: bytes, kept: object) -> Floats:
+        # SQLite holds any type in any column.
+        if not isinstance(kept, bytes) or kept[-_CHECK:] != _check(name, kept[:-_CHECK]):
             raise BuildFailed(f"{self.path}: a feature in it is damaged; remove it: what it holds is encoded again")
-        return np.frombuffer(value, np.float32)
+        return np.frombuffer(kept[:-_CHECK], np.float32)
 
     def start_count(self) -> None:
         """Forget what `find` was asked for."""

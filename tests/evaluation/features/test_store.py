@@ -64,6 +64,9 @@ def test_damage_within_a_feature_is_noticed(tmp_path: Path) -> None:
     assert store.find(names[:2])[names[1]].tolist() == values[1].tolist()
     with pytest.raises(BuildFailed, match=r"m\.sqlite: a feature in it is damaged; remove it"):
         store.find(names)
+    store._database.execute("UPDATE features SET value = 'text'")  # any type fits into any column
+    with pytest.raises(BuildFailed, match=r"m\.sqlite: a feature in it is damaged; remove it"):
+        store.find(names[:1])
     store.close()
 
 

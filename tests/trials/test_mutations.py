@@ -1,0 +1,50 @@
+"""A few mutated inputs of each cheap kind, which end well or in an error of twinset; `tests.trials.mutations` runs more."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.trials.mutated_kinds import KINDS
+from tests.trials.mutations import ENDED, FINDING, REFUSED, Case, kind_of, run
+from tests.trials.mutators import mutate
+
+CHEAP = ("GEBC", "YouCook2", "pairs, json", "scores", "answers", "benchmark sugarcrepe", "features")
+
+
+def test_a_few_cases_end_well_or_are_refused() -> None:
+    numbers = [number for number in range(400) if kind_of(number) in CHEAP][:20]
+    cases = run(numbers, seed=0, processes=1)
+    assert [case for case in cases if case.outcome == FINDING] == []
+    assert sorted(case.number for case in cases) == numbers
+    assert {case.outcome for case in cases} == {ENDED, REFUSED}
+
+
+def test_every_kind_has_its_turn() -> None:
+    turns = sum(kind.weight for kind in KINDS.values())
+    found = [kind_of(number) for number in range(turns)]
+    assert {name: found.count(name) for name in KINDS} == {name: kind.weight for name, kind in KINDS.items()}
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_case_is_the_same_every_time(number: int, tmp_path: Path) -> None:
+    def changed(folder: Path) -> tuple[str, bytes]:
+        folder.mkdir()
+        path = folder / "a.json"
+        path.write_text('{"a": [1, {"b": "c"}], "d": 2.5}')
+        said = mutate(folder, [path], Random(f"7/{number}/x"))
+        return said, path.read_bytes()
+
+    assert changed(tmp_path / "one") == changed(tmp_path / "two")
+
+
+def test_what_nobody_foresaw_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from tests.trials import mutations
+
+    def act(folder: Path) -> None:
+        raise KeyError("a name")
+
+    kind = KINDS["GEBC"]
+    monkeypatch.setitem(KINDS, "GEBC", type(kind)("GEBC", kind.make, {"plan": act}, kind.files))
+    found = mutations._acted(Case(0, "GEBC", act="plan"), tmp_path)
+    assert found.outcome == FINDING and found.detail.startswith("KeyError: 'a name' (test_mutations.py:")
