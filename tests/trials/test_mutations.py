@@ -47,4 +47,4 @@ def test_what_nobody_foresaw_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_p
     kind = KINDS["GEBC"]
     monkeypatch.setitem(KINDS, "GEBC", type(kind)("GEBC", kind.make, {"plan": act}, kind.files))
     found = mutations._acted(Case(0, "GEBC", act="plan"), tmp_path)
-    assert found.outcome == FINDING and found.detail.startswith("KeyError: 'a name' (test_mutations.py:")
+    assert found.outcome == FINDING and found.detail.startswith("KeyError: 'a name' (")
