@@ -1,4 +1,4 @@
-"""A few mutated inputs of each cheap kind, which end well or in an error of twinset; `tests.trials.mutations` runs more."""
+"""A few mutated inputs of each cheap kind end well or in an error of twinset; `tests.trials.mutations` runs more."""
 
 from pathlib import Path
 from random import Random
