@@ -113,7 +113,7 @@ def test_stages_exist() -> None:
 
 def test_images_run_as_a_user_who_is_not_root() -> None:
     users = [line.split()[1] for line in INSTRUCTIONS if line.startswith("USER")]
-    assert len(users) == 3 and not {user.split(":")[0] for user in users} & {"0", "root"}
+    assert len(users) == 4 and not {user.split(":")[0] for user in users} & {"0", "root"}
 
 
 def test_system_libraries_come_from_one_list() -> None:
@@ -164,14 +164,18 @@ def test_who_plans_has_all_whose_versions_plans_record() -> None:
 
 
 def test_no_secret_is_written_and_every_variable_is_explained() -> None:
-    secrets = {name for name, rest in VARIABLES if "PASSWORD" in name or "USER" in name}
-    assert secrets == {"POSTGRES_PASSWORD", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD"}
+    secrets = {name for name, rest in VARIABLES if re.search("PASSWORD|USER|AUTH", name)}
+    assert secrets == {
+        "POSTGRES_PASSWORD", "PREFECT_AUTH_STRING", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD", "BUCKET_PASSWORD"
+    }  # fmt: skip
     for name, rest in VARIABLES:
         assert rest.startswith(":?" if name in secrets else ":-"), f"{name}: required or with a default"
-        assert re.search(rf"^#?{name}=", EXAMPLE, flags=re.MULTILINE), f"{name} is not in .env.example"
+        # `:?` refuses what is empty: the example starts nothing until it was filled in.
+        shown = f"{name}=" if name in secrets else f"#{name}=.+"
+        assert re.search(rf"^{shown}$", EXAMPLE, flags=re.MULTILINE), f"{name} is not so in .env.example"
     for service in SERVICES.values():
         for key, value in service.get("environment", {}).items():
-            if re.search("PASSWORD|SECRET|ACCESS_KEY", key):
+            if re.search("PASSWORD|SECRET|AUTH_STRING", key):
                 assert str(value).startswith("${"), key
     ignored = subprocess.run(["git", "check-ignore", "-q", "docker/.env"], cwd=CHECKOUT, timeout=30)
     assert ignored.returncode == 0 or not (CHECKOUT / ".git").exists()
@@ -183,9 +187,36 @@ def test_ports_are_published_on_this_machine_only() -> None:
 
 
 def test_foreign_images_are_pinned() -> None:
+    """A tag can be given to another image, by its makers or by who took their account."""
     images = [service["image"] for service in SERVICES.values() if "build" not in service]
     images += [line.split()[1] for line in INSTRUCTIONS if line.startswith("FROM") and line.split()[1] not in STAGES]
-    assert len(images) == 4 and all(re.search(r":[A-Za-z.]*\d[\w.-]*$", image) for image in images), images
+    assert len(images) == 5
+    assert all(re.fullmatch(r"[\w/]+:[\w.-]*\d[\w.-]*@sha256:[0-9a-f]{64}", image) for image in images), images
+    assert len({image for image in images if image.startswith("python:")}) == 1
+
+
+def test_minio_is_not_older_than_the_fix_of_its_session_policies() -> None:
+    """CVE-2025-62506: an account with restricted rights made itself another one without."""
+    [release] = re.findall(r"github\.com/minio/minio@RELEASE\.(\S+)", DOCKERFILE)
+    assert release >= "2025-10-15T17-29-55Z"
+    assert "minio/minio:" not in COMPOSE_TEXT
+
+
+def test_nothing_but_minio_and_what_makes_its_user_holds_the_root_password() -> None:
+    """A worker runs recipes of others: what it holds, a hole in a library gives away."""
+    holders = {name for name, one in SERVICES.items() if "MINIO_ROOT" in str(one.get("environment", ""))}
+    assert holders == {"minio", "bucket"}
+    for name, service in WORKERS.items():
+        held = {key for key in service["environment"] if re.search("PASSWORD|SECRET|AUTH", key)}
+        assert held == {"PREFECT_API_AUTH_STRING", "AWS_SECRET_ACCESS_KEY"}, name
+        assert "BUCKET_PASSWORD" in service["environment"]["AWS_SECRET_ACCESS_KEY"]
+
+
+def test_prefects_api_asks_for_a_login_and_answers_no_page_of_others() -> None:
+    """Its default is no login and `*`: tests/end_to_end/server/test_login.py asks a real server with these settings."""
+    server, worker = SERVICES["server"]["environment"], SERVICES["main"]["environment"]
+    assert server["PREFECT_SERVER_API_AUTH_STRING"] == worker["PREFECT_API_AUTH_STRING"]
+    assert server["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] == "http://127.0.0.1:${PREFECT_PORT:-4200}"
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in DOCKER.glob("*.sh")))
