@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from twinset.cli.options import add_command, add_dataset, add_repeatable, answer, between
 from twinset.cli.tables import print_columns
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import is_loopback
 
 if TYPE_CHECKING:
     from twinset.review.desk import ReviewDesk
@@ -172,7 +173,7 @@ def _interval(one: Any) -> list[str]:
 def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     from twinset.review.access import ADMIN, Access, Person
     from twinset.review.app import make_app
-    from twinset.review.opening import is_loopback, link, open_links, serve
+    from twinset.review.opening import link, open_links, serve
 
     desk.announce()  # the answers may have come while nobody could be told
     stages = desk.tasks.now().stages.values()

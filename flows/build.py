@@ -23,6 +23,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from twinset.flows.artifacts import Artifacts, describe_build
 from twinset.flows.build_shards import SHARDS_A_RUN, Runner, build_shards
+from twinset.flows.login import warn_without_login
 from twinset.flows.pools import Range, run_ranges
 from twinset.flows.resume import WAITING, WaitingRun, waiting_run
 from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
@@ -160,6 +161,7 @@ def build_loaded(
     wait_days: float = 365.0,
 ) -> dict[str, Any]:
     """As `build_recipe`, of a recipe that is loaded already; called within a flow run."""
+    warn_without_login()
     check_inputs(recipe, ("annotations", "media", "models"))
     if not pools:
         check_devices(recipe)

@@ -21,6 +21,7 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     # Read when Prefect is imported, which is why it is imported below.
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
+    import httpx
     from prefect import flow
     from prefect.client.orchestration import get_client
 
@@ -28,6 +29,16 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
 
     with get_client(sync_client=True) as client:
         problem = client.api_healthcheck()
+        if problem is None:
+            try:
+                client.api_version()  # the first request that needs a login, where the server asks for one
+            except httpx.HTTPStatusError as error:
+                problem = error
+    if isinstance(problem, httpx.HTTPStatusError) and problem.response.status_code == httpx.codes.UNAUTHORIZED:
+        raise BuildFailed(
+            f"Prefect's server at {os.environ['PREFECT_API_URL']} asks for a login; set PREFECT_API_AUTH_STRING to its "
+            "NAME:PASSWORD, or unset PREFECT_API_URL to build without a server"
+        )
     if problem is not None:
         raise BuildFailed(
             f"Prefect's server at {os.environ['PREFECT_API_URL']} does not answer ({type(problem).__name__}: {problem})"

@@ -12,6 +12,7 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.deployments import run_deployment
+from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 from prefect.states import Crashed
 
@@ -114,18 +115,25 @@ def _submit(part: Range, workers: int, runner: Runner | None) -> FlowRun:
     asked = {"workers": workers, "runner": runner}
     parameters |= {name: value for name, value in asked.items() if value}
     for number in range(OLD_RUNS):
-        run = cast(
-            FlowRun,
-            run_deployment(
-                f"build-shards/{part.pool}",
-                parameters=parameters,
-                timeout=0,
-                # Not as a subflow: each look at an ended run would leave a task behind in the parent.
-                as_subflow=False,
-                tags=[flow_run.flow_name or "build", part.subset],
-                idempotency_key=digest([asdict(part), number]),
-            ),
-        )
+        try:
+            run = cast(
+                FlowRun,
+                run_deployment(
+                    f"build-shards/{part.pool}",
+                    parameters=parameters,
+                    timeout=0,
+                    # Not as a subflow: each look at an ended run would leave a task behind in the parent.
+                    as_subflow=False,
+                    tags=[flow_run.flow_name or "build", part.subset],
+                    idempotency_key=digest([asdict(part), number]),
+                ),
+            )
+        except ObjectNotFound as error:
+            raise BuildFailed(
+                f"{part.name}: Prefect has no deployment build-shards/{part.pool}, which makes these shards; "
+                f"run prefect work-pool create {part.pool} --type process and, from the checkout, prefect --no-prompt "
+                "deploy --all, which stops at the first pool that is missing; then start the same build again"
+            ) from error
         if run.state is None or not run.state.is_final():
             return run
     raise BuildFailed(f"{part.name}: {OLD_RUNS} runs have ended without finishing it; look at their logs in Prefect")

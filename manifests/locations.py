@@ -3,6 +3,7 @@
 ``NAME:relative/path`` is a file of a folder that a package draws, on whatever machine; a plain name can be a model's.
 """
 
+import ipaddress
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -133,3 +134,11 @@ def _collapse(path: Path) -> str:
 
 
 Location = Annotated[Path, BeforeValidator(_expand), PlainSerializer(_collapse, return_type=str)]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a host, by its name or address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,6 +1,5 @@
 """From OUT to a desk and its page: which stages ask people, where answers lie, what links are signed with, sockets."""
 
-import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,14 +24,6 @@ if TYPE_CHECKING:
     import uvicorn
 
 GRACE_SECONDS = 5  # for requests under way when it is stopped
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def link(access: Access, person: Person, base: str) -> str:
