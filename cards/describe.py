@@ -1,7 +1,7 @@
 """What goes beside the tars of a finished dataset: card, Croissant metadata, pictures."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -124,23 +124,17 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
     return settings
 
 
-def describe(store: Store, summaries: Mapping[str, IndexSummary]) -> None:
-    """Write all descriptions of finished subsets, whose indices are written; the same bytes for the same dataset.
+def describe(store: Store, subset: str, summary: IndexSummary) -> None:
+    """Write the description of a finished subset, whose index is written; the same bytes for the same dataset.
 
-    Of each subset of samples ``histograms.png``, ``croissant.json``, ``README.md`` and a contact sheet, of all these
-    together ``look.html``; of a table only ``README.md``; of each also the pictures of its sources.
+    Of a subset of samples ``histograms.png``, ``croissant.json`` and ``README.md``, of a table only ``README.md``; of
+    both also the pictures of their sources.
 
     Args:
         store: of the dataset.
-        summaries: what the index of each subset counts, by name.
+        subset: its name.
+        summary: what its index counts.
     """
-    sampled = [subset for subset, summary in summaries.items() if _describe(store, subset, summary)]
-    if sampled:
-        write_look(store, sampled)
-
-
-def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
-    """Describe one subset; returns whether it has samples."""
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
     kind, numbers = CARD_KINDS.get(settings.source.makes), None
@@ -154,7 +148,12 @@ def _describe(store: Store, subset: str, summary: IndexSummary) -> bool:
         files = digest(_write_croissant(store, stage, recipe, summary))  # holds the digests of stage, index and tars
     text = card(stage, recipe, summary, numbers, _made(store, subset, recipe, stage.name), files)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
-    return kind is not None
+
+
+def show(store: Store, subsets: Iterable[str]) -> None:
+    """Write a contact sheet of each subset of samples, and ``look.html`` of all."""
+    if sampled := [one for one in subsets if planned_stage(store, one).facts["makes"] in CARD_KINDS]:
+        write_look(store, sampled)
 
 
 def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexSummary) -> dict[str, Any]:

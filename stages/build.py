@@ -14,7 +14,7 @@ from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.shards.ledger import LEDGER
 from twinset.shards.records import subsets_in
 from twinset.shards.storage import layout
-from twinset.stages.description_record import is_described, keep_description
+from twinset.stages.description_record import has_card, is_described, keep_description
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, forget, remove_leftovers
 from twinset.stages.index import is_indexed, summarise, write_index
@@ -186,11 +186,15 @@ def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
             raise BuildFailed(problem)
     if not is_described(job.store, published, job.recipe):
         progress.phase("dataset", "describing")
-        from twinset.cards.describe import describe  # it plots and draws
+        from twinset.cards.describe import describe, show  # they plot and draw
 
-        describe(job.store, {home: summarise(job.store, state) for home, state in published.items()})
-        for home in published:
-            keep_description(job.store, home, published, job.recipe)
+        for home, state in published.items():
+            if not has_card(job.store, home, state, job.recipe):
+                describe(job.store, home, summarise(job.store, state))
+                keep_description(job.store, home, state, job.recipe, {})  # a build that is killed now goes on from here
+        show(job.store, published)
+        for home, state in published.items():
+            keep_description(job.store, home, state, job.recipe, published)
     progress.phase("dataset", "")
     made = {"subsets": {name: states[name].counts() for name in job.recipe.subsets}}
     return made if job.recipe.subsets else {**made, "stages": {name: one.counts() for name, one in states.items()}}

@@ -13,35 +13,53 @@ from twinset.stages.index import receipts_digest
 from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
-DESCRIPTION = 4  # raised when what `cards` writes changes
+DESCRIPTION = 5  # raised when what `cards` writes changes
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
     """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
-    expected = _digest(published)
-    for home in published:
-        found, words, files = _read(store, home)
-        if home in recipe.subsets and words != _words(recipe, home):
+    shown = _digest(published)
+    for home, state in published.items():
+        if not has_card(store, home, state, recipe):
             return False
-        if found != expected or sorted(files) != _beside(store, home) or store.size(f"{home}/README.md") is None:
+        record = _read(store, home)
+        if record["look"] != shown or sorted(record["files"]) != _beside(store, home):
             return False
     return True
 
 
-def keep_description(store: Store, home: str, published: Mapping[str, StageState], recipe: Recipe) -> None:
-    """Record that the files beside the tars of a subset describe these shards."""
+def has_card(store: Store, home: str, state: StageState, recipe: Recipe) -> bool:
+    """Whether a subset's own description is of its shards, in today's words, and still there."""
+    record, beside = _read(store, home), _beside(store, home)
+    if home in recipe.subsets and record["words"] != _words(recipe, home):
+        return False
+    whole = record["digest"] == _digest({home: state}) and all(name in beside for name in record["files"])
+    return whole and store.size(f"{home}/README.md") is not None
+
+
+def keep_description(
+    store: Store, home: str, state: StageState, recipe: Recipe, shown: Mapping[str, StageState]
+) -> None:
+    """Record that the files beside the tars of a subset describe its shards.
+
+    shown: the subsets that the page shows which was written with its contact sheet; none before.
+    """
     index = read_index_record(store, home)
     vouched = {} if index is None else index.files
     paths = {name: layout.meta(home, name) for name in _beside(store, home)}
-    files = {name: "" if name in vouched else store.sha256(path)[0] for name, path in paths.items()}
-    words = _words(recipe, home) if home in recipe.subsets else _read(store, home)[1]  # of another build, as it was
-    record = {"digest": _digest(published), "words": words, "files": files}
+    record = {
+        "digest": _digest({home: state}),
+        "look": _digest(shown),
+        # Those of a subset of another build stay as they were.
+        "words": _words(recipe, home) if home in recipe.subsets else _read(store, home)["words"],
+        "files": {name: "" if name in vouched else store.sha256(path)[0] for name, path in paths.items()},
+    }
     store.write(layout.meta(home, DESCRIBED), canonical_json(record) + b"\n")
 
 
 def changed_descriptions(store: Store, home: str) -> Iterator[str]:
     """Paths of files beside the tars that are not those the build left; the card is a person's to edit."""
-    for name, sha256 in _read(store, home)[2].items():
+    for name, sha256 in _read(store, home)["files"].items():
         path = layout.meta(home, name)
         if sha256 and (store.size(path) is None or store.sha256(path)[0] != sha256):
             yield path
@@ -68,14 +86,11 @@ def _beside(store: Store, home: str) -> list[str]:
     return [name for name in sorted(store.listing(f"{home}/{layout.META}")) if not name.startswith("look-")]
 
 
-def _read(store: Store, home: str) -> tuple[str, str, dict[str, str]]:
-    """Digests of the shards and words that were described, sha256 of files by name; nothing of a damaged record."""
+def _read(store: Store, home: str) -> dict[str, Any]:
+    """Digests of shards, page and words that were described, sha256 of files by name; nothing of a damaged record."""
     try:
         record = json.loads(store.read(layout.meta(home, DESCRIBED)))
-        return (
-            str(record["digest"]),
-            str(record["words"]),
-            {str(name): str(sha256) for name, sha256 in record["files"].items()},
-        )
+        files = {str(name): str(sha256) for name, sha256 in record["files"].items()}
+        return {**{name: str(record[name]) for name in ("digest", "look", "words")}, "files": files}
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return "", "", {}
+        return {"digest": "", "look": "", "words": "", "files": {}}

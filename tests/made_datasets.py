@@ -29,7 +29,7 @@ from tests.made_samples import (
     text_pair_shards,
     triplet_shards,
 )
-from twinset.cards.describe import describe
+from twinset.cards.describe import describe, show
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.plan import read_parquet
@@ -125,7 +125,9 @@ class MadeDataset:
 
     def describe(self, *names: str) -> None:
         """Index and describe subsets, all when none is named."""
-        describe(self.store, {name: self.index(name) for name in names or self.stages})
+        for name in names or self.stages:
+            describe(self.store, name, self.index(name))
+        show(self.store, names or self.stages)
 
     def text(self, path: str) -> str:
         """A file as text."""

@@ -253,9 +253,11 @@ def test_the_card_of_templates_says_what_they_are(made_templates: MadeDataset, t
 def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     made.add("scores", {"source": {"kind": "test-scores"}}, [])
     made.store.write("scores/_meta/index.parquet", b"written by the engine")
-    from twinset.cards.describe import describe
+    from twinset.cards.describe import describe, show
 
-    describe(made.store, {"scores": IndexSummary(9, 8, {"odd": 1}, {"generator": {"odd": 1}}, {"test": 8}, 1, {}, 0)})
+    summary = IndexSummary(9, 8, {"odd": 1}, {"generator": {"odd": 1}}, {"test": 8}, 1, {}, 0)
+    describe(made.store, "scores", summary)
+    show(made.store, ["scores"])
     text = made.text("scores/README.md")
     assert "A table, made from Somebody's scores." in text and "| **kept** |  | **8** | 88.9 % |" in text
     assert "for each of the 8 candidates" in text and "![" not in text and "biases" not in text

@@ -122,6 +122,7 @@ def test_an_answer_that_a_build_has_used_can_be_undone_and_is_asked_again(drawn:
         desk.answer("anna", task["id"], "x0", "other", 1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twinset.cards.describe.describe", lambda *_: None)
+        patch.setattr("twinset.cards.describe.show", lambda *_: None)
         assert twinset.build(recipe_of(drawn), str(out))["subsets"]["mine"]["kept"] == 0
     later = open_desk(str(out))
     assert later is not None
@@ -202,6 +203,7 @@ def test_a_dataset_that_asks_nobody_says_so(drawn: Path, tmp_path: Path, capsys:
     simulated = {"annotators": {"kind": "simulated"}}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twinset.cards.describe.describe", lambda *_: None)
+        patch.setattr("twinset.cards.describe.show", lambda *_: None)
         twinset.build(recipe_of(drawn, **simulated), str(tmp_path / "simulated"))
     assert run(str(tmp_path / "simulated")) == 0
     assert "nothing waits for people; none of its stages asks any" in capsys.readouterr().out

@@ -1,7 +1,7 @@
 """Builds of the engine from sources that a test chooses."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,15 +139,19 @@ def planned_build(greys: Any) -> Callable[..., Build]:
 
 @pytest.fixture
 def no_cards(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Builds write an empty card instead of drawing and plotting; the subsets of each time that they would have."""
-    described: list[list[str]] = []
+    """Builds write an empty card instead of drawing and plotting; what each time they would have: cards, and a page."""
+    described: list[list[str]] = [[]]
 
-    def describe(store: Store, summaries: Mapping[str, Any]) -> None:
-        described.append(sorted(summaries))
-        for name in summaries:
-            store.write(f"{name}/README.md", b"")
+    def describe(store: Store, name: str, summary: Any) -> None:
+        described[-1].append(name)
+        store.write(f"{name}/README.md", b"")
+
+    def show(store: Store, names: Iterable[str]) -> None:
+        described[-1].append(" and ".join(sorted(names)))
+        described.append([])
 
     monkeypatch.setattr("twinset.cards.describe.describe", describe)
+    monkeypatch.setattr("twinset.cards.describe.show", show)
     return described
 
 

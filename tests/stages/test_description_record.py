@@ -7,6 +7,7 @@ import pytest
 
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Greys
+from twinset.cards import describe as describe_module
 from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
@@ -25,8 +26,31 @@ def test_corrected_words_of_a_source_reach_a_finished_card(
     monkeypatch.setattr(Greys, "notes", lambda self: "* Corrected.\n")
     for _ in range(2):
         build_here(recipe, str(out))
-        assert no_cards == [["eq-x"], ["eq-x"]], "described again, once"
+        assert no_cards == [["eq-x"] * 2] * 2 + [[]], "described again, once: a card, and the page"
     assert files_below(out) == whole
     for one in (other, recipe, other, recipe):
         build_here(one, str(out))
-    assert no_cards[2:] == [["eq-x", "eq-y"]], "two builds of one OUT leave each other's words"
+    assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards and words"
+
+
+def test_a_build_that_is_killed_between_two_cards_goes_on_after_the_first(
+    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = recipe_of({name: greys(name, [(name, *SCENES[0][1:])], 1) for name in ("eq-x", "eq-y", "eq-z")})
+    build_here(recipe, str(tmp_path / "whole"))
+    drawn = list(no_cards[0])
+    del no_cards[:-1]
+    write = describe_module.describe
+
+    def killed(store: Any, name: str, summary: Any) -> None:
+        if name == drawn[len(no_cards[0])] == drawn[1] and not (tmp_path / "twice").exists():
+            (tmp_path / "twice").touch()
+            raise KeyboardInterrupt
+        write(store, name, summary)
+
+    monkeypatch.setattr(describe_module, "describe", killed)
+    with pytest.raises(KeyboardInterrupt):
+        build_here(recipe, str(tmp_path / "out"))
+    build_here(recipe, str(tmp_path / "out"))
+    assert no_cards == [drawn, []], "each card once"
+    assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")

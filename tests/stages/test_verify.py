@@ -192,12 +192,12 @@ def test_a_list_of_shards_with_other_counts_is_found(built: Any, tmp_path: Path)
 def test_a_flipped_bit_beside_the_tars_is_found_and_mended_as_the_audit_says(
     tmp_path: Path, greys: Any, monkeypatch: pytest.MonkeyPatch, files_below: Any, name: str, old: bytes, new: bytes
 ) -> None:
-    def describe(store: Store, summaries: Any) -> None:
-        for subset in summaries:
-            store.write(f"{subset}/README.md", b"words")
-            store.write(f"{subset}/_meta/croissant.json", b'{"name": "eq-x"}')
+    def describe(store: Store, subset: str, summary: Any) -> None:
+        store.write(f"{subset}/README.md", b"words")
+        store.write(f"{subset}/_meta/croissant.json", b'{"name": "eq-x"}')
 
     monkeypatch.setattr("twinset.cards.describe.describe", describe)
+    monkeypatch.setattr("twinset.cards.describe.show", lambda *_: None)
     recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
     build_here(recipe, str(out))
     whole, path = files_below(out), out / "eq-x/_meta" / name

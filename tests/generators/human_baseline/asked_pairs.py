@@ -41,9 +41,8 @@ def build_pairs(folder: Path) -> Path:
     (folder / "pairs.json").write_text(json.dumps(records))
     out = folder / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "twinset.cards.describe.describe", lambda store, of: [store.write(f"{n}/README.md", b"") for n in of]
-        )
+        patch.setattr("twinset.cards.describe.describe", lambda store, name, of: store.write(f"{name}/README.md", b""))
+        patch.setattr("twinset.cards.describe.show", lambda *_: None)
         assert list(twinset.build(recipe_of(folder), str(out))["subsets"]) == ["mine"]
     return out
 

@@ -129,11 +129,11 @@ def no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
 def without_cards(patch: pytest.MonkeyPatch) -> None:
     """Have builds write an empty card."""
 
-    def describe(store: Store, summaries: Mapping[str, Any]) -> None:
-        for name in summaries:
-            store.write(f"{name}/README.md", b"")
+    def describe(store: Store, name: str, summary: Any) -> None:
+        store.write(f"{name}/README.md", b"")
 
     patch.setattr("twinset.cards.describe.describe", describe)
+    patch.setattr("twinset.cards.describe.show", lambda *_: None)
 
 
 @pytest.mark.usefixtures("no_cards")
