@@ -16,6 +16,7 @@ from twinset.stages.verify import verify_stage
 
 #: Counts of a stage that cannot be read here: nobody knows them.
 _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "done": None}
+_NO_STATUS = {"excluded": {}, "examples": [], "missing": None, "waiting": {}, "stale": {}, "missing_media": None}
 
 
 def plan_states(job: Job, write: bool) -> dict[str, Any]:
@@ -171,12 +172,13 @@ def of_all(
     otherwise: says it of a stage that ``look`` cannot open, given its home and the error.
     """
     planned, lost = chosen(store, only)
-    results = {home: {**_UNKNOWN, "problems": [why]} for home, why in lost.items()}
+    unknown = _UNKNOWN | (_NO_STATUS if look is stage_status else {})
+    results = {home: {**unknown, "problems": [why]} for home, why in lost.items()}
     for home in planned:
         try:
             results[home] = look(*job_of(store, home))
         except TwinsetError as error:
-            results[home] = {**_UNKNOWN, "problems": [str(error)]}
+            results[home] = {**unknown, "problems": [str(error)]}
             if otherwise is not None:
                 with suppress(TwinsetError):
                     results[home] = otherwise(store, home, error)

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -19,6 +20,7 @@ from twinset.stages.status import StageState
 
 Runner = Literal["threads", "processes"]
 RETRIES = 3
+LEAST_ADDRESSES = 1_200_000_000  # bytes; with fewer, threads do not start and libraries end the process
 #: A full disk or a wrong place does not mend by waiting.
 HOPELESS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
@@ -46,6 +48,12 @@ def build_here(
     """
     if workers < 0 or runner not in ("threads", "processes"):
         raise WrongUse(f"workers {workers}, runner {runner!r}: at least 0 workers of the runner threads or processes")
+    addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if addresses != resource.RLIM_INFINITY and addresses < LEAST_ADDRESSES:
+        raise WrongUse(
+            f"this shell lets a process have {addresses / 1e6:,.0f} MB of addresses (ulimit -v), and a build needs "
+            f"{LEAST_ADDRESSES / 1e6:,.0f} MB, more with models: ulimit -v unlimited"
+        )
     check_inputs(recipe, ("annotations", "media", "models"))
     check_devices(recipe)
     progress = progress or Silent()

@@ -81,12 +81,12 @@ def explaining(url: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise FileNotFoundError(errno.ENOENT, f"{error}; does the bucket exist?", url) from error
+        raise FileNotFoundError(errno.ENOENT, f"{_said(error)}; does the bucket exist?", url) from error
     except FileExistsError:  # of what is written only where nothing is
         raise
     except PermissionError as error:
         remedy = "the credentials do not allow this (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_PROFILE)"
-        raise PermissionError(errno.EACCES, f"{error}; {remedy}", url) from error
+        raise PermissionError(errno.EACCES, f"{_said(error)}; {remedy}", url) from error
     except NotImplementedError as error:
         raise WrongUse(f"{url}: this kind of URL cannot be written; use a folder or s3://…") from error
     except Exception as error:
@@ -94,7 +94,12 @@ def explaining(url: str) -> Iterator[None]:
             raise
         remedy = "is the store reachable (AWS_ENDPOINT_URL, credentials)? Run the same command again to resume"
         code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
-        raise OSError(code, f"{error}; {remedy}", url) from error
+        raise OSError(code, f"{_said(error)}; {remedy}", url) from error
+
+
+def _said(error: Exception) -> str:
+    """An error's words without its number, which the error made of it says again."""
+    return error.strerror if isinstance(error, OSError) and error.strerror else str(error)
 
 
 def of_client(error: Exception) -> bool:

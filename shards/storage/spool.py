@@ -40,7 +40,10 @@ class Spool:
         """A new folder, removed at the end; an OSError says what to do when the store cannot be written."""
         try:
             with self._create() as folder:
-                yield Path(folder)
+                try:
+                    yield Path(folder)
+                except OSError as error:
+                    raise self._explained(error) from error  # before its end makes room
         except OSError as error:
             raise self._explained(error) from error
 
@@ -80,9 +83,11 @@ class Spool:
         # A failed write names no file. During a render or the unpacking of an asset it is the temporary folder that is
         # full, not the store.
         here = "here or where TMPDIR points" if self._store is not None else "or set TMPDIR to a larger folder"
-        full = f"free some room, {here},"
+        full = f"the disk is full; free some room, {here},"
+        if _no_file_left(place):
+            full = f"the disk holds as many files as it can (inodes); remove some, {here},"
         remedy = {
-            errno.ENOSPC: f"the disk is full; {full} and run the same command again, finished shards stay",
+            errno.ENOSPC: f"{full} and run the same command again, finished shards stay",
             errno.EDQUOT: f"the disk quota is used up; {full} and run the same command again",
             errno.EROFS: "the file system is read-only; name another --out",
             errno.EACCES: "no permission to write; correct the permissions or name another --out",
@@ -102,6 +107,14 @@ def remove_left(parent: Path, names: Iterable[str], owner: str) -> None:
         left = re.fullmatch(re.escape(owner) + r"(\d+)\.[^.]+", name)
         if left and not psutil.pid_exists(int(left[1])):
             shutil.rmtree(parent / name, ignore_errors=True)
+
+
+def _no_file_left(place: Path) -> bool:
+    """Whether a file system has room for bytes at most, not for one file more."""
+    with contextlib.suppress(OSError):
+        left = os.statvfs(place)
+        return left.f_files > 0 and left.f_favail == 0
+    return False
 
 
 def refuse_link(folder: Path) -> None:

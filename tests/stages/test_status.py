@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import twinset
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.plan import SHARD_SCHEMA
 from twinset.manifests.receipt import Receipt, parse_receipt
@@ -120,6 +121,14 @@ def test_unreadable_media_goes_stale_only_when_its_size_changes(built: Any, medi
     assert built.state().todo == []
     (media / "gone.mp4").write_bytes(b"whole")
     assert built.state().stale == {2: "gone was unreadable and has changed"}
+
+
+def test_the_status_of_a_stage_that_cannot_be_read_has_every_key(built: Any) -> None:
+    whole = twinset.status(built.store.root)["subsets"]["eq-x"]
+    Path(built.store.root, "eq-x/_meta/stage.json").write_text("{}")
+    lost = twinset.status(built.store.root)["subsets"]["eq-x"]
+    assert lost.keys() == whole.keys()
+    assert (lost["missing"], lost["missing_media"], lost["planned"]) == (None, None, None) and lost["problems"]
 
 
 def test_a_record_of_another_subset_is_refused(built: Any, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """A real S3 server (moto's, in a process of its own), and one that fails: the same bytes, or a clear error."""
 
+import errno
 import itertools
 import os
 import re
@@ -19,6 +20,7 @@ import pytest
 from botocore.retries.standard import ExponentialBackoff
 
 from tests.flaky_s3 import DROPPED, Flaky
+from twinset.shards.storage.object_store import explaining
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, remove_leftovers
@@ -133,6 +135,12 @@ def test_an_object_is_created_once(bucket: str, flaky: Flaky) -> None:
     assert store.create("claim", b"mine")
     assert not store.create("claim", b"another's")
     assert store.create("claim", b"mine") and store.read("claim") == b"mine"
+
+
+def test_an_error_of_the_client_is_numbered_once() -> None:
+    with pytest.raises(OSError) as caught, explaining("s3://bucket/name"):
+        raise OSError(errno.EREMOTEIO, "Remote I/O error")
+    assert str(caught.value).count("[Errno") == 1 and "Remote I/O error; is the store reachable" in str(caught.value)
 
 
 def test_a_dataset_in_a_bucket_equals_the_local_one(

@@ -152,6 +152,17 @@ def test_a_full_disk_says_so_once_and_leaves_nothing_half_written(small_disk: Pa
     assert store.names(SPOOL) == []
 
 
+def test_a_disk_without_room_for_one_more_file_says_so(small_disk: Path) -> None:
+    """Not that it is full: bytes enough are free."""
+    subprocess.run(["mount", "-o", "remount,nr_inodes=6", str(small_disk)], check=True, timeout=20)
+    with pytest.raises(
+        OSError, match=r"holds as many files as it can \(inodes\); remove some, here or where TMPDIR"
+    ) as one:
+        for number in range(10):
+            Store(str(small_disk)).write(f"{number}.json", b"{}")
+    assert one.value.errno == errno.ENOSPC
+
+
 def test_a_disk_that_fills_up_within_a_tar_leaves_no_tar(small_disk: Path) -> None:
     from twinset.shards.storage.tar_reader import TarWriter
 
