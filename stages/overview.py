@@ -16,7 +16,10 @@ from twinset.stages.verify import verify_stage
 
 #: Counts of a stage that cannot be read here: nobody knows them.
 _UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "done": None}
-_NO_STATUS = {"excluded": {}, "examples": [], "missing": None, "waiting": {}, "stale": {}, "missing_media": None}
+_NO_STATUS: dict[str, Any] = {
+    **{"missing": None, "missing_media": None, "excluded": {}, "examples": []},
+    **{"waiting": {}, "stale": {}},
+}
 
 
 def plan_states(job: Job, write: bool) -> dict[str, Any]:
@@ -172,7 +175,7 @@ def of_all(
     otherwise: says it of a stage that ``look`` cannot open, given its home and the error.
     """
     planned, lost = chosen(store, only)
-    unknown = _UNKNOWN | (_NO_STATUS if look is stage_status else {})
+    unknown = {**_UNKNOWN, **(_NO_STATUS if look is stage_status else {})}
     results = {home: {**unknown, "problems": [why]} for home, why in lost.items()}
     for home in planned:
         try:

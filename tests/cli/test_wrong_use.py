@@ -199,4 +199,5 @@ def test_an_error_shows_the_usage_of_its_command(words: str, usage: str, capsys:
 
     with pytest.raises(SystemExit):
         main(words.split())
-    assert capsys.readouterr().err.startswith(usage)
+    told = " ".join(capsys.readouterr().err.split())  # Python 3.13 breaks lines elsewhere
+    assert told.startswith(" ".join(usage.split()))

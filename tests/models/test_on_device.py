@@ -3,6 +3,7 @@
 import re
 import sys
 from contextlib import nullcontext
+from importlib.util import find_spec
 
 import pytest
 
@@ -79,7 +80,11 @@ def test_other_engines_say_where_they_work() -> None:
     ("chosen", "needed"),
     [
         (SceneCut(kind="scene-cut"), True),
-        (Faces(kind="faces", detectors="any-of"), True),
+        pytest.param(
+            Faces(kind="faces", detectors="any-of"),
+            True,
+            marks=pytest.mark.skipif(find_spec("yuface") is None, reason="there is no yuface for this Python"),
+        ),
         (Faces(kind="faces"), False),
     ],
 )

@@ -95,7 +95,7 @@ def test_a_database_with_more_than_answers_is_neither_read_nor_written(made: str
         {"answer": b"2"},
         pytest.param({"reason": "x" * 10_000_000}, id="10 MB"),
         {"reason": "\x1b[2J"},
-        pytest.param({"shown": "[" * 5000}, id="deep"),
+        pytest.param({"shown": "[" * 300_000}, id="deep"),
         {"position": 2**31},
         {"seconds": float("inf")},
         {"at": "=cmd|' /C calc'!A0"},
