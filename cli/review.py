@@ -198,7 +198,9 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
             lines.append(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in{ties}")
         people = [*(Person(name, "annotator") for name in access.annotators), Person(ADMIN, "admin")]
         urls = {person.name: link(access, person, base) for person in people}
-        lines += [*(f"{name}: {url}" for name, url in urls.items()), "Ctrl-C ends the page; every answer is stored."]
+        lines += [f"{name}: {url}" for name, url in urls.items()]
+        lines.append(f"Links end after {asked.days} days; --withdraw NAME ends those of a person at once.")
+        lines.append("Ctrl-C ends the page; every answer is stored.")
         answer(asked, {"links": urls}, lambda: print(*lines, sep="\n", flush=True))
         if not is_loopback(asked.host) and not proxy:
             _tell(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from tests.review.asked import painted_app
 from twinset.generators.decisions.answers import Answer, read_answers
+from twinset.review.opening import server_of
 from twinset.review.tasks import ReviewStage
 
 CHROMIUM = shutil.which("chromium")
@@ -37,7 +37,8 @@ def browser() -> Iterator[Browser]:
 def serving(app: Any) -> Iterator[str]:
     """Serve an app on a free port, from a thread; the base of its addresses."""
     with socket.create_server(("127.0.0.1", 0)) as opened:
-        server = uvicorn.Server(uvicorn.Config(app, log_level="error", access_log=False, timeout_graceful_shutdown=1))
+        server = server_of(app)
+        server.config.timeout_graceful_shutdown = 1
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()
         yield f"http://127.0.0.1:{opened.getsockname()[1]}"

@@ -7,6 +7,7 @@ import pytest
 
 from tests.review.asked import SHAPES, all_kinds, candidate, stage_of
 from tests.review.browser.conftest import END, PHONE, Desk, Visitor
+from tests.review.browser.test_accessible import findings
 from twinset.review.tasks import ReviewStage
 
 Open = Callable[[Sequence[ReviewStage]], Desk]
@@ -259,3 +260,23 @@ def test_two_annotators_at_once(open_desk: Open, tmp_path: Path) -> None:
     assert {one.annotator for one in answers} == {"anna", "ben"}
     assert len({one.task for one in answers}) == len(answers) == 8, "one answer a task is enough"
     assert anna.problems == ben.problems == []
+
+
+@pytest.mark.slow
+def test_a_link_of_another_person_on_another_site_takes_nobodys_place(open_desk: Open, tmp_path: Path) -> None:
+    """A browser sends no strict cookie with a link of another site: the page cannot see then who works here."""
+    desk = open_desk(of("fits-caption", tmp_path, 3))
+    anna = desk.visit("anna")
+    anna.press("1")
+    anna.saved()
+    anna.page.goto(f"data:text/html,<a id=go href='{desk.link('ben')}'>a prize</a>")
+    anna.page.click("#go")
+    anna.page.wait_for_selector("h1:has-text('Who are you?')")
+    assert findings(anna.page) == []
+    anna.page.click("button:has-text('Go on as anna')")
+    anna.page.wait_for_selector("#task[data-open]")
+    assert anna.page.get_attribute("meta[name=annotator]", "content") == "anna"
+    anna.press("1")
+    anna.saved()
+    assert [one.annotator for one in desk.answers()] == ["anna", "anna"]
+    assert anna.problems == []
