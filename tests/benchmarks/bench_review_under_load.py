@@ -20,6 +20,8 @@ from statistics import quantiles
 from subprocess import PIPE
 from tempfile import TemporaryDirectory
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -75,6 +77,12 @@ async def work(port: int, seconds: float) -> tuple[list[float], list[int]]:
     return waits, refused
 
 
+def busy(process: int) -> float:
+    """Seconds of the processor that a process has used."""
+    times = psutil.Process(process).cpu_times()
+    return float(times.user + times.system)
+
+
 async def attack(port: int, idle: int, rate: int) -> None:
     """Hold idle sockets and send requests without a link, until this process is ended."""
 
@@ -127,18 +135,23 @@ def main() -> None:
     ):
         assert server.stdout is not None
         port = int(server.stdout.readline())
+        before_cpu = busy(server.pid)
         alone, refused = asyncio.run(work(port, asked.seconds))
+        alone_cpu = busy(server.pid) - before_cpu
         with subprocess.Popen([*again, "--attack", str(port)], stdout=PIPE) as attacker:
             assert attacker.stdout is not None
             attacker.stdout.readline()
+            before_cpu = busy(server.pid)
             under, refused_under = asyncio.run(work(port, asked.seconds))
+            under_cpu = busy(server.pid) - before_cpu
             attacker.kill()
         server.kill()
     before, after = (quantiles(waits, n=20)[-1] for waits in (alone, under))
     print(
         f"next task, 95 %: {1000 * before:.1f} ms alone ({len(alone)} tasks), {1000 * after:.1f} ms with {asked.idle} "
         f"idle sockets and {asked.rate} requests/s of strangers ({len(under)} tasks); ratio {after / before:.1f}; "
-        f"longest {1000 * max(under):.0f} ms; refused: {len(refused)} alone, {len(refused_under)} under attack"
+        f"longest {1000 * max(under):.0f} ms; refused: {len(refused)} alone, {len(refused_under)} under attack; the "
+        f"server's share of a core: {alone_cpu / asked.seconds:.2f} alone, {under_cpu / asked.seconds:.2f} under attack"
     )
     if after > max(GOAL, 2 * before) or refused_under:
         sys.exit(f"over the goal: 95 % within {GOAL} s, and nobody refused ({sorted(set(refused_under))})")
