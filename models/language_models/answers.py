@@ -85,9 +85,10 @@ _OF_THE_DISK = (
 )
 
 _TABLES = Path(__file__).with_name("answers.sql")
-# What was refused is no answer; older files of answers hold such rows.
+# What was refused is no answer; older files of answers hold such rows. A column of SQLite may hold any type.
 _FIND = (
-    "SELECT digest, text, finish, prompt_tokens, completion_tokens FROM answers WHERE finish != ? AND digest IN ({})"
+    "SELECT digest, CAST(text AS TEXT), CAST(finish AS TEXT), CAST(prompt_tokens AS INTEGER), "
+    "CAST(completion_tokens AS INTEGER) FROM answers WHERE finish != ? AND digest IN ({})"
 )
 _KEEP = """
 INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET

@@ -330,6 +330,10 @@ def test_a_link_out_of_the_folder_is_refused(folder: tuple[Kind, Path], tmp_path
     (at / kind.weights).symlink_to(outside)
     with pytest.raises(WrongUse, match=r"out of the model's folder"):
         kind.open(at)
+    (at / kind.weights).unlink()
+    (at / kind.weights).symlink_to(kind.weights.rpartition("/")[2])
+    with pytest.raises((WrongUse, OSError)):  # a link to itself is damage
+        kind.open(at)
 
 
 def test_links_of_the_cache_of_hugging_face_are_followed(tmp_path: Path) -> None:
@@ -343,10 +347,16 @@ def test_links_of_the_cache_of_hugging_face_are_followed(tmp_path: Path) -> None
     assert filtered(at) is not None
 
 
-def test_a_pipeline_of_spacy_with_a_link_or_a_tensor_less_is_refused(tmp_path: Path) -> None:
+def test_a_pipeline_of_spacy_with_a_link_a_damaged_file_or_a_tensor_less_is_refused(tmp_path: Path) -> None:
     from twinset.models.spacy_pipelines import find_pipeline, load_pipeline
 
     at = Path(shutil.copytree(find_pipeline().source, tmp_path / "pipeline"))
+    strings = at / "vocab/strings.json"
+    known = strings.read_bytes()
+    strings.write_text("0.5")
+    with pytest.raises(WrongUse, match=r"spaCy cannot load it \('float' object is not iterable\)"):
+        load_pipeline(find_pipeline(str(at)), ("DEP",))
+    strings.write_bytes(known)
     model = at / "parser/model"
     model.write_bytes(model.read_bytes()[: model.stat().st_size // 2])
     with pytest.raises(WrongUse, match="spaCy cannot load it"):

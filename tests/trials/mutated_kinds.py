@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.trials import mutated_data, mutated_evaluation, mutated_models, mutated_outs
+from tests.trials import mutated_data, mutated_evaluation, mutated_models, mutated_outs, mutated_parts
 from tests.trials.mutated_data import Act, Make
 
 
@@ -35,6 +35,7 @@ _ALL: tuple[Kind, ...] = (
     *(Kind(name, *rest) for name, *rest in mutated_data.KINDS),
     *(Kind(name, *rest) for name, *rest in mutated_evaluation.KINDS),
     *(Kind(name, *rest) for name, *rest in mutated_outs.KINDS),
+    *(Kind(name, *rest) for name, *rest in mutated_parts.KINDS),
     *(Kind(name, *rest, torch=True) for name, *rest in mutated_models.KINDS),
 )
 KINDS = {kind.name: kind for kind in _ALL}

@@ -105,8 +105,12 @@ def screened(folder: Path) -> None:
             Answer(stage="mine-decisions", task=task.key, binding=task.binding, annotator=name, answer="keep")
             for task in asking.gathered.tasks for name in ("ann", "ben")
         ])  # fmt: skip
-    for path in ("answers.json", "answers.parquet", "answers.csv"):
+    for path in ("answers.json", "answers.parquet", "answers.csv", "out/_review/copy.parquet"):
         assert main(("review", "out", "--out", path)) == 0
+    keys = [task.key for task in asking.gathered.tasks]
+    Path("gold.csv").write_text("key,answer\n" + "".join(f"{key},keep\n" for key in keys))
+    asked = "screening: {answers: out/_review/copy.parquet, gold: gold.csv}"
+    Path("gold.yaml").write_text(text.replace("screening: true", asked))
 
 
 SCREENED: dict[str, Act] = {
@@ -114,6 +118,7 @@ SCREENED: dict[str, Act] = {
     "review --agreement": command("review", "out", "--agreement"),
     "review --out": command("review", "out", "--out", "more.parquet"),
 }
+GOLD: dict[str, Act] = {"build": command("build", "gold.yaml", "--out", "out", "--workers", "1", "--only", "mine")}
 IMPORTS: dict[str, Act] = {
     f"review --import {form}": command("review", "out", "--import", f"answers.{form}")
     for form in ("json", "parquet", "csv")
@@ -151,6 +156,7 @@ KINDS: tuple[tuple[Any, ...], ...] = (
     ("made text pairs", partial(made, _text_pairs), made_acts("text", "sugarcrepe", "trohn"), OUT, 2),
     ("made templates", partial(made, _templates), made_acts("change-object", "genecis"), OUT, 2),
     ("answers of people", screened, SCREENED, ["out/_review/*.sqlite"], 2),
+    ("answers as Parquet, gold", screened, GOLD, ["out/_review/*.parquet", "gold.csv"], 2),
     *(
         (
             f"answers to import, {act.rpartition(' ')[2]}",

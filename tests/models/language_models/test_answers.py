@@ -135,3 +135,13 @@ def test_a_file_that_is_damaged_is_not_taken_for_a_full_disk(tmp_path: Path, cha
     with pytest.raises(BuildFailed, match=r"answers\.sqlite: not a file of answers .*\.recover, or move it away"):
         answers.find(["a"])
         answers.keep("b", "m", "{}", Answer("second"))
+
+
+def test_numbers_that_are_damaged_count_as_none(tmp_path: Path) -> None:
+    """A column of SQLite may hold any type; the text that was paid for is still there."""
+    answers = Answers(tmp_path)
+    answers.keep("a", "m", "{}", Answer("text", "stop", 3, 4))
+    answers.close()
+    with sqlite3.connect(tmp_path / FILE) as database:
+        database.execute("UPDATE answers SET prompt_tokens = 'many'")
+    assert Answers(tmp_path).find(["a"]) == {"a": Answer("text", "stop", 0, 4)}

@@ -1,0 +1,125 @@
+"""Kinds of what single parts read: pipelines of spaCy, ratings, assets, backgrounds, answers that were paid for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+from tests.trials.mutated_data import PLAN, copied, of_source, recipe
+from twinset.cli.main import main
+from twinset.manifests.errors import WrongUse
+
+
+def pipeline(folder: Path) -> None:
+    """The pipeline of spaCy that comes with twinset."""
+    from twinset.models.spacy_pipelines import find_pipeline
+
+    shutil.copytree(find_pipeline().source, folder / "pipeline")
+
+
+def load_pipeline(folder: Path) -> None:
+    """Find and load it, as a stage of scene graphs does."""
+    from twinset.models import spacy_pipelines
+
+    spacy_pipelines.load_pipeline.cache_clear()
+    spacy_pipelines.load_pipeline(spacy_pipelines.find_pipeline(str(folder / "pipeline")), ("DEP",))
+
+
+def ratings(folder: Path) -> None:
+    """Ratings of words, and the finished scene graphs that triplets are planned from with them."""
+    copied("stills/captions.json", "stills/concreteness.txt")
+    recipe(graphs={**of_source("scene-graphs", captions=["captions.json"]), "below": True, "shard_size": 999})
+    text = Path("recipe.yaml").read_text("utf-8")
+    assert main(("build", "recipe.yaml", "--out", "graphs", "--workers", "1")) == 0, text
+    source = of_source("genecis-triplets", graphs="graphs", concreteness="concreteness.txt")
+    recipe(
+        graphs={**of_source("scene-graphs", captions=["captions.json"]), "below": True, "shard_size": 999},
+        triplets={**source, "count": 6, "split": "train"},
+    )
+
+
+def archives(folder: Path) -> None:
+    """Archives of assets in the layout of Google Scanned Objects, unpacked so that their files are mutated too."""
+    from tests.generators.kubric_scenes.tiny_assets import files
+
+    for name, content in files("box").items():
+        (folder / "box").mkdir(exist_ok=True)
+        (folder / "box" / name).write_bytes(content)
+    pack_again(folder)
+
+
+def pack_again(folder: Path) -> None:
+    """Pack the files into ``box.tar.gz``."""
+    from tests.generators.kubric_scenes.tiny_assets import pack
+
+    pack(folder / "box.tar.gz", {path.name: path.read_bytes() for path in (folder / "box").iterdir() if path.is_file()})
+
+
+def unpack(folder: Path) -> None:
+    """Unpack an archive and read its meshes, as `generators.kubric_scenes.assets.shelf` does."""
+    from twinset.generators.kubric_scenes.assets.archives import unpack as unpacked
+
+    try:
+        unpacked(folder / "box.tar.gz", "box", folder / "unpacked")
+    except ValueError as error:  # what its caller takes
+        raise WrongUse(str(error)) from error
+
+
+def unpack_files(folder: Path) -> None:
+    """The same, of files that were mutated within the archive."""
+    pack_again(folder)
+    unpack(folder)
+
+
+def backgrounds(folder: Path) -> None:
+    """Backgrounds of scenes: a Radiance file, and the header of an OpenEXR one."""
+    Path("a.hdr").write_bytes(b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 4\n" + bytes(range(32)))
+    window = struct.pack("<4i", 0, 0, 3, 1)
+    Path("b.exr").write_bytes(b"\x76\x2f\x31\x01\x02\0\0\0dataWindow\0box2i\0\x10\0\0\0" + window + bytes(64))
+
+
+def look_at_backgrounds(folder: Path) -> None:
+    """Read their sizes, as planning does; Blender reads the rest in a process of its own."""
+    from twinset.generators.kubric_scenes.scene.panoramas import refuse_huge
+
+    for name in ("a.hdr", "b.exr"):
+        refuse_huge(folder / name)
+
+
+def paid(folder: Path) -> None:
+    """Answers of a language model that were paid for."""
+    from twinset.models.language_models.answers import Answer, Answers
+
+    kept = Answers(folder / "answers")
+    for number in range(4):
+        kept.keep(f"{number:032x}", "m", "{}", Answer(json.dumps({"caption": f"a cup {number}"}), "stop", 10, number))
+    kept.close()
+
+
+def find_paid(folder: Path) -> None:
+    """Find and count them, and keep one more."""
+    from twinset.models.language_models.answers import Answer, Answers
+
+    kept = Answers(folder / "answers")
+    try:
+        found = kept.find([f"{number:032x}" for number in range(4)])
+        assert all(isinstance(one.text, str) and isinstance(one.prompt_tokens, int) for one in found.values())
+        kept.spent("m")
+        kept.keep("f" * 32, "m", "{}", Answer("{}", "stop", 1, 1))
+    except AssertionError as error:
+        raise TypeError(f"an answer of other types: {found}") from error
+    finally:
+        kept.close()
+
+
+KINDS: tuple[tuple[Any, ...], ...] = (
+    ("pipeline of spaCy", pipeline, {"load": load_pipeline}, ["pipeline/**/*"], 2),
+    ("ratings of words", ratings, {"plan --out": PLAN["plan --out"]}, ["concreteness.txt"], 1),
+    ("assets", archives, {"unpack": unpack}, ["box.tar.gz"], 1),
+    ("files of assets", archives, {"unpack": unpack_files}, ["box/*"], 2),
+    ("backgrounds", backgrounds, {"look": look_at_backgrounds}, ["*.hdr", "*.exr"], 1),
+    ("answers that were paid for", paid, {"find": find_paid}, ["answers/*.sqlite"], 2),
+)
