@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.generators.blind_attacks import ALL, Gaps, attacks_on
-from twinset.manifests.markdown import table
+from twinset.manifests.markdown import Markdown, table
 
 CHANCE = 0.5
 #: A subset is solved blind where the 95 % interval of a guess begins above chance by more than this: 55 %.
@@ -200,7 +200,7 @@ def between(one: Guess) -> str:
 def _cell(one: Guess | None) -> str:
     if one is None:
         return "–"
-    return f"**{one.expected:.1%}**" if one.solved else f"{one.expected:.1%}"
+    return Markdown(f"**{one.expected:.1%}**") if one.solved else f"{one.expected:.1%}"
 
 
 def _coded(names: pa.Array, codes: dict[str, int]) -> Codes:

@@ -28,6 +28,7 @@ from twinset.manifests.source import Reference, Settings
 from twinset.shards.contracts import Generator, LeftOut
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Json, Rejected
+from twinset.shards.storage.parquet_reader import batches
 
 if TYPE_CHECKING:
     from twinset.generators.image_files import ImageFiles
@@ -179,8 +180,8 @@ def _rows(path: Path, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
             if missing:
                 there = ", ".join(file.schema_arrow.names)[:200]
                 raise WrongUse(f"{path}: no column {missing[0]!r} (it has {there}); name it with source.fields")
-            for batch in file.iter_batches(columns=list(fields), use_threads=False):
-                yield from batch.to_pylist()
+        for batch in batches(path, fields):
+            yield from batch.to_pylist()
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
 

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import jinja2
 
-_CELL = str.maketrans({"&": "&amp;", "\\": "&#92;", "<": "&lt;", "|": "\\|", "\n": " "})
+_CONTROL = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
+#: Behind a backslash each stands for itself; what begins HTML does so where a page is not read as Markdown either.
+_ESCAPED = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|~$"} | {"&": "&amp;", "<": "&lt;"})
+#: What GitHub and Hugging Face turn into a link without any mark-up: addresses, people, issues.
+_LINKED = re.compile(r"://|www\.|\w@|@\w|#\d", re.IGNORECASE)
+_STARTS_BLOCK = re.compile(r"([#+\->=]|\d{1,9}(?=[.)]))")
 LONGEST_CELL = 120  # characters of other people's text in a table
 
 
@@ -22,14 +27,40 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join("| " + " | ".join(map(cell, line)) + " |\n" for line in lines)
 
 
+class Markdown(str):
+    """Text that is Markdown already, of our own making: `cell` leaves it as it is."""
+
+
 def cell(text: str) -> str:
-    """Somebody's text as a cell of a table, which it can neither end nor turn into HTML."""
-    return text.translate(_CELL)
+    """Somebody's text as a cell of a table, which it can neither end nor turn into mark-up, links or HTML."""
+    return text if isinstance(text, Markdown) else " ".join(_shown(word, "\\|") for word in _words(text))
 
 
 def plain(text: str) -> str:
     """Somebody's text as Markdown that shows it as it stands, on one line: no mark-up, links or HTML."""
-    return re.sub(r"([\\`*_\[\]<|~&$])", r"\\\1", " ".join(text.split()))
+    shown = " ".join(_shown(word, "|") for word in _words(text))
+    if found := _STARTS_BLOCK.match(shown):
+        at = found.end() if shown[0].isdigit() else 0
+        return f"{shown[:at]}\\{shown[at:]}"
+    return shown
+
+
+def fence(text: str) -> str:
+    """The line that begins and ends a block of code which holds the text."""
+    return "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+
+
+def _words(text: str) -> list[str]:
+    return text.translate(_CONTROL).split()
+
+
+def _shown(word: str, pipe: str) -> str:
+    """A word that is shown as it is; as code where renderers would link it, since they do so behind any escape."""
+    if not _LINKED.search(word):
+        return word.translate(_ESCAPED)
+    marks = "`" * (1 + max(map(len, re.findall("`+", word)), default=0))
+    space = " " if word[0] == "`" or word[-1] == "`" else ""
+    return f"{marks}{space}{word.replace('|', pipe)}{space}{marks}"
 
 
 def short(text: str) -> str:
@@ -73,7 +104,7 @@ _FILTERS = {
     "commas": "{:,}".format,
     "percent": "{:.1%}".format,
     "number": "{:g}".format,
-    **{one.__name__: one for one in (cell, listed, middle_and_most, plain, share, short, sizes)},
+    **{one.__name__: one for one in (cell, fence, listed, middle_and_most, plain, share, short, sizes)},
 }
 
 

@@ -15,9 +15,10 @@ import pyarrow.parquet as pq
 
 from twinset.evaluation.examples import Picture
 from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.parquet_reader import batches
+from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 
 BATCH = 16  # rows whose images are held
-BUFFER = 1 << 20  # bytes that are read ahead of a column; without it a whole row group would be
 PART = re.compile(r"(?P<split>.+)-(?P<number>\d{5})-of-(?P<parts>\d{5})(-[0-9a-f]+)?")
 REFETCH = "fetch the file again"
 
@@ -45,7 +46,7 @@ class ParquetRows:
         self._batch: pa.RecordBatch | None = None
         self._start = 0  # row that the batch begins with
         with _telling(path, "its footer"):
-            file = self._open()
+            file = pq.ParquetFile(path, pre_buffer=False)
             groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
             self._ends = list(accumulate(one.num_rows for one in groups))  # row after the last of each
             names = file.schema_arrow.names
@@ -59,13 +60,13 @@ class ParquetRows:
     def rows(self) -> Iterator[Mapping[str, Any]]:
         """The words of each row, in order."""
         with _telling(self.path, "its text"):
-            for batch in self._open().iter_batches(columns=self._words, use_threads=False):
+            for batch in batches(self.path, self._words):
                 yield from batch.to_pylist()
 
     def digests(self, column: str) -> Iterator[str]:
         """sha256 of the image of each row in a column, in order; "" of a row without one."""
         with _telling(self.path, column):
-            for batch in self._open().iter_batches(BATCH, columns=[f"{column}.bytes"], use_threads=False):
+            for batch in batches(self.path, [f"{column}.bytes"], BATCH, longest=MEMBER_LIMIT):
                 for content in batch.column(0).field("bytes"):
                     yield hashlib.sha256(content.as_buffer()).hexdigest() if content.is_valid else ""
 
@@ -96,11 +97,8 @@ class ParquetRows:
 
     def _of_groups(self, first: int) -> Iterator[pa.RecordBatch]:
         columns = [f"{name}.bytes" for name in self._images]
-        groups = range(first, len(self._ends))
-        yield from self._open().iter_batches(BATCH, row_groups=groups, columns=columns, use_threads=False)
-
-    def _open(self) -> pq.ParquetFile:
-        return pq.ParquetFile(self.path, pre_buffer=False, buffer_size=BUFFER)
+        for group in range(first, len(self._ends)):
+            yield from batches(self.path, columns, BATCH, [group], MEMBER_LIMIT)
 
 
 def parquet_splits(data: Path) -> dict[str, list[Path]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from twinset.evaluation.metrics.figures import Figure
+from twinset.manifests.markdown import Markdown
 from twinset.manifests.markdown import table as markdown_table
 
 Cell = str | int | float | Figure | None
@@ -101,7 +102,7 @@ def _markdown(cell: Cell, head: str) -> str:
             if cell.low is None or cell.high is None
             else (f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]")
         )
-        return decimals(cell.value, head) + interval
+        return Markdown(decimals(cell.value, head) + interval)
     return "–" if cell is None else cell if isinstance(cell, str) else number(cell)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from twinset.evaluation.score_files.batch import Batch
 from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.parquet_reader import batches
 
 ROWS = 16_384  # a batch
 _BLOCK = 1 << 19  # bytes of CSV at a time; pyarrow reads ahead, and holds some thirty such blocks
@@ -75,9 +76,7 @@ class ScoreFile:
         if isinstance(self._source, pa.Table):
             yield from self._source.select(names).to_batches(max_chunksize=ROWS)
         elif self._format == "parquet":
-            # Buffered: a row group may hold all rows, and is not read at once.
-            with pq.ParquetFile(self._source, pre_buffer=False, buffer_size=1 << 20) as opened:
-                yield from opened.iter_batches(ROWS, columns=names, use_threads=False)
+            yield from batches(self._source, names, ROWS)
         else:
             yield from self._read_csv(names)
 

@@ -25,6 +25,7 @@ from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.kinds.samples import TableRows
+from twinset.shards.storage.parquet_reader import batches
 
 #: Why a record is left out.
 REASONS = {
@@ -168,10 +169,10 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
             wanted = [name for name in _COLUMNS if name in names]
             # A picture may lie in the column that is called image: it is no name.
             wanted = [name for name in wanted if not pa.types.is_nested(file.schema_arrow.field(name).type)]
-            for batch in file.iter_batches(columns=wanted, use_threads=False):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield str(number), row
+        for batch in batches(path, wanted):
+            for row in batch.to_pylist():
+                number += 1
+                yield str(number), row
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch it again") from error
 

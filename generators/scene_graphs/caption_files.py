@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, read_json
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.parquet_reader import batches
 from twinset.shards.storage.tar_reader import HEADER_ERRORS
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
@@ -215,8 +216,8 @@ def _parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
                     f"{path}: no column {' or '.join(CAPTION)} (it has {', '.join(file.schema_arrow.names)[:200]}); "
                     "rename the column of captions"
                 )
-            for batch in file.iter_batches(columns=names, use_threads=False):
-                yield from batch.to_pylist()
+        for batch in batches(path, names):
+            yield from batch.to_pylist()
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
 

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.evaluation.benchmarks.made_layouts import bivlc, bivlc_rows, parquet
-from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks import open_benchmark, parquet_rows
 from twinset.evaluation.benchmarks.foils import IMAGES, WORDS
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows
 from twinset.evaluation.examples import LeftOut, Matching
 from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.parquet_reader import batches
 
 ROWS = 100
 
@@ -33,19 +34,17 @@ def test_images_are_those_of_their_rows_in_any_order(file: Path, asked: list[tup
 
 
 def test_asking_in_order_reads_each_row_group_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, opened = ParquetRows(file, IMAGES, WORDS), 0
-    original = ParquetRows._open
+    rows, read = ParquetRows(file, IMAGES, WORDS), list[int]()
 
-    def counted(self: ParquetRows) -> object:
-        nonlocal opened
-        opened += 1
-        return original(self)
+    def counted(path: Path, columns: list[str], size: int, groups: list[int], longest: int) -> object:
+        read.extend(groups)
+        return batches(path, columns, size, groups, longest)
 
-    monkeypatch.setattr(ParquetRows, "_open", counted)
+    monkeypatch.setattr(parquet_rows, "batches", counted)
     for row in range(ROWS):
         for column in IMAGES:
             rows.picture(row, column).read()
-    assert opened == 1
+    assert read == [*range(len(read))]
 
 
 def test_memory_is_that_of_a_row_group(tmp_path: Path) -> None:
