@@ -1,6 +1,7 @@
 """A language model in this process: a folder of safetensors or a GGUF file, by Hugging Face's transformers."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU, inference, within_memory
 from twinset.models.engines import LocalEngine
 from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Answer, Request, Schema, tally_of
+from twinset.models.language_models.chat_templates import check_template, counted_steps
 from twinset.models.language_models.settings import Transformers
 from twinset.models.loading import load_with_tokenizer
 from twinset.shards.metering import count
@@ -90,6 +92,7 @@ class LocalModel(LocalEngine[Transformers]):
             raise WrongUse(
                 f"{found.folder / found.gguf}: has no chat template; name a model that is tuned to instructions"
             )
+        check_template(tokenizer.chat_template, found.folder)
         ends = model.generation_config.eos_token_id
         ends = [*(ends if isinstance(ends, list) else [ends] if ends is not None else []), tokenizer.eos_token_id]
         ends = [one for one in dict.fromkeys(ends) if one is not None]
@@ -107,7 +110,9 @@ class LocalModel(LocalEngine[Transformers]):
 
 def _prompt(tokenizer: Any, request: Request) -> list[int]:
     chat = [{"role": one.role, "content": one.content} for one in request.messages]
-    ids: list[int] = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_dict=True)["input_ids"]
+    with counted_steps(Path(tokenizer.name_or_path)):
+        text = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return ids
 
 
