@@ -31,7 +31,11 @@ GRAPHS = "scene-graphs"
 def add(commands: Any) -> None:
     """Add the commands to the subparsers of ``twinset``."""
     command = partial(add_command, commands)
-    planning = command("plan", plan, "show the stages of a recipe and count what they would make; media are not needed")
+    planning = command(
+        "plan",
+        plan,
+        "show what a recipe names outside of its folder, and count what its stages would make; media are not needed",
+    )
     building = command("build", build, "build a recipe, or resume it")
     for added in (planning, building):
         added.add_argument("recipe", metavar="RECIPE", help="name of a shipped recipe, or path of a YAML file")
@@ -77,7 +81,14 @@ def add(commands: Any) -> None:
 
 def plan(asked: argparse.Namespace) -> None:
     """``twinset plan``."""
-    _show(asked, twinset.plan(asked.recipe, asked.out, asked.only, asked.set), planning=True)
+    from twinset.manifests.recipe.loading import recipe_folder
+    from twinset.manifests.recipe.outside import in_words, outside
+
+    recipe = twinset.load_recipe(asked.recipe, asked.set).only(asked.only)
+    named = outside(recipe, recipe_folder(asked.recipe))
+    for line in in_words(named):
+        print(line, file=sys.stderr)
+    _show(asked, {**twinset.plan(recipe, asked.out), "outside": named}, planning=True)
 
 
 def build(asked: argparse.Namespace) -> None:

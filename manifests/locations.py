@@ -22,6 +22,8 @@ VOCABULARIES = Path(__file__).parent / "vocabularies"  # lists of words
 CACHE_REMEDY = (
     "set TWINSET_CACHE to a folder that can be written and has 100 MB of room, and run the same command again"
 )
+#: Schemes of the URLs that are opened. fsspec knows more: some log in to other hosts, some read local files.
+SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "https", "http", "file")
 _DRAWN = re.compile(r"([a-z][a-z0-9-]+):(?!//)(.*)", re.DOTALL)
 
 
@@ -35,6 +37,17 @@ def local_folder_of(out: str | Path) -> Path:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(out)):  # a Path has one slash where a URL has two
         raise WrongUse(f"{out}: is a URL, and this is written to a local folder only; name one, and copy it there")
     return Path(out)
+
+
+def checked_url(url: str) -> str:
+    """A URL that a recipe, a command or data names; raises `WrongUse` for one of another scheme, or a chain of them.
+
+    Everything that hands a URL to fsspec asks this first.
+    """
+    if "::" in url or url.partition("://")[0] not in SCHEMES:
+        allowed = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise WrongUse(f"{url[:300]}: not a URL that is opened; name a folder, or one URL that begins with {allowed}")
+    return url
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
@@ -15,6 +14,7 @@ from twinset.manifests.doors import OfKind, Registry
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.markdown import block_of
+from twinset.manifests.marks import KeyFor, marks, types_in
 from twinset.manifests.panels import Panels
 from twinset.manifests.tally import Tally
 
@@ -36,11 +36,11 @@ class Place:
     """Marks a setting that says where inputs lie: no part of what is made, since inputs enter the digest by content.
 
     what: a ``file``, a ``folder``, ``any`` of both, a ``model`` or ``words`` (a folder or file, or a name that stays in
-    the digest), a ``cache`` (a folder that is made where it is absent) or a ``server`` (a URL). need: the step that
-    reads it.
+    the digest), a ``cache`` (a folder that is written, and made where it is absent), ``decisions`` (a file of people's
+    answers, which the review page writes) or a ``server`` (a URL). need: the step that reads it.
     """
 
-    what: Literal["file", "folder", "any", "model", "words", "cache", "server"]
+    what: Literal["file", "folder", "any", "model", "words", "cache", "decisions", "server"]
     need: Need
 
 
@@ -90,7 +90,7 @@ class PlacedSettings(Settings):
         """Packages, with their versions, that brought kinds of settings within, by key path; none for twinset's own."""
         found = {}
         for name, one in self.within():
-            door = _marks(type(self), OfKind).get(name.partition(".")[0])
+            door = marks(type(self), OfKind).get(name.partition(".")[0])
             if door is not None and (package := door.distribution(one.kind)):
                 found[name] = package
             found |= {f"{name}.{key}": package for key, package in one.brought.items()}
@@ -98,7 +98,7 @@ class PlacedSettings(Settings):
 
     def places(self) -> Iterator[tuple[str, Place, Any]]:
         """Key path, mark and value of each place that is set; one item for each entry of a list."""
-        for name, mark in _marks(type(self), Place).items():
+        for name, mark in marks(type(self), Place).items():
             value = getattr(self, name)
             for one in value if isinstance(value, tuple) else (value,):
                 # A model that is no folder is a name, which is part of what is made; so with words.
@@ -106,6 +106,14 @@ class PlacedSettings(Settings):
                     yield name, mark, one
         for name, inner in self.within():
             yield from ((f"{name}.{key}", mark, one) for key, mark, one in inner.places())
+
+    def server_keys(self) -> Iterator[tuple[str, str, str]]:
+        """Key path, environment variable and server's URL of each key that is set."""
+        for name, mark in marks(type(self), KeyFor).items():
+            if (variable := getattr(self, name)) is not None:
+                yield name, variable, str(getattr(self, mark.server))
+        for name, inner in self.within():
+            yield from ((f"{name}.{key}", variable, url) for key, variable, url in inner.server_keys())
 
     def within(self) -> Iterator[tuple[str, PlacedSettings]]:
         """Key path and value of each setting that is itself settings with places."""
@@ -119,7 +127,7 @@ class PlacedSettings(Settings):
     @property
     def locations(self) -> tuple[str, ...]:
         """Key paths of settings that hold paths of this machine, addresses, and names of stages."""
-        return tuple(dict.fromkeys((*(name for name, _, _ in self.places()), *_marks(type(self), Reads))))
+        return tuple(dict.fromkeys((*(name for name, _, _ in self.places()), *marks(type(self), Reads))))
 
     @property
     def incidental(self) -> tuple[str, ...]:
@@ -131,20 +139,26 @@ class PlacedSettings(Settings):
     @classmethod
     def leads_to(cls, setting: str) -> str:
         """What kind of place a setting says: as `Place.what`, or ``stage``; empty where it is none."""
-        place = _marks(cls, Place).get(setting)
-        return place.what if place is not None else "stage" if setting in _marks(cls, Reads) else ""
+        place = marks(cls, Place).get(setting)
+        return place.what if place is not None else "stage" if setting in marks(cls, Reads) else ""
+
+    @classmethod
+    def key_for(cls, setting: str) -> str:
+        """The setting with the URL of the server whose key a setting names; empty where it names none."""
+        mark = marks(cls, KeyFor).get(setting)
+        return mark.server if mark is not None else ""
 
     @classmethod
     def inner(cls, setting: str, kind: Any) -> type[PlacedSettings] | None:
         """The class of the settings within a setting, of those that it may be the one of a kind; None without one."""
-        door = _marks(cls, OfKind).get(setting)
+        door = marks(cls, OfKind).get(setting)
         if door is not None:
             try:
                 return cast(type[PlacedSettings], door.find(str(kind)))
             except WrongUse:
                 return None  # said when the settings are checked
         field = cls.model_fields.get(setting)
-        for one in _types(field.annotation) if field is not None else ():
+        for one in types_in(field.annotation) if field is not None else ():
             if isinstance(one, type) and issubclass(one, PlacedSettings):
                 named = one.model_fields["kind"].annotation
                 if kind in get_args(named):
@@ -259,7 +273,7 @@ class SourceSettings(PlacedSettings):
     @property
     def reads(self) -> tuple[str, ...]:
         """Stages, or folders of finished stages, that the plan is read from."""
-        return tuple(value for name in _marks(type(self), Reads) if (value := getattr(self, name)) is not None)
+        return tuple(value for name in marks(type(self), Reads) if (value := getattr(self, name)) is not None)
 
 
 class FilterSettings(PlacedSettings):
@@ -274,26 +288,6 @@ class FilterSettings(PlacedSettings):
     def how_judged(self) -> str:
         """Markdown for the card's section on how samples were made, such as which detectors; empty for nothing."""
         return ""
-
-
-@cache
-def _marks(settings: type[PlacedSettings], mark: Any) -> dict[str, Any]:
-    return {
-        name: one
-        for name, field in settings.model_fields.items()
-        for one in (*field.metadata, *_metadata(field.annotation))
-        if isinstance(one, mark)
-    }
-
-
-def _types(annotation: Any) -> list[Any]:
-    """All types within a type, such as those of a union or of a tuple."""
-    return [annotation, *(one for inner in get_args(annotation) for one in _types(inner))]
-
-
-def _metadata(annotation: Any) -> list[Any]:
-    """Everything that stands in ``Annotated[...]`` anywhere within a type, such as in ``Location | None``."""
-    return [one for inner in _types(annotation) for one in getattr(inner, "__metadata__", ())]
 
 
 SOURCES = Registry[SourceSettings]("source", SourceSettings, "twinset.generators", "twinset.sources")

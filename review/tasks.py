@@ -17,6 +17,7 @@ from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate,
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.source import Decisions
 from twinset.manifests.errors import TwinsetError, WrongUse
+from twinset.manifests.permissions import refuse_other_answers
 from twinset.review.neutral_images import in_one_form
 from twinset.review.store import Asked
 from twinset.shards.contracts import LeftOut
@@ -205,6 +206,7 @@ class ReviewTasks:
         generator = job_of(self.store, home)[0].worker(name).generator
         assert isinstance(generator, DecisionGenerator), f"{name}: a decision stage is made by a DecisionGenerator"
         place = generator.answers_place
+        refuse_other_answers(f"stages.{generator.name}.source.answers", place, self.store.root)
         self.answers = self.answers or place
         if place != self.answers:
             raise WrongUse(f"its answers lie in {place}, those of other stages in {self.answers}; use --stage {name}")

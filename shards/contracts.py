@@ -106,7 +106,7 @@ class Source(SourceSettings, ABC):
             needs: which inputs the next step reads.
         """
         for setting, place, path in self.places():
-            if place.need not in needs or place.what in ("model", "cache", "server") or "://" in str(path):
+            if place.need not in needs or place.what in ("model", "cache", "decisions", "server") or "://" in str(path):
                 continue
             there = {"file": path.is_file, "folder": path.is_dir, "any": path.exists}[place.what]()
             if not there:

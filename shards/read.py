@@ -27,7 +27,7 @@ def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
 
     Raises `WrongUse` when there is no such recipe, or it names a source or filter that is not installed.
     """
-    path = layout.meta(subset, "recipe.json")
+    path = layout.recipe(subset)
     try:
         recipe = recipe_from_json(store.read(path))
         return recipe, recipe[subset.rpartition("/")[2]]

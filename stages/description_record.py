@@ -82,8 +82,9 @@ def _words(recipe: Recipe, home: str) -> str:
 
 
 def _beside(store: Store, home: str) -> list[str]:
-    """Names of what lies beside the tars of a subset, but for contact sheets that somebody asked for."""
-    return [name for name in sorted(store.listing(f"{home}/{layout.META}")) if not name.startswith("look-")]
+    """Names in ``_meta`` of the recipe and what describes a subset, but for contact sheets that somebody asked for."""
+    beside = [name for name in sorted(store.listing(f"{home}/{layout.META}")) if not name.startswith("look-")]
+    return sorted([*beside, *([] if store.size(layout.recipe(home)) is None else [layout.RECIPE])])
 
 
 def _read(store: Store, home: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import drawn_folder
+from twinset.manifests.permissions import refuse_other_answers
 from twinset.manifests.recipe import Recipe, recipe_from_json
 from twinset.manifests.source import Need
 from twinset.manifests.stage import Stage
@@ -42,10 +43,18 @@ class Job:
         """Generator and filters of a stage, opened once."""
         with self._lock:
             if name not in self._workers:
+                self._refuse_other_writes(name)
                 known_as = self.recipe[name].known_as or name
                 context = Context(known_as, self.recipe[name].split, self.recipe.seed, self.earlier, self.store)
                 self._workers[name] = open_worker(self.recipe, name, context)
             return self._workers[name]
+
+    def _refuse_other_writes(self, name: str) -> None:
+        """Raise `WrongUse` where a part of a stage would write outside of OUT, twinset's cache and what is allowed."""
+        for key, part in _parts(self.recipe, name):
+            for setting, mark, place in part.places():
+                if mark.what == "cache":
+                    refuse_other_answers(f"{key}.{setting}", place, self.store.root)
 
     def earlier(self, stage: str) -> FinishedStage:
         """A finished stage that a source reads: of this recipe by name, or below another OUT by folder or URL."""
@@ -100,7 +109,7 @@ def _parts(recipe: Recipe, name: str) -> Iterator[tuple[str, Source | Filter]]:
 
 def recorded_recipe(store: Store, home: str) -> Recipe:
     """The recipe that a stage below OUT was last built with."""
-    path = layout.meta(home, "recipe.json")
+    path = layout.recipe(home)
     try:
         recipe = recipe_from_json(store.read(path))
     except FileNotFoundError as error:
@@ -122,7 +131,7 @@ def worker_of(store: Store, home: str, stage: Stage) -> StageWorker:
 
     Raises `BuildFailed` when this machine would make other bytes than planned.
     """
-    recipe = store.read(layout.meta(home, "recipe.json"))
+    recipe = store.read(layout.recipe(home))
     with _opening:  # two threads would open it twice
         return _worker_of(store.root, home, recipe, stage.content)
 

@@ -8,9 +8,10 @@ from twinset.manifests.doors import is_installed
 from twinset.manifests.errors import TwinsetError, WrongUse, missing_words, suggested
 from twinset.shards.metering import spent
 from twinset.shards.records import planned_stage, stages_in, subsets_in, unplanned_in
+from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job, job_of
-from twinset.stages.plan import count_plan, prepare
+from twinset.stages.plan import DESCRIBED, count_plan, prepare
 from twinset.stages.status import StageState, missing_problem, state_of
 from twinset.stages.verify import verify_stage
 
@@ -94,6 +95,12 @@ def verdict_on_bytes(store: Store, home: str, error: TwinsetError) -> dict[str, 
     """
     state = state_of(store, home, trusting=False)
     found = {**state.counts(), "problems": list(verify_stage(store, state))}
+    if store.size(layout.recipe(home)) is None and store.size(layout.meta(home, DESCRIBED)) is None:
+        return {
+            **found,
+            "unchecked": f"{home}: made elsewhere, and published without its logs: files, counts and digests were "
+            "checked, the media were not",
+        }
     if not (absent := _absent_packages(store)):
         return {**found, "problems": [str(error), *found["problems"]]}
     return {

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -12,7 +13,7 @@ import pytest
 from tests.cached_builds import DRAWN_BY, cached
 from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
-from twinset.manifests import doors
+from twinset.manifests import doors, locations, permissions
 from twinset.shards.storage.store import Store
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]
@@ -43,8 +44,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ[permissions.ANSWERS] = tempfile.gettempdir()  # recipes of tests keep answers in their folders
+    locations.SCHEMES = (*locations.SCHEMES, "memory")  # an object store of this process
     # What twinset draws for itself is drawn once as long as its code stays, for all tests and the commands they start.
     os.environ["TWINSET_CACHE"] = str(cached(config, "drawn", lambda folder: None, DRAWN_BY))
+
+
+@pytest.fixture(autouse=True)
+def own_word() -> Iterator[None]:
+    """What ``--set`` allows in a test is not allowed in the next."""
+    answers = os.environ[permissions.ANSWERS]
+    yield
+    os.environ[permissions.ANSWERS] = answers
+    os.environ.pop(permissions.KEYS, None)
 
 
 @pytest.fixture(scope="session", autouse=True)

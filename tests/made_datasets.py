@@ -67,7 +67,7 @@ class MadeDataset:
             name=name, facts=facts, content=digest(facts), plan="p", planned=sum(map(len, plans)), shards=len(plans),
             excluded=record.pop("excluded", {}), **record,
         )  # fmt: skip
-        self.store.write(layout.meta(name, "recipe.json"), recipe.model_dump_json().encode())
+        self.store.write(layout.recipe(name), recipe.model_dump_json().encode())
         self.store.write(layout.meta(name, "stage.json"), stage.to_bytes())
         self.stages[name], self.receipts[name], self.kept[name] = stage, [], []
         for number, plan in enumerate(plans):

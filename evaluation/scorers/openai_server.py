@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from twinset.evaluation.answers.parser import parse
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.permissions import allow_key
 from twinset.models.encoders.contract import Chooser, Floats, Matcher, ModelKind, Running
 from twinset.models.language_models.answers import REFUSED
 from twinset.models.language_models.server_model import EncodedImage, ImageChat
@@ -146,6 +147,8 @@ def _settings(text: str, model: str, kind: type[S]) -> S:
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
         raise WrongUse(f"--model {text}: {problems}; correct {ADDRESS} or {SETTINGS}: {_EXAMPLE}") from error
+    if settings.api_key_variable is not None:
+        allow_key(settings.base_url, settings.api_key_variable)  # the environment is the operator's own word
     settings.check_inputs(f"--model {text}", frozenset({"media"}))
     return settings
 

@@ -74,7 +74,7 @@ class Decisions(Source):
     simulated ones. licence: of the captions.
     """
 
-    answers: Annotated[Location, Place("cache", "annotations")] | None = None
+    answers: Annotated[Location, Place("decisions", "annotations")] | None = None
     overlap: float = Field(default=0.0, ge=0, le=1)
     overlap_answers: int = Field(default=2, ge=2, le=100)
     enough: float = Field(default=1.0, gt=0, le=1)

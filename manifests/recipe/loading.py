@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from twinset.manifests.doors import installed, where_the_demo_is
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
-from twinset.manifests.recipe.overrides import PARTS, absolute, class_at, cut, override, spelled_out
+from twinset.manifests.recipe.overrides import PARTS, absolute, allow_what_was_set, class_at, cut, override, spelled_out
 from twinset.manifests.recipe.screening import SCREENING, as_written, expanded
 from twinset.manifests.recipe.strict_yaml import MOST_BYTES, load_yaml
 
@@ -122,7 +122,9 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     if not raw.get("subsets") and not raw.get("stages"):
         raise WrongUse(f"{path}: subsets: missing; name at least one under the key subsets, or a stage under stages")
     try:
-        return parse_recipe(raw)
+        loaded = parse_recipe(raw)
+        allow_what_was_set(dereferenced(raw), settings)
+        return loaded
     except InvalidRecipe as error:
         keys = [spelled_out(setting.partition("=")[0].split(".")) for setting in settings]
         raise WrongUse("\n".join(_explain(path, keys, raw, problem) for problem in error.problems)) from error
@@ -146,6 +148,11 @@ def parse_recipe(raw: Mapping[str, Any]) -> Recipe:
         return Recipe.model_validate(expanded(dereferenced(raw)))
     except ValidationError as error:
         raise InvalidRecipe(error, raw) from error
+
+
+def recipe_folder(recipe: str) -> Path:
+    """The folder that relative paths of a recipe count from; raises `WrongUse` when there is no such recipe."""
+    return _locate(recipe)[1]
 
 
 def _locate(recipe: str) -> tuple[Path, Path]:

@@ -9,6 +9,7 @@ import yaml
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_brought_model, is_model_folder, is_symbolic
+from twinset.manifests.permissions import allow_answers, allow_key
 from twinset.manifests.recipe.screening import ASKS, SCREENING
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.manifests.source import FILTERS, SOURCES, PlacedSettings
@@ -92,6 +93,46 @@ def override(raw: dict[str, Any], setting: str) -> None:
         here[last] = parsed
     else:
         raise WrongUse(f"--set {setting!r}: {'.'.join(where)} holds a value, not keys")
+
+
+def allow_what_was_set(raw: Mapping[str, Any], settings: Sequence[str]) -> None:
+    """Let the recipe use the keys and the places of answers that the operator wrote in ``KEY.PATH=VALUE``.
+
+    Args:
+        raw: the recipe with these settings in place, and without references.
+    """
+    paths = [spelled_out(one.partition("=")[0].split(".")) for one in settings]
+    for path in paths:
+        *where, last = path
+        here: Any = raw
+        for part in where:
+            here = _step(here, part, ".".join(path), "")
+        within = class_at(raw, where) if isinstance(here, dict) else None
+        if within is not None:
+            _allow(within, last, here, where, paths)
+        elif (inner := class_at(raw, path)) is not None:
+            for key in (given := here[int(last)] if isinstance(here, list) else here[last]):
+                _allow(inner, key, given, path, paths)
+
+
+def _allow(within: type[PlacedSettings], key: str, beside: Any, where: list[str], paths: list[list[str]]) -> None:
+    """Allow what a setting names. beside: it and its neighbours; where: their key path; paths: all that were set."""
+    value, server = beside[key], within.key_for(key)
+    if value is None:
+        return
+    if server and server in beside:
+        exactly = any([*where, server][: len(path)] == path for path in paths)
+        allow_key(str(beside[server]), str(value), exactly)
+    elif within.leads_to(key) in ("cache", "decisions"):
+        allow_answers(str(value))
+    elif isinstance(value, dict) and (inner := within.inner(key, value.get("kind"))) is not None:
+        for one in value:
+            _allow(inner, one, value, [*where, key], paths)
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            if isinstance(one, dict) and (inner := within.inner(key, one.get("kind"))) is not None:
+                for name in one:
+                    _allow(inner, name, one, [*where, key, str(number)], paths)
 
 
 def class_at(raw: Any, where: Sequence[str]) -> type[PlacedSettings] | None:

@@ -24,6 +24,13 @@ _CHUNK = 1 << 16  # bytes
 _OF_THE_WIRE = ("content-encoding", "content-length", "transfer-encoding")
 
 
+#: Of requests. OpenAI's client adds others from the environment: OPENAI_ORG_ID, OPENAI_CUSTOM_HEADERS.
+_HEADERS = {
+    *("accept", "accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"),
+    "user-agent",
+}
+
+
 class Refused(Exception):
     """The server answers, but does not accept this request."""
 
@@ -37,16 +44,27 @@ class Uncounted(BrokenAnswer):
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """Hands requests to the named server alone: what they say is not sent on to another one that it names."""
+    """Hands requests to the named server alone: what they say is not sent on to another one that it names.
 
-    def __init__(self) -> None:
+    Args:
+        key: that is sent.
+        of_openai: whether it is OpenAI's, so that the headers go along that OpenAI's client takes from the environment.
+    """
+
+    def __init__(self, key: str, of_openai: bool) -> None:
         super().__init__(follow_redirects=False)
+        self._key, self._of_openai = key, of_openai
 
     async def send(self, request: Any, *, stream: bool = False, **settings: Any) -> Any:
         """The response with its whole body, whatever ``stream`` says.
 
         Raises `BrokenAnswer` for a body of more than `LONGEST_ANSWER` bytes, of which no more is read.
         """
+        if not self._of_openai:
+            for name in [*request.headers]:
+                if name not in _HEADERS and not name.startswith("x-stainless-"):  # the client's own
+                    del request.headers[name]
+            request.headers["authorization"] = f"Bearer {self._key}"
         response = await super().send(request, stream=True, **settings)
         body = bytearray()
         try:

@@ -10,13 +10,14 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import openai
 
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import BuildFailed
+from twinset.manifests.permissions import OPENAI_KEY
 from twinset.manifests.tally import Tally
 from twinset.models.language_models.answers import REFUSED, Answer, Answers, Message, Request, Schema, tally_of
 from twinset.models.language_models.server_faults import BoundedClient, Refused, parsed, patiently
@@ -128,6 +129,17 @@ def _digest(model: str, parameters: Mapping[str, Any], request: Request) -> str:
     return digest([model, parameters, [list(one) for one in request.messages], request.seed])
 
 
+@cache
+def _say(server: str, key: str) -> None:
+    logger.warning("requests go to %s with %s", server, key)
+
+
+def _say_where(settings: OpenAI) -> None:
+    """Name the host and the variable of the first requests of this process, on the screen."""
+    variable = settings.api_key_variable
+    _say(settings.base_url, "no key" if variable is None else f"the key in {variable}")
+
+
 class _Batch:
     """Requests that are asked side by side. What fails one of them ends the batch, after those that are under way.
 
@@ -155,13 +167,14 @@ class _Batch:
                 except Exception as error:
                     self.failure = self.failure or error
 
+        _say_where(settings)
         # Retries are this module's own, and a try ends by the clock, not when a server falls silent.
         async with openai.AsyncOpenAI(
             base_url=settings.base_url,
             api_key=settings.api_key(),
             max_retries=0,
             timeout=None,
-            http_client=BoundedClient(),
+            http_client=BoundedClient(settings.api_key(), settings.api_key_variable == OPENAI_KEY),
         ) as client:
             await asyncio.gather(*(work(client) for _ in range(min(settings.concurrency, len(wanted)))))
         if self.failure is not None:

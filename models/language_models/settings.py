@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +15,8 @@ from pydantic import AfterValidator, Field, model_validator
 from twinset.manifests.doors import Registry
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, cache_folder
+from twinset.manifests.marks import KeyFor
+from twinset.manifests.permissions import refuse_unbound_key
 from twinset.manifests.source import Need, Place
 from twinset.manifests.tally import Tally
 from twinset.models.engines import EngineSettings, LocalSettings
@@ -53,7 +56,9 @@ def _server(url: str) -> str:
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ValueError("an address of printable ASCII without spaces; write other names of hosts as xn--...")
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:  # a port above 65535 raises
+    # Of plain characters, so that everything that reads it sees the same host; a port above 65535 raises.
+    plain = re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d+)?", parts.netloc.rpartition("@")[2])
+    if parts.scheme not in ("http", "https") or not plain or not parts.hostname or parts.port == 0:
         raise ValueError("write the address of a server, such as http://127.0.0.1:8000/v1")
     # A recipe lies beside the dataset.
     if parts.username or parts.password or parts.query or parts.fragment:
@@ -69,8 +74,9 @@ class OpenAI(LanguageModelSettings):
     in that folder, by whatever build.
 
     model: its name on the server. base_url: of the API, mostly ending in ``/v1``. api_key_variable: environment
-    variable that holds the key, which is stored nowhere. answers: the folder; ``answers`` in twinset's cache when
-    absent. answer_format: how an answer is held to be JSON: by its schema, as any object, or by the prompt alone.
+    variable that holds the key, which is stored nowhere, and sent only where the operator bound it to this server
+    (docs/security.md). answers: the folder, below OUT or in twinset's cache; ``answers`` in the cache when absent.
+    answer_format: how an answer is held to be JSON: by its schema, as any object, or by the prompt alone.
     token_limit: the parameter that bounds an answer, which differs between servers.
     concurrency: requests that wait for an answer at a time. timeout: seconds for one try. retries: of a request that
     met a timeout, a lost connection, an overload or a fault of the server. longest_wait: seconds between two tries, at
@@ -81,7 +87,9 @@ class OpenAI(LanguageModelSettings):
     kind: Literal["openai"]
     model: str = Field(min_length=1)
     base_url: Annotated[str, Place("server", "models"), AfterValidator(_server)]
-    api_key_variable: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    api_key_variable: Annotated[str | None, KeyFor("base_url")] = Field(
+        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"
+    )
     answers: Annotated[Location, Place("cache", "models")] | None = None
     answer_format: Literal["json-schema", "json-object", "text"] = "json-schema"
     token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
@@ -107,9 +115,13 @@ class OpenAI(LanguageModelSettings):
         return self
 
     def api_key(self) -> str:
-        """The server's key; ``none`` for a server without one. Raises `WrongUse` where the variable holds no key."""
+        """The server's key; ``none`` for a server without one.
+
+        Raises `WrongUse` where the variable holds no key, or the operator has not bound it to this server.
+        """
         if self.api_key_variable is None:
             return "none"
+        refuse_unbound_key(self.base_url, self.api_key_variable)
         # Files of secrets end with a line break, which no header can hold.
         found = os.environ.get(self.api_key_variable, "").strip()
         if not found:

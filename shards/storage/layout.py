@@ -6,11 +6,17 @@
 import re
 
 META = "_meta"
+RECIPE = "log/recipe.json"
 
 
 def meta(subset: str, name: str) -> str:
     """A file about a subset, such as ``stage.json``."""
     return f"{subset}/{META}/{name}"
+
+
+def recipe(subset: str) -> str:
+    """The recipe that a stage was last built with, with paths of that machine: beside the data, never published."""
+    return meta(subset, RECIPE)
 
 
 def plan(subset: str, name: str) -> str:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import fsspec
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import checked_url
 
 CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
 SMALL = 1 << 20  # bytes of an object that is read whole when it is opened
@@ -20,9 +21,9 @@ ATTEMPTS = 10  # at one S3 request; with waits of up to 20 s between them, a sto
 def connect(root: str) -> tuple[Any, str]:
     """The file system of a URL, and the root's path in it.
 
-    Raises `WrongUse` when this kind of URL cannot be written, or names no bucket.
+    Raises `WrongUse` when this kind of URL is not opened or cannot be written, or names no bucket.
     """
-    scheme = urlsplit(root).scheme
+    scheme = urlsplit(checked_url(root)).scheme
     options: dict[str, Any] = {"use_listings_cache": False}  # other workers write here too
     if scheme in ("s3", "s3a"):
         options["config_kwargs"] = _s3_options()
@@ -30,7 +31,7 @@ def connect(root: str) -> tuple[Any, str]:
         files, base = cast(Any, fsspec.core.url_to_fs(root, **options))
     except (ImportError, ValueError) as error:
         raise WrongUse(f"{root}: this kind of URL cannot be written ({error}); use a folder or s3://…") from error
-    if not urlsplit(root).netloc and "::" not in root and scheme != "memory":
+    if not urlsplit(root).netloc and scheme != "memory":
         raise WrongUse(f"{root!r} names no bucket; write it as in {scheme}://bucket/prefix")
     return files, base.rstrip("/")
 

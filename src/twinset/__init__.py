@@ -95,15 +95,22 @@ def plan(
     Returns:
         ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}`` in the order of the DAG, each with what it ``reads``,
         and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
+        ``outside``: ``{"reads", "writes", "hosts", "variables"}``, what the recipe names outside of its folder, each
+        by key path.
     """
+    from twinset.manifests.recipe import Recipe
+    from twinset.manifests.recipe.loading import recipe_folder
+    from twinset.manifests.recipe.outside import outside
     from twinset.shards.storage.store import Store
     from twinset.stages.job import Job, check_inputs
     from twinset.stages.overview import plan_states
 
     loaded = _recipe(recipe, settings).only(names_in(only))
+    named = outside(loaded, Path.cwd() if isinstance(recipe, Recipe) else recipe_folder(str(recipe)))
     check_inputs(loaded, ["annotations"] if out is None else ["annotations", "models"])
     with tempfile.TemporaryDirectory() as nothing:
-        return plan_states(Job(loaded, Store(str(out or nothing))), write=out is not None)
+        states = plan_states(Job(loaded, Store(str(out or nothing))), write=out is not None)
+    return {**states, "outside": named}
 
 
 def build(

@@ -25,6 +25,7 @@ _PLACES = {
     "model": "model: folder or name",
     "words": "name or file",
     "cache": "path",
+    "decisions": "path",
     "server": "URL",
 }
 _PLAIN = {str: "text", int: "integer", float: "number", bool: "`true` or `false`", Path: "path", Any: "any value"}

@@ -191,7 +191,7 @@ def test_planning_again_says_that_shards_go_stale(
 
 
 def test_a_kind_that_is_not_installed_says_what_to_install(built: Path, capsys: Said) -> None:
-    path = built / "pairs/_meta/recipe.json"
+    path = built / "pairs/_meta/log/recipe.json"
     path.write_text(path.read_text().replace('"image-pairs"', '"clevr-change"'))
     assert main(["status", str(built)]) in (0, 1, 2)
     said = capsys.readouterr()

@@ -63,11 +63,11 @@ def test_a_stage_record_that_does_not_agree_with_itself_is_planned_again(
 def test_a_stage_with_the_recipe_of_another_says_what_to_do(recipe: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     build_here(recipe, str(out))
-    recorded = out / "eq-x/_meta/recipe.json"
-    recorded.write_bytes((out / "eq-y/_meta/recipe.json").read_bytes())
+    recorded = out / "eq-x/_meta/log/recipe.json"
+    recorded.write_bytes((out / "eq-y/_meta/log/recipe.json").read_bytes())
     meaning, digest = twinset.verify(str(out))["subsets"]["eq-x"]["problems"]
-    assert "eq-x/_meta/recipe.json: a recipe without eq-x; run the build of eq-x again" in meaning
-    assert digest.startswith("eq-x/_meta/recipe.json: absent, or not the one that the build wrote; remove ")
+    assert "eq-x/_meta/log/recipe.json: a recipe without eq-x; run the build of eq-x again" in meaning
+    assert digest.startswith("eq-x/_meta/log/recipe.json: absent, or not the one that the build wrote; remove ")
     recorded.write_text("[" * 100_000)
     problems = twinset.verify(str(out))["subsets"]["eq-x"]["problems"]
     assert "cannot be used on this machine" in problems[0] and problems[1:] == [digest]

@@ -185,7 +185,7 @@ def test_a_list_of_shards_with_other_counts_is_found(built: Any, tmp_path: Path)
     ("name", "old", "new"),
     [
         ("croissant.json", b'"eq-x"', b'"eq-y"'),
-        ("recipe.json", b'"shard_size": 1', b'"shard_size": 3'),
+        ("log/recipe.json", b'"shard_size": 1', b'"shard_size": 3'),
         ("stage.json", b'"excluded":{}', b'"excluded":{"odd":1}'),
     ],
 )

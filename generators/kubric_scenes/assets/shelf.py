@@ -192,6 +192,8 @@ class AssetShelf:
 def _archives(location: str, folder: str, data: str) -> tuple[str, str]:
     """Where the archives lie, and what their names are recorded with."""
     if "://" in data:
+        if data.startswith("file:"):
+            raise WrongUse(f"{location}: data_dir: {data!r} is a folder of this machine; {REMEDY}")
         return data, f"{data.rstrip('/')}/"
     below = data if "://" in folder else os.path.relpath(os.path.join(folder, data), folder)
     try:

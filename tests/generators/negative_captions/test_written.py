@@ -191,6 +191,7 @@ def test_settings_that_cannot_work_are_told_before_any_work(captions: Path, engi
 
 def test_a_key_that_is_not_set_is_told_before_any_work(captions: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("A_KEY", raising=False)
+    monkeypatch.setenv("TWINSET_KEYS", "127.0.0.1=A_KEY")
     source = NegativeCaptions.model_validate(raw(captions, "http://127.0.0.1:1/v1", api_key_variable="A_KEY"))
     source.check_inputs("subsets.n.source", ("annotations", "models"))
     with pytest.raises(WrongUse, match=r"n\.source\.engine\.api_key_variable: there is no environment variable A_KEY"):

@@ -50,13 +50,14 @@ def asked(body: Body) -> str:
 class ChatServer:
     """The server at work. reply: gives the answer to a request; may block.
 
-    bodies, keys: of all requests, in order. answered: how often each request, as text, got a whole answer.
-    most: requests at a time.
+    bodies, headers, keys: of all requests, in order; keys are the headers `Authorization`. answered: how often each
+    request, as text, got a whole answer. most: requests at a time.
     """
 
     def __init__(self, reply: Callable[[Body, int], Reply]) -> None:
         self.reply = reply
         self.bodies: list[Body] = []
+        self.headers: list[dict[str, str]] = []
         self.keys: list[str] = []
         self.answered: Counter[str] = Counter()
         self.now = self.most = 0
@@ -77,6 +78,7 @@ def serving(reply: Callable[[Body, int], Reply]) -> Iterator[ChatServer]:
             with state.lock:
                 number = len(state.bodies)
                 state.bodies.append(body)
+                state.headers.append(dict(self.headers))
                 state.keys.append(self.headers.get("authorization", ""))
                 state.now += 1
                 state.most = max(state.most, state.now)

@@ -243,5 +243,5 @@ def test_trouble_elsewhere_is_not_blamed_on_the_output(tmp_path: Path) -> None:
 
 
 def test_a_kind_of_url_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(WrongUse, match="this kind of URL cannot be written"):
+    with pytest.raises(WrongUse, match="not a URL that is opened; name a folder"):
         Store("nonsense://bucket/out")

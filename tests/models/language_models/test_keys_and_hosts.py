@@ -1,0 +1,246 @@
+"""S2: a recipe of others names a server and an environment variable. Who gets which key, and where answers may lie."""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import twinset
+from tests.models.language_models.asked_server import SCHEMA, echo, model, requests
+from tests.models.language_models.chat_server import Body, ChatServer, Reply, asked, completion, serving
+from twinset.manifests import permissions
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.manifests.permissions import allow_key, refuse_unbound_key
+from twinset.models.language_models.server_model import _say
+from twinset.stages.job import forget_workers
+from twinset.stages.making.make import make_shard
+
+SECRET = "AWS_SECRET_ACCESS_KEY"
+ENGINE = "subsets.negatives.source.engine"
+
+
+@pytest.fixture(autouse=True)
+def nothing_allowed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(permissions.KEYS, raising=False)
+    monkeypatch.delenv(permissions.ANSWERS, raising=False)
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv(SECRET, "sesame")
+
+
+def negative(body: Body, number: int) -> Reply:
+    first, _, others = asked(body).partition(" ")
+    return completion(f'{{"negative_caption": "{first} purple {others}"}}')
+
+
+@pytest.fixture
+def server() -> Iterator[ChatServer]:
+    with serving(negative) as one:
+        yield one
+
+
+def recipe_of_others(folder: Path, url: str, **engine: Any) -> str:
+    folder.mkdir(exist_ok=True)
+    (folder / "captions.jsonl").write_text('{"caption_id": "1", "image_id": "1", "caption": "A dog on a bench."}\n')
+    engine = {"kind": "openai", "model": "m", "base_url": url, "retries": 0, **engine}
+    source = {"kind": "negative-captions", "captions": "captions.jsonl", "engine": engine}
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump({"name": "theirs", "subsets": {"negatives": {"source": source}}}))
+    return str(path)
+
+
+def test_a_recipe_sends_no_variable_that_nobody_bound(tmp_path: Path, server: ChatServer) -> None:
+    """`base_url: http://attacker` with `api_key_variable: AWS_SECRET_ACCESS_KEY` sent that secret to the attacker."""
+    theirs = recipe_of_others(tmp_path, server.url, api_key_variable=SECRET)
+    host = server.url.removeprefix("http://").removesuffix("/v1")
+    with pytest.raises(WrongUse) as refused:
+        twinset.build(theirs, tmp_path / "out")
+    assert f"the value of {SECRET} to http://{host}" in str(refused.value)
+    assert f"set {permissions.KEYS}={host}={SECRET}" in str(refused.value)
+    with pytest.raises(WrongUse, match="nobody allowed"):  # the last place before it is sent
+        model(server, tmp_path, api_key_variable=SECRET).answers(requests(1), SCHEMA)
+    assert server.keys == []
+
+
+@pytest.mark.parametrize("given", ["variable", "engine"])
+def test_the_operator_binds_a_key_on_the_command_line(tmp_path: Path, server: ChatServer, given: str) -> None:
+    """What stands behind --set is the operator's own word, for the server that the setting beside it names."""
+    theirs = recipe_of_others(tmp_path, server.url)
+    own = f"{{kind: openai, model: m, retries: 0, base_url: '{server.url}', api_key_variable: {SECRET}}}"
+    setting = f"{ENGINE}.api_key_variable={SECRET}" if given == "variable" else f"{ENGINE}={own}"
+    twinset.build(theirs, tmp_path / "out", settings=[setting])
+    assert set(server.keys) == {"Bearer sesame"}
+
+
+def test_a_key_that_was_bound_for_a_run_is_not_bound_by_its_record(
+    tmp_path: Path, server: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`_meta/log/recipe.json` of a bucket names the server and the variable; who resumes it did not."""
+    out = tmp_path / "out"
+    twinset.build(recipe_of_others(tmp_path, server.url), out, settings=[f"{ENGINE}.api_key_variable={SECRET}"])
+    asked_before = len(server.keys)
+    monkeypatch.delenv(permissions.KEYS)
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "another cache"))
+    (out / "negatives/_meta/receipts/00000.json").unlink()
+    forget_workers()
+    with pytest.raises(WrongUse, match=rf"{SECRET} to http://127.*set {permissions.KEYS}=127"):
+        make_shard(str(out), "negatives", 0)
+    monkeypatch.setenv(permissions.KEYS, f"127.0.0.1={SECRET}")
+    forget_workers()
+    make_shard(str(out), "negatives", 0)
+    assert len(server.keys) == 2 * asked_before and set(server.keys) == {"Bearer sesame"}
+
+
+def test_another_stage_gets_no_key_by_reference(tmp_path: Path, server: ChatServer) -> None:
+    """A recipe copies what the operator sets for one server to the settings of another one, by `same_as`."""
+    with serving(negative) as attacker:
+        theirs = recipe_of_others(tmp_path, server.url)
+        content = yaml.safe_load(Path(theirs).read_text())
+        source = content["subsets"]["negatives"]["source"]
+        engine = {**source["engine"], "base_url": attacker.url.replace("127.0.0.1", "127.0.0.2")}
+        engine["api_key_variable"] = {"same_as": f"{ENGINE}.api_key_variable"}
+        content["subsets"]["copies"] = {"source": {**source, "engine": engine}}
+        Path(theirs).write_text(yaml.safe_dump(content))
+        with pytest.raises(WrongUse, match=r"subsets\.copies\.source\.engine\.api_key_variable.*nobody allowed"):
+            twinset.build(theirs, tmp_path / "out", settings=[f"{ENGINE}.api_key_variable={SECRET}"])
+        assert attacker.keys == []
+
+
+@pytest.mark.parametrize(
+    ("bound", "url", "goes"),
+    [
+        ("", "https://api.example.org/v1", False),
+        ("api.example.org=K", "https://api.example.org/v1", True),
+        ("API.example.org=K", "https://api.EXAMPLE.org:8443/v1", True),
+        ("api.example.org=OTHER", "https://api.example.org/v1", False),
+        ("api.example.org=K", "https://api.example.org.evil.net/v1", False),
+        ("api.example.org=K", "https://evil.net/api.example.org", False),
+        ("api.example.org=K", "http://api.example.org/v1", False),  # in plain text through the network
+        ("api.example.org:80=K", "http://api.example.org/v1", False),
+        ("http://api.example.org=K", "http://api.example.org/v1", True),
+        ("http://api.example.org=K", "http://api.example.org:8000/v1", False),
+        ("http://gpu:8000=K", "http://gpu:8000/v1", True),
+        ("http://gpu:8000=K", "http://gpu:8001/v1", False),
+        ("https://gpu=K", "http://gpu/v1", False),
+        ("a.org=X, gpu.lab:8000=K", "https://gpu.lab:8000/v1", True),
+        ("127.0.0.1=K", "http://127.0.0.1:8000/v1", True),
+        ("127.0.0.1:8000=K", "http://127.0.0.1:8001/v1", False),
+        ("localhost=K", "http://localhost.evil.net/v1", False),
+        ("[::1]:8000=K", "http://[::1]:8000/v1", True),
+    ],
+)
+def test_a_binding_is_of_one_host(monkeypatch: pytest.MonkeyPatch, bound: str, url: str, goes: bool) -> None:
+    """Names that look alike, other ports and plain http are other servers."""
+    monkeypatch.setenv(permissions.KEYS, bound)
+    if goes:
+        refuse_unbound_key(url, "K")
+    else:
+        with pytest.raises(WrongUse, match=f"set {permissions.KEYS}="):
+            refuse_unbound_key(url, "K")
+
+
+def test_openais_own_key_goes_to_openai_alone(tmp_path: Path) -> None:
+    refuse_unbound_key("https://api.openai.com/v1", "OPENAI_API_KEY")
+    for url in ("http://api.openai.com/v1", "https://api.openai.com.evil.net/v1", "https://evil.net/v1"):
+        with pytest.raises(WrongUse):
+            refuse_unbound_key(url, "OPENAI_API_KEY")
+    with pytest.raises(WrongUse):
+        refuse_unbound_key("https://api.openai.com/v1", SECRET)
+
+
+def test_the_remedy_of_a_refusal_is_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    for url in (
+        "https://a.org/v1",
+        "https://a.org:8443",
+        "http://gpu:8000/v1",
+        "http://127.0.0.1:1/v1",
+        "http://[::1]:9",
+    ):
+        monkeypatch.delenv(permissions.KEYS, raising=False)
+        with pytest.raises(WrongUse) as refused:
+            refuse_unbound_key(url, "K")
+        monkeypatch.setenv(permissions.KEYS, str(refused.value).rpartition(f"{permissions.KEYS}=")[2])
+        refuse_unbound_key(url, "K")
+
+
+def test_set_of_a_variable_alone_does_not_vouch_for_plain_http() -> None:
+    allow_key("http://evil.net/v1", "K", exactly=False)
+    with pytest.raises(WrongUse):
+        refuse_unbound_key("http://evil.net/v1", "K")
+    allow_key("http://evil.net/v1", "K")
+    refuse_unbound_key("http://evil.net/v1", "K")
+
+
+def test_keys_are_bound_in_the_users_configuration_folder(tmp_path: Path) -> None:
+    (tmp_path / "config").mkdir()
+    file = tmp_path / "config/twinset.toml"
+    file.write_text('[keys]\n"a.org" = "A"\nb.example.org = "B"\n"http://gpu:8000" = "C"\n')
+    for url, variable in (("https://a.org", "A"), ("https://b.example.org/v1", "B"), ("http://gpu:8000/v1", "C")):
+        refuse_unbound_key(url, variable)
+    with pytest.raises(WrongUse, match="nobody allowed"):
+        refuse_unbound_key("https://a.org", "B")
+    for wrong in ('[keys]\n"a.org/v1" = "A"', "[keys", 'keys = "a.org"'):
+        file.write_text(wrong)
+        with pytest.raises(WrongUse, match=r"twinset\.toml: "):
+            refuse_unbound_key("https://a.org", "A")
+
+
+@pytest.mark.parametrize("host", ["a.org\\@evil.net", "a.org%2eevil.net", "a.org;evil.net", "a.org,evil.net"])
+def test_a_host_that_readers_of_urls_disagree_on_is_refused(host: str, tmp_path: Path) -> None:
+    theirs = recipe_of_others(tmp_path, f"https://{host}/v1")
+    with pytest.raises(WrongUse, match=r"base_url"):
+        twinset.load_recipe(theirs)
+
+
+def test_what_openais_client_takes_from_the_environment_stays_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenAI's client adds OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS, whatever the server."""
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-sesame")
+    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-sesame")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer sesame\nX-Gateway: sesame")
+    monkeypatch.setenv("OPENAI_API_KEY", "sesame")
+    with serving(echo) as server:
+        model(server, tmp_path).answers(requests(1), SCHEMA)
+    assert server.keys == ["Bearer none"]
+    assert "sesame" not in str(server.headers)
+
+
+@pytest.mark.parametrize("status", [301, 307, 308])
+def test_a_redirect_takes_no_key_elsewhere(tmp_path: Path, status: int) -> None:
+    with serving(echo) as other:
+        onward = Reply(b"", status, {"location": f"{other.url}/chat/completions"})
+        with serving(lambda body, number: onward) as server, pytest.raises(BuildFailed, match="set base_url"):
+            allow_key(server.url, SECRET)
+            model(server, tmp_path, api_key_variable=SECRET).answers(requests(1), SCHEMA)
+        assert other.keys == []
+
+
+def test_the_first_request_names_host_and_variable(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    _say.cache_clear()
+    with serving(echo) as server, caplog.at_level(logging.WARNING, "twinset"):
+        allow_key(server.url, SECRET)
+        for _ in range(2):
+            model(server, tmp_path, api_key_variable=SECRET).answers(requests(1), SCHEMA)
+    assert [one.message for one in caplog.records] == [f"requests go to {server.url} with the key in {SECRET}"]
+
+
+def test_answers_lie_below_out_or_in_the_cache(tmp_path: Path, server: ChatServer) -> None:
+    """`answers: /any/where` made folders and a database there."""
+    out = tmp_path / "out"
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    for place in (tmp_path / "elsewhere", out / "../elsewhere", tmp_path / "link", tmp_path / "outer"):
+        theirs = recipe_of_others(tmp_path, server.url, answers=str(place))
+        with pytest.raises(WrongUse, match=r"engine\.answers: the recipe would write answers to .*, outside of OUT"):
+            twinset.build(theirs, out)
+    assert not (tmp_path / "elsewhere").exists() and server.bodies == []
+    twinset.build(recipe_of_others(tmp_path, server.url, answers=str(out / "answers")), out)
+    theirs = recipe_of_others(tmp_path, server.url, answers=str(tmp_path / "nowhere"))
+    twinset.build(theirs, tmp_path / "again", settings=[f"{ENGINE}.answers={tmp_path / 'elsewhere'}"])
+    assert (tmp_path / "elsewhere/answers.sqlite").is_file() and not (tmp_path / "nowhere").exists()
+    assert str(tmp_path / "elsewhere") in os.environ[permissions.ANSWERS]

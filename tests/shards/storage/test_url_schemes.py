@@ -1,0 +1,77 @@
+"""URLs of others: what fsspec would open, and this project does not."""
+
+import ast
+import json
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.store import Store
+
+CHECKOUT = Path(__file__).resolve().parents[3]
+HOSTILE = [
+    "reference://::file:///etc",
+    "reference://",
+    "simplecache::file:///etc",
+    "simplecache::s3://bucket/out",
+    "filecache::https://example.org/out",
+    "blockcache::s3://bucket/out",
+    "zip://hostname::file:///tmp/a.zip",
+    "tar://x::s3://bucket/a.tar",
+    "s3://bucket/a::file:///etc",
+    "dir::file:///etc",
+    "local:///etc",
+    "sftp://example.org/out",
+    "ssh://example.org/out",
+    "smb://example.org/share",
+    "ftp://example.org/out",
+    "github://owner:repository@main/",
+    "git:///tmp/repository:main@",
+    "hf://datasets/owner/name",
+    "webhdfs://example.org:50070/out",
+    "hdfs://example.org/out",
+    "jupyter://localhost:8888/",
+    "dask://scheduler/etc",
+    "cached://x",
+    "data://text/plain;base64,aGk=",
+    "generic://x",
+    "S3://bucket/out",
+]
+
+
+@pytest.mark.parametrize("url", HOSTILE)
+def test_a_url_of_another_scheme_or_a_chain_is_not_opened(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S12: `reference://…::file:///etc/hostname` as OUT, stage or manifest read any local file; sftp and github log in
+    with the user's own keys; caches write elsewhere."""
+    monkeypatch.setattr(fsspec.core, "url_to_fs", lambda *_, **__: pytest.fail("fsspec was asked"))
+    with pytest.raises(WrongUse, match=r"not a URL that is opened; name a folder, or one URL that begins with s3://, "):
+        Store(url)
+
+
+def test_a_listing_of_assets_names_no_folder_of_this_machine(tmp_path: Path) -> None:
+    """A manifest is data: by `data_dir: file:///home/…` it would have archives of this machine unpacked."""
+    manifest = tmp_path / "assets.json"
+    manifest.write_text(json.dumps({"data_dir": f"file://{tmp_path}", "assets": {}}))
+    with pytest.raises(WrongUse, match=r"data_dir: 'file://.*' is a folder of this machine"):
+        AssetShelf(manifest, tmp_path / "scratch")
+
+
+def test_one_module_hands_urls_to_fsspec() -> None:
+    """A second way to fsspec would not ask for the scheme."""
+    using = []
+    for path in CHECKOUT.glob("*/**/*.py"):
+        room = path.relative_to(CHECKOUT)
+        if room.parts[0] in ("tests", "src", "studies") or any(part.startswith(".") for part in room.parts):
+            continue
+        names = {
+            alias.name.partition(".")[0] if isinstance(node, ast.Import) else str(node.module).partition(".")[0]
+            for node in ast.walk(ast.parse(path.read_text("utf-8")))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+        }
+        if names & {"fsspec", "s3fs", "gcsfs", "adlfs", "smart_open"}:
+            using.append(room.as_posix())
+    assert using == ["shards/storage/object_store.py"]
