@@ -10,11 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from twinset.manifests.doors import OfKind, Registry
+from twinset.manifests.doors import KeyFor, OfKind, Registry, marks, types_in
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.markdown import block_of
-from twinset.manifests.marks import KeyFor, marks, types_in
 from twinset.manifests.panels import Panels
 from twinset.manifests.tally import Tally
 

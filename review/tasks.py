@@ -17,7 +17,7 @@ from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate,
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.source import Decisions
 from twinset.manifests.errors import TwinsetError, WrongUse
-from twinset.manifests.permissions import refuse_other_answers
+from twinset.manifests.recipe.permissions import refuse_other_answers
 from twinset.review.neutral_images import in_one_form
 from twinset.review.store import Asked
 from twinset.shards.contracts import LeftOut

@@ -10,8 +10,8 @@ from pathlib import Path
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import drawn_folder
-from twinset.manifests.permissions import refuse_other_answers
 from twinset.manifests.recipe import Recipe, recipe_from_json
+from twinset.manifests.recipe.permissions import refuse_other_answers
 from twinset.manifests.source import Need
 from twinset.manifests.stage import Stage
 from twinset.shards.contracts import Context, Filter, Source

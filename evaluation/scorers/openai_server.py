@@ -19,7 +19,7 @@ from pydantic import Field, ValidationError
 from twinset.evaluation.answers.parser import parse
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.permissions import allow_key
+from twinset.manifests.recipe.permissions import allow_key
 from twinset.models.encoders.contract import Chooser, Floats, Matcher, ModelKind, Running
 from twinset.models.language_models.answers import REFUSED
 from twinset.models.language_models.server_model import EncodedImage, ImageChat

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from twinset.manifests.doors import marks
 from twinset.manifests.locations import drawn_folder
-from twinset.manifests.marks import marks
 from twinset.manifests.recipe.models import Recipe
 from twinset.manifests.source import PlacedSettings, Reads
 

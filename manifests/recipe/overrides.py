@@ -9,7 +9,7 @@ import yaml
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_brought_model, is_model_folder, is_symbolic
-from twinset.manifests.permissions import allow_answers, allow_key
+from twinset.manifests.recipe.permissions import allow_answers, allow_key
 from twinset.manifests.recipe.screening import ASKS, SCREENING
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.manifests.source import FILTERS, SOURCES, PlacedSettings

@@ -17,7 +17,7 @@ import openai
 
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import BuildFailed
-from twinset.manifests.permissions import OPENAI_KEY
+from twinset.manifests.recipe.permissions import OPENAI_KEY
 from twinset.manifests.tally import Tally
 from twinset.models.language_models.answers import REFUSED, Answer, Answers, Message, Request, Schema, tally_of
 from twinset.models.language_models.server_faults import BoundedClient, Refused, parsed, patiently

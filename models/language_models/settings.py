@@ -12,11 +12,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from twinset.manifests.doors import Registry
+from twinset.manifests.doors import KeyFor, Registry
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location, cache_folder
-from twinset.manifests.marks import KeyFor
-from twinset.manifests.permissions import refuse_unbound_key
+from twinset.manifests.recipe.permissions import refuse_unbound_key
 from twinset.manifests.source import Need, Place
 from twinset.manifests.tally import Tally
 from twinset.models.engines import EngineSettings, LocalSettings
