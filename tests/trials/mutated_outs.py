@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.made_datasets import MadeDataset, _pairs, _templates, _text_pairs, _triplets
+from tests.made_datasets import MadeDataset, _pairs, _templates, _text_pairs
+from tests.made_samples import MINED_SUBSET, triplet_shards
 from tests.trials.mutated_data import Act, command, copied, noise, of_source, recipe
 from twinset.cli.main import main
 from twinset.shards.storage.store import Store
@@ -52,6 +53,7 @@ BUILT: dict[str, Act] = {
     "verify": command("verify", "out", "--media"),
     "look": command("look", "out", "--count", "3"),
     "export openclip": command("export", "out", "--format", "openclip", "--out", "export", "--only", "mine"),
+    "export sugarcrepe": command("export", "out", "--format", "sugarcrepe", "--out", "export", "--only", "text"),
     "eval blind": command("eval", "blind", "twinset=out", "--only", "mine"),
 }
 
@@ -61,6 +63,13 @@ def made(fill: Any, folder: Path) -> None:
     of = MadeDataset(Store(str(folder / "out")), folder / "out")
     fill(of)
     of.describe()
+
+
+def mined(of: MadeDataset) -> None:
+    """Triplets that say their relations."""
+    from tests.shards.export.test_genecis_training import told
+
+    of.add("triplets", MINED_SUBSET, told(triplet_shards("triplets")))
 
 
 def load(*subsets: str) -> Act:
@@ -152,8 +161,8 @@ def score_again(folder: Path) -> None:
 KINDS: tuple[tuple[Any, ...], ...] = (
     ("built dataset", built, BUILT, OUT, 14),
     ("made pairs", partial(made, _pairs), made_acts("eq-ag", "openclip", "eqben"), OUT, 3),
-    ("made triplets", partial(made, _triplets), made_acts("triplets", "genecis-training"), OUT, 3),
-    ("made text pairs", partial(made, _text_pairs), made_acts("text", "sugarcrepe", "trohn"), OUT, 2),
+    ("made triplets", partial(made, mined), made_acts("triplets", "genecis-training"), OUT, 3),
+    ("made text pairs", partial(made, _text_pairs), made_acts("text"), OUT, 2),
     ("made templates", partial(made, _templates), made_acts("change-object", "genecis"), OUT, 2),
     ("answers of people", screened, SCREENED, ["out/_review/*.sqlite"], 2),
     ("answers as Parquet, gold", screened, GOLD, ["out/_review/*.parquet", "gold.csv"], 2),

@@ -25,6 +25,13 @@ from tests.trials.changed_values import (
     yaml_value,
 )
 
+#: What writers raise for a value that their form cannot hold.
+UNWRITABLE = (
+    *(ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError, NotImplementedError),
+    *(pa.ArrowException, sqlite3.Error, yaml.YAMLError, csv.Error, struct.error, pickle.PicklingError),
+)
+GROWTH = 4 << 20  # bytes: a larger valid file just takes longer
+
 #: What is changed in files of a form, by suffix, besides bytes.
 FORMS: dict[str, tuple[Change, ...]] = {
     ".json": (json_value, json_value, json_value, json_value, *LINES[:4]),
@@ -57,22 +64,9 @@ def mutate(folder: Path, files: Sequence[Path], random: Random) -> str:
     before = path.read_bytes()
     try:
         said = change(path, random)
-    except (
-        ValueError,
-        TypeError,
-        KeyError,
-        IndexError,
-        OverflowError,
-        RecursionError,
-        AttributeError,
-        pa.ArrowException,
-        sqlite3.Error,
-        yaml.YAMLError,
-        csv.Error,
-        struct.error,
-        NotImplementedError,
-        pickle.PicklingError,
-    ) as error:
+        if path.is_file() and path.stat().st_size > len(before) + GROWTH:
+            raise ValueError("grew by more than is tried here")
+    except UNWRITABLE as error:
         # This value cannot be written in this form, so its bytes are changed instead.
         clear(path)
         path.write_bytes(before)

@@ -117,7 +117,7 @@ def built_parts(place: DataPlace, store: Store, task: Task, split: str | None, t
             columns = _gathered(origin, kind).columns()
         except BrokenTar as error:
             raise WrongUse(str(error)) from error
-        except (pa.ArrowException, KeyError, FileNotFoundError) as error:
+        except (pa.ArrowException, KeyError, ValueError, FileNotFoundError) as error:
             raise WrongUse(f"{origin.title}: the rows of its shards are damaged ({error}); {REBUILD}") from error
         yield Part(origin, columns, sides[:1] if twins == "first" else sides, origin.digest(), place.copies)
 
@@ -159,6 +159,7 @@ def _shard(
     with store.open(layout.rows(origin.subset, number)) as stream:
         rows = read_parquet(stream, ("key", "group", "verdict", *kind.texts, *kind.hashed))
     rows = rows.filter(pc.equal(rows["verdict"], KEPT)).combine_chunks()
+    rows = rows.cast(pa.schema([pa.field(name, pa.string(), nullable=False) for name in rows.column_names]))
     keys = _joined(rows["key"])
     if len(rows) != kept:
         raise WrongUse(f"{where}: its rows have {len(rows)} kept samples instead of {kept}; {REBUILD}")

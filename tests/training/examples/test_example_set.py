@@ -3,6 +3,8 @@
 import tarfile
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.made_datasets import MadeDataset
@@ -111,5 +113,13 @@ def test_what_cannot_be_trained_on_is_refused(made_pairs: MadeDataset, made: Mad
     refused("00000.tar: byte 0: a damaged header", f"{root}:eq-ag")
     tar.write_bytes(content)
     assert len(open_examples([f"{root}:eq-ag"], "pairs")) == 16
+    rows = root / layout.rows("eq-ag", 0)
+    content, table = rows.read_bytes(), pq.read_table(rows)
+    at = table.column_names.index("image0_sha256")
+    hashes = table["image0_sha256"].to_pylist()
+    for wrong in (pa.array([[one] for one in hashes]), pa.array(["x" for _ in hashes]), pa.nulls(len(table))):
+        pq.write_table(table.set_column(at, "image0_sha256", wrong), rows)
+        refused("the rows of its shards are damaged", f"{root}:eq-ag")
+    rows.write_bytes(content)
     (root / layout.receipt("eq-ag", 2)).unlink()
     refused("3 of 4 shards are finished", f"{root}:eq-ag")
