@@ -52,6 +52,8 @@ class ParquetRows:
             names = file.schema_arrow.names
             if missing := [name for name in (*images, *words) if name not in names]:
                 raise WrongUse(f"{path}: no column {missing[0]!r} (it has {', '.join(names)[:200]}); {REFETCH}")
+            if twice := [name for name in (*images, *words) if names.count(name) > 1]:
+                raise WrongUse(f"{path}: two columns are called {twice[0]!r}; {REFETCH}")
             for name in images:
                 type_ = file.schema_arrow.field(name).type
                 if not pa.types.is_struct(type_) or type_.get_field_index("bytes") < 0:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache, partial
 from math import prod
 from pathlib import Path, PurePosixPath
+from tokenize import TokenError
 
 import numpy as np
 from numpy.lib import format as npy
@@ -137,7 +138,7 @@ def _read_array(stored: StoredImage) -> bytes:
         version = npy.read_magic(stream)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, by_columns, dtype = header(stream)
-    except (ValueError, EOFError, SyntaxError, RecursionError, MemoryError) as error:
+    except (ValueError, TypeError, EOFError, SyntaxError, TokenError, RecursionError, MemoryError) as error:
         raise WrongUse(f"{stored.path}: not an array of numbers ({error}); {REFETCH}") from error
     pixels = stream.getbuffer()[stream.tell() :]
     if len(shape) != 3 or shape[2] != 3 or dtype != np.uint8 or not 0 < prod(shape) == len(pixels):

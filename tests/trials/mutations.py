@@ -170,7 +170,7 @@ def _made(case: Case, folder: Path, scratch: Path) -> Case:
         shutil.rmtree(scratch, ignore_errors=True)
         shutil.copytree(valid, scratch, symlinks=True)
         ran = _acted(replace(case, act=name), scratch)
-        if ran.outcome != ENDED:
+        if ran.outcome != ENDED and not ran.detail.startswith(SLOW):  # the first imports libraries
             return replace(ran, outcome=FINDING, detail=f"valid inputs do not end well: {ran.detail}")
     return replace(case, outcome=ENDED)
 

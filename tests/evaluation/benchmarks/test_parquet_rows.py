@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,6 +94,11 @@ def test_other_columns_are_named(tmp_path: Path) -> None:
         list(open_benchmark("bivlc", tmp_path).examples())
     parquet(tmp_path / "test.parquet", [{**row, "image": "a.jpg"} for row in bivlc_rows(2)], IMAGES[1:])
     with pytest.raises(WrongUse, match="the column 'image' holds no images"):
+        list(open_benchmark("bivlc", tmp_path).examples())
+    parquet(tmp_path / "test.parquet", bivlc_rows(2), IMAGES)
+    table = pq.read_table(tmp_path / "test.parquet")
+    pq.write_table(table.append_column("image", table["image"]), tmp_path / "test.parquet")
+    with pytest.raises(WrongUse, match="two columns are called 'image'"):
         list(open_benchmark("bivlc", tmp_path).examples())
 
 
