@@ -24,7 +24,7 @@ LEAST_ADDRESSES = 1_200_000_000  # bytes; with fewer, threads do not start and l
 #: A full disk or a wrong place does not mend by waiting.
 HOPELESS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
-    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP),
+    *(errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ELOOP, errno.ETIMEDOUT),
 )
 
 

@@ -8,6 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 DROPPED = 0  # the server closes the connection instead of answering
+SILENT = -1  # it keeps it open, and never answers
+CUT = -2  # it answers, and closes the connection after half of the body
+BUSY = 503  # with Retry-After
 
 
 class Flaky(ThreadingHTTPServer):
@@ -42,12 +45,24 @@ class _Handler(BaseHTTPRequestHandler):
             if (status := next(self.server.failures)) == DROPPED:
                 self.close_connection = True
                 return
+            if status == SILENT:
+                self.close_connection = True
+                self.rfile.read(1)  # until the client gives up
+                return
+            if status == CUT:
+                self._answer(body, cut=True)
+                return
             self.send_response(status)
+            if status == BUSY:
+                self.send_header("Retry-After", "1")
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()
             if self.command != "HEAD":
                 self.wfile.write(answer)
             return
+        self._answer(body)
+
+    def _answer(self, body: bytes = b"", cut: bool = False) -> None:
         connection = http.client.HTTPConnection(self.server.target.removeprefix("http://"), timeout=60)
         connection.request(self.command, self.path, body, dict(self.headers.items()))
         response = connection.getresponse()
@@ -59,7 +74,8 @@ class _Handler(BaseHTTPRequestHandler):
         length = response.getheader("Content-Length") if self.command == "HEAD" else None
         self.send_header("Content-Length", length or str(len(answer)))
         self.end_headers()
-        self.wfile.write(answer)
+        self.wfile.write(answer[: len(answer) // 2] if cut else answer)
+        self.close_connection = self.close_connection or cut
         connection.close()
 
     do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = _pass_on

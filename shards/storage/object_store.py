@@ -4,7 +4,8 @@ import contextlib
 import errno
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
@@ -15,25 +16,63 @@ from twinset.manifests.locations import checked_url
 
 CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
 SMALL = 1 << 20  # bytes of an object that is read whole when it is opened
+HASTE = 2.0  # seconds of silence after which a request is lost, for the client that makes requests in haste
+HASTY_ATTEMPTS = 3
+LARGE = 16 << 20  # bytes that are sent with patience: a store may take its time to keep them
 ATTEMPTS = 10  # at one S3 request; with waits of up to 20 s between them, a store may be away for a minute
 
 
-def connect(root: str) -> tuple[Any, str]:
+class Requests:
+    """The file system of an object store, as fsspec has it.
+
+    A store that does not answer has mostly lost a request, which is worth asking again at once; but a store that is
+    slow has to be waited for. So small requests are made by a hasty client first, and what that does not get, and what
+    is large, by a patient one.
+    """
+
+    def __init__(self, patient: Any, hasty: Any = None) -> None:
+        self.patient, self._hasty = patient, hasty
+
+    def __getattr__(self, name: str) -> Any:
+        """A function, or a fact, of the file system."""
+        hasty, patient = getattr(self._hasty, name, None), getattr(self.patient, name)
+        return partial(_asked_twice, hasty, patient) if callable(hasty) else patient
+
+
+def _asked_twice(hasty: Callable[..., Any], patient: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    try:
+        return hasty(*arguments, **options)
+    except (FileNotFoundError, FileExistsError, PermissionError, NotADirectoryError, NotImplementedError):
+        raise  # an answer
+    except Exception as error:
+        if not isinstance(error, OSError) and not of_client(error):
+            raise
+    return patient(*arguments, **options)
+
+
+def connect(root: str) -> tuple[Requests, str]:
     """The file system of a URL, and the root's path in it.
 
     Raises `WrongUse` when this kind of URL is not opened or cannot be written, or names no bucket.
     """
     scheme = urlsplit(checked_url(root)).scheme
     options: dict[str, Any] = {"use_listings_cache": False}  # other workers write here too
-    if scheme in ("s3", "s3a"):
-        options["config_kwargs"] = _s3_options()
+    hasty = None
     try:
+        if scheme in ("s3", "s3a"):
+            options["config_kwargs"] = given = _s3_options()
+            if given["retries"].get("total_max_attempts") == ATTEMPTS:  # else as the user chose
+                quick = {"retries": {**given["retries"], "total_max_attempts": HASTY_ATTEMPTS}, "read_timeout": HASTE}
+                hasty, _ = cast(Any, fsspec.core.url_to_fs(root, **{**options, "config_kwargs": {**given, **quick}}))
+                hasty.retries = 2  # s3fs's own, of these attempts together and of answers that are cut short
         files, base = cast(Any, fsspec.core.url_to_fs(root, **options))
+        if hasty is not None:
+            files.retries = 2  # of ten times 15 s: five minutes
     except (ImportError, ValueError) as error:
         raise WrongUse(f"{root}: this kind of URL cannot be written ({error}); use a folder or s3://…") from error
     if not urlsplit(root).netloc and scheme != "memory":
         raise WrongUse(f"{root!r} names no bucket; write it as in {scheme}://bucket/prefix")
-    return files, base.rstrip("/")
+    return Requests(files, hasty), base.rstrip("/")
 
 
 def _s3_options() -> dict[str, Any]:
@@ -95,6 +134,8 @@ def explaining(url: str) -> Iterator[None]:
             raise
         remedy = "is the store reachable (AWS_ENDPOINT_URL, credentials)? Run the same command again to resume"
         code = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+        if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
+            code = errno.ETIMEDOUT  # after minutes: not worth another try
         raise OSError(code, f"{_said(error)}; {remedy}", url) from error
 
 

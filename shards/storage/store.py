@@ -152,7 +152,8 @@ class Store:
         """Move a finished file from the spool to its place; when this returns it is durable and whole."""
         if self._local is None:
             with self._reaching(path):
-                self._remote.put_file(str(spooled), f"{self._base}/{path}")
+                large = spooled.stat().st_size > object_store.LARGE
+                (self._remote.patient if large else self._remote).put_file(str(spooled), f"{self._base}/{path}")
             spooled.unlink()
             return
         with spooled.open("rb+") as stream:

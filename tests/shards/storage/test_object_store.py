@@ -1,5 +1,6 @@
 """A real S3 server (moto's, in a process of its own), and one that fails: the same bytes, or a clear error."""
 
+import contextlib
 import errno
 import itertools
 import os
@@ -19,11 +20,12 @@ import fsspec
 import pytest
 from botocore.retries.standard import ExponentialBackoff
 
-from tests.flaky_s3 import DROPPED, Flaky
+from tests.flaky_s3 import BUSY, CUT, DROPPED, SILENT, Flaky
 from twinset.shards.storage.object_store import explaining
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, remove_leftovers
+from twinset.stages.run_here import HOPELESS
 from twinset.stages.verify import verify_stage
 
 SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
@@ -203,13 +205,33 @@ def test_one_request_in_twenty_may_fail(
     assert objects(server, bucket) == files_below(tmp_path / "out")
 
 
-def attempts(flaky: Flaky, bucket: str) -> tuple[str, str]:
-    """How a request that fails once is repeated: botocore's own words on the second, and the mode it names."""
-    number, flaky.requests = itertools.count(), []
-    flaky.fails = lambda method, path: next(number) == 0
+def test_a_silent_store_is_asked_again_soon_and_one_that_stays_silent_is_named(
+    bucket: str, flaky: Flaky, server: str, tmp_path: Path, planned_build: Any, files_below: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("twinset.shards.storage.object_store.HASTE", 0.5)
+    monkeypatch.setattr("s3fs.S3FileSystem.read_timeout", 1)
+    monkeypatch.setattr("s3fs.S3FileSystem.retries", 3)
+    whole_build(planned_build, Store(str(tmp_path / "out")))
+    number = itertools.count(1)
+    flaky.fails, flaky.failures = lambda method, path: next(number) % 10 == 0, itertools.cycle([SILENT, CUT, BUSY])
+    whole_build(planned_build, Store(bucket))
+    assert objects(server, bucket) == files_below(tmp_path / "out")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "2")
     fsspec.get_filesystem_class("s3").clear_instance_cache()
-    Store(bucket).write("a", b"1")
-    headers = flaky.requests[1][2]
+    flaky.fails, flaky.failures = lambda method, path: True, itertools.repeat(SILENT)
+    with pytest.raises(OSError, match="is the store reachable") as caught:
+        Store(bucket).write("a", b"1")
+    assert caught.value.errno == errno.ETIMEDOUT in HOPELESS
+
+
+def attempts(flaky: Flaky, bucket: str) -> tuple[str, str]:
+    """How a request that fails four times is repeated: botocore's own words on the last, and the mode it names."""
+    number, flaky.requests = itertools.count(), []
+    flaky.fails = lambda method, path: next(number) < 4
+    fsspec.get_filesystem_class("s3").clear_instance_cache()
+    with contextlib.suppress(OSError):
+        Store(bucket).write("a", b"1")
+    headers = flaky.requests[-1][2]
     mode = re.search(r"cfg/retry-mode#(\w+)", str(headers["User-Agent"]))
     assert mode is not None
     return str(headers["amz-sdk-request"]).partition("attempt=")[2], mode[1]
@@ -218,13 +240,14 @@ def attempts(flaky: Flaky, bucket: str) -> tuple[str, str]:
 def test_requests_are_tried_ten_times_unless_the_user_says_otherwise(
     bucket: str, flaky: Flaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The first three in haste."""
     assert attempts(flaky, bucket) == ("2; max=10", "adaptive")
     monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"retries": {"total_max_attempts": 4}}})
-    assert attempts(flaky, bucket)[0] == "2; max=4"
+    assert attempts(flaky, bucket)[0] == "4; max=4"
     monkeypatch.delitem(fsspec.config.conf, "s3")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
     monkeypatch.setenv("AWS_RETRY_MODE", "standard")
-    assert attempts(flaky, bucket) == ("2; max=3", "standard")
+    assert attempts(flaky, bucket) == ("3; max=3", "standard")
 
 
 def test_a_listing_of_a_bucket_takes_one_request(bucket: str, flaky: Flaky) -> None:
