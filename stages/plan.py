@@ -104,7 +104,7 @@ def prepare(job: Job, name: str) -> Stage:
     # Of this stage and of those that it reads, as workers and later builds read it.
     recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
     if before is not None and (before.content, before.count, before.plan_inputs) == asked:
-        _record_recipe(store, worker.home, recorded)
+        _record(store, worker.home, layout.recipe(worker.home), recorded)
         return before
     if before is not None and before.content != content:
         logger.warning(
@@ -134,21 +134,17 @@ def prepare(job: Job, name: str) -> Stage:
         excluded=dict(sorted((+worker.generator.excluded).items())),
         examples=worker.generator.excluded.examples,
     )
-    _record_recipe(store, worker.home, recorded)
+    _record(store, worker.home, layout.recipe(worker.home), recorded)
     # Last: what has a stage record can be resumed, whatever dies in between.
     _record(store, worker.home, layout.meta(worker.home, "stage.json"), stage.to_bytes())
     return stage
-
-
-def _record_recipe(store: Store, home: str, content: bytes) -> None:
-    _record(store, home, layout.recipe(home), content)
-    store.remove(layout.meta(home, "recipe.json"))  # of earlier versions: its paths are not for what is published
 
 
 def _record(store: Store, home: str, place: str, content: bytes) -> None:
     """Write a record of a stage unless it is there already; what describes the stage is then of another record."""
     if store.size(place) != len(content) or store.read(place) != content:
         store.remove(layout.meta(home, DESCRIBED))
+        store.remove(layout.meta(home, "recipe.json"))  # of earlier versions: its paths are not for what is published
         store.write(place, content)
 
 
