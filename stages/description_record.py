@@ -20,17 +20,22 @@ def is_described(store: Store, published: Mapping[str, StageState], recipe: Reci
     """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
     shown = _digest(published)
     for home, state in published.items():
-        if not has_card(store, home, state, recipe):
+        record, beside = _read(store, home), _beside(store, home)
+        if not _fits(store, home, state, recipe, record, beside):
             return False
-        record = _read(store, home)
-        if record["look"] != shown or sorted(record["files"]) != _beside(store, home):
+        if record["look"] != shown or sorted(record["files"]) != beside:
             return False
     return True
 
 
 def has_card(store: Store, home: str, state: StageState, recipe: Recipe) -> bool:
     """Whether a subset's own description is of its shards, in today's words, and still there."""
-    record, beside = _read(store, home), _beside(store, home)
+    return _fits(store, home, state, recipe, _read(store, home), _beside(store, home))
+
+
+def _fits(
+    store: Store, home: str, state: StageState, recipe: Recipe, record: Mapping[str, Any], beside: list[str]
+) -> bool:
     if home in recipe.subsets and record["words"] != _words(recipe, home):
         return False
     whole = record["digest"] == _digest({home: state}) and all(name in beside for name in record["files"])
