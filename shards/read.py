@@ -122,7 +122,7 @@ def read_spread_rows(store: Store, subset: str, count: int) -> list[Row]:
     shards = [(layout.rows(subset, number), kept) for number, kept, tar_size in columns if not tar_size]
     for path, places in _spread(shards, count):
         with store.open(path) as stream:
-            kept = [row for row in read_rows(stream) if row.verdict == KEPT]
+            kept = [row for row in read_rows(stream, f"{store.root}/{path}") if row.verdict == KEPT]
         found += [row for place, row in enumerate(kept) if place in places]
     return found
 

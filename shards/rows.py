@@ -136,9 +136,15 @@ def _write(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, path: Path) -> 
         pq.write_table(table, stream, compression="zstd", store_schema=False, write_statistics=False)
 
 
-def read_rows(stream: BinaryIO) -> list[Row]:
-    """Rows of one shard, in plan order; ValueError when the columns are of no kind of samples."""
-    table = read_parquet(stream)
+def read_rows(stream: BinaryIO, where: str = "rows of a shard") -> list[Row]:
+    """Rows of one shard, in plan order; `BuildFailed`, with ``where``, when they are of no kind of samples."""
+    try:
+        return _rows(read_parquet(stream))
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:  # and so those of pyarrow
+        raise BuildFailed(f"{where}: damaged ({error}); run the same build again") from error
+
+
+def _rows(table: pa.Table) -> list[Row]:
     kind = _kind_of(table.schema)
     return [
         Row(

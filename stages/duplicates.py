@@ -88,8 +88,9 @@ def _duplicates(store: Store, states: Mapping[str, StageState]) -> dict[str, dic
 
 def _without(store: Store, home: str, receipt: Receipt, drop: Mapping[str, str]) -> None:
     """Write a shard again without some of its samples."""
-    with store.open(layout.rows(home, receipt.shard)) as stream:
-        rows = read_rows(stream)
+    place = layout.rows(home, receipt.shard)
+    with store.open(place) as stream:
+        rows = read_rows(stream, f"{store.root}/{place}")
     for row in rows:
         if row.key in drop:
             row.verdict, row.filter, row.reason = REJECTED, "duplicates", DUPLICATE

@@ -88,7 +88,7 @@ class BuiltDataset(Reader):
     def _without_images(self, rows: str) -> Iterator[LeftOut]:
         """Samples of an index alone have rows, and nothing that could be scored."""
         with self.store.open(rows) as stream:
-            for row in read_rows(stream):
+            for row in read_rows(stream, f"{self.store.root}/{rows}"):
                 if row.verdict == KEPT:
                     yield LeftOut(f"{self.store.root}/{rows}: {row.key}", "an index without images")
 

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from twinset.manifests.candidate import Candidate
+from twinset.manifests.errors import BuildFailed
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.registry import KINDS
 from twinset.shards.kinds.samples import MediaFile, Rejected, TableRows
@@ -47,8 +48,9 @@ def test_rows_of_every_kind_are_read_as_they_were_written(kind: SampleKind, tmp_
 
 def test_rows_of_no_kind_are_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"key": ["a"]}), tmp_path / "rows")
-    with pytest.raises(ValueError, match="columns key are of no kind"):
-        read_rows(io.BytesIO((tmp_path / "rows").read_bytes()))
+    said = r"^a\.parquet: damaged \(columns key are of no kind .*run the same build again"
+    with pytest.raises(BuildFailed, match=said):
+        read_rows(io.BytesIO((tmp_path / "rows").read_bytes()), "a.parquet")
 
 
 def candidate(number: int) -> Candidate:
