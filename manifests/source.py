@@ -195,11 +195,11 @@ class SourceSettings(PlacedSettings):
     reports: ClassVar[tuple[str, ...]] = ()
     reads_subsets: ClassVar[bool] = False
     whole: ClassVar[bool] = False
-    words: ClassVar[Path | None] = None
+    card_template: ClassVar[Path | None] = None
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""
-        return block_of(self.words, "introduction", source=self)
+        return block_of(self.card_template, "introduction", source=self)
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """Markdown for the card's section on how samples were made; empty when the introduction says it all.
@@ -207,7 +207,7 @@ class SourceSettings(PlacedSettings):
         Args:
             reports: the JSON of each of the class's ``reports`` that lies beside the plan, by name.
         """
-        return block_of(self.words, "how_made", source=self, reports=reports)
+        return block_of(self.card_template, "how_made", source=self, reports=reports)
 
     @property
     def metered(self) -> bool:
@@ -228,7 +228,7 @@ class SourceSettings(PlacedSettings):
 
     def notes(self) -> str:
         """A Markdown list for the card's section on biases: what no count can tell; empty when there is nothing."""
-        return block_of(self.words, "notes", source=self)
+        return block_of(self.card_template, "notes", source=self)
 
     @property
     def citations(self) -> str:

@@ -87,7 +87,7 @@ class Decisions(Source):
     paper = BIVLC
     verb = "asked of"
     reports = (REPORT,)
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
     whole = True
     reasons: ClassVar[Mapping[str, str]] = {"undecided": "nobody has decided, or a tie was not settled"}
 
@@ -124,4 +124,6 @@ class Decisions(Source):
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """Who decided, how well they agree, and what they dropped."""
         functions = {"dropped": _dropped, "percent": _percent, "with_interval": _with_interval}
-        return block_of(self.words, "how_made", source=self, reports=reports, question_of=question_of, **functions)
+        return block_of(
+            self.card_template, "how_made", source=self, reports=reports, question_of=question_of, **functions
+        )

@@ -56,7 +56,7 @@ class StableDiffusion(DiffusionModel, Source):
     verb = "drawn with"
     unbounded = True
     synthetic = True
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "CompVis/stable-diffusion-v1-4": {
             "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",

@@ -25,7 +25,7 @@ class Templates(ImageFolderSource):
     generator = "twinset.generators.galleries.generator:TemplateGenerator"
     makes = "template"
     paper = GENECIS
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
 
 
 class AttributeTemplates(Templates):

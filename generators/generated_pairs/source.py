@@ -62,7 +62,7 @@ class GeneratedPairs(Source):
         "not-chosen": "negative captions of which people chose no image, or an ambiguous one",
     }
     reports = (CHOICE,)
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
 
     @property
     def chosen_by(self) -> Literal["score", "first", "people"]:

@@ -55,7 +55,7 @@ class ImageVerification(EngineSource):
     paper = BIVLC
     group = "caption"
     verb = "asked of"
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {
         "caption-too-long": "captions of more characters than are parsed",
         "no-question": "the caption names nothing that could be asked for",

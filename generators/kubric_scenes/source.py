@@ -61,7 +61,7 @@ class Kubric(Source):
     unbounded = True
     synthetic = True
     execution = ("device", "threads")
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {
         "missing-media": "the archive of an asset is not where the manifest says",
         "broken-media": "the archive of an asset cannot be used",

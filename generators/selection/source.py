@@ -68,7 +68,7 @@ class SelectedNegatives(Source):
     group = "caption"
     verb = "selected from"
     reports = (FUNNEL, GAPS, ATTACKS)
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {
         "no-score": "a score that the rules need is absent or not a number",
         "same-meaning": "both captions mean the same to CLIP's text encoder",
@@ -140,7 +140,7 @@ class SelectedNegatives(Source):
     def how_made(self, reports: Mapping[str, Any]) -> str:
         """As `SourceSettings.how_made`; the funnel and the attacks where their reports are at hand."""
         return block_of(
-            self.words,
+            self.card_template,
             "how_made",
             source=self,
             reports=reports,

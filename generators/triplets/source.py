@@ -55,7 +55,7 @@ class Triplets(Source):
     verb = "mined from"
     unbounded = True
     reports = (MINING,)
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {
         **IMAGE_REASONS,
         **SAME_IMAGE,

@@ -28,7 +28,7 @@ class FramePairSource(VideoFolderSource):
 
     paper = EQBEN
     group = "video"
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
 
 
