@@ -1,0 +1,157 @@
+"""Commands of ``twinset`` that are killed: each leads a session of its own, and what it leaves is found by that."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import os
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+Condition = Callable[[], object]
+
+
+class TookTooLong(Exception):
+    """What was waited for did not come."""
+
+
+def until(condition: Condition, seconds: float, what: str, pause: float = 0.02) -> object:
+    """What a condition returns once that is true; raises `TookTooLong`, which says ``what``."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise TookTooLong(f"{what}: not in {seconds:.0f} s")
+        time.sleep(pause)
+    return found
+
+
+class Process:
+    """A child that leads a session: ``twinset ARGUMENTS``, forked from this process, which has imported all it needs.
+
+    Imports are two thirds of a small command's time. A child of one thread that has computed nothing is as good as a
+    new process.
+
+    Args:
+        program: another program, found beside Python, which is started as usual instead.
+        before: called in the child before it begins.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        variables: Mapping[str, str],
+        log: Path,
+        program: str = "",
+        before: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.log, self.code = log, None
+        self.pid = os.fork()
+        if self.pid == 0:
+            _become(arguments, variables, log, program, before)
+
+    code: int | None
+
+    def poll(self) -> int | None:
+        """Its exit code (below 0: the signal that killed it), None while it lives."""
+        if self.code is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            self.code = os.waitstatus_to_exitcode(status) if ended else None
+        return self.code
+
+    def wait(self, seconds: float) -> int | None:
+        """Wait for its end; None where it lives on."""
+        deadline = time.monotonic() + seconds
+        while self.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return self.code
+
+    def living(self) -> list[psutil.Process]:
+        """The processes of its session."""
+        found = []
+        for pid in psutil.pids():
+            with contextlib.suppress(ProcessLookupError, psutil.Error):
+                if os.getsid(pid) == self.pid and (one := psutil.Process(pid)).status() != psutil.STATUS_ZOMBIE:
+                    found.append(one)
+        return found
+
+    def kill(self, whole: bool) -> bool:
+        """Kill -9, of it alone or of all its session. Returns whether it lived until then."""
+        if self.poll() is not None:
+            return False
+        # It stops first: it must not meet its children's end.
+        os.kill(self.pid, signal.SIGSTOP)
+        for one in [*(self.living() if whole else ())]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if one.pid != self.pid:
+                    one.kill()
+        os.kill(self.pid, signal.SIGKILL)
+        self.wait(30)
+        return self.code == -signal.SIGKILL
+
+    def end(self) -> int:
+        """End what is left of its session; returns how many processes lived on although they had time to end."""
+        with contextlib.suppress(TookTooLong):
+            until(lambda: not self.living(), 20, "the end of children", 0.1)
+        left = self.living()
+        for one in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+        self.wait(30)
+        return len(left)
+
+    def last_words(self) -> str:
+        """The end of its log, on one line."""
+        lines = self.log.read_text("utf-8", "replace").splitlines() if self.log.exists() else []
+        return " | ".join([line for line in lines if line.strip()][-4:])
+
+
+def _become(
+    arguments: Sequence[str], variables: Mapping[str, str], log: Path, program: str, before: Callable[[], None]
+) -> None:
+    """In the child: never returns."""
+    code = 1
+    try:
+        os.setsid()
+        opened = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        for stream in (1, 2):
+            os.dup2(opened, stream)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        atexit._clear()  # what this process left to do is not the child's
+        os.environ.clear()
+        os.environ.update(variables)
+        if program:
+            os.execv(Path(sys.executable).with_name(program), [program, *arguments])
+        tempfile.tempdir = None
+        sys.argv = ["twinset", *arguments]
+        from twinset.cli.main import main
+
+        before()
+        code = main(arguments)
+        if code == 0:
+            log.with_suffix(".modules").write_text("\n".join(sys.modules))
+        atexit._run_exitfuncs()
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def warm(log: Path) -> None:
+    """Import what a command that ended well had imported, but for what reads its environment then."""
+    for name in log.with_suffix(".modules").read_text().split():
+        if name not in sys.modules and name.partition(".")[0] not in ("prefect", "__mp_main__", "numba"):
+            with contextlib.suppress(Exception):
+                importlib.import_module(name)
