@@ -21,7 +21,7 @@ from twinset.generators.annotation_files import (
 )
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFolderSource
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
+from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Reference, Settings
@@ -86,14 +86,10 @@ class NamedPairGenerator(Generator[S]):
                 yield Rejected(one.key, "same-image", f"{first.source.path} and {second.source.path} are the same")
             else:
                 yield Pair(
-                    key=one.key,
-                    group=one.group,
-                    split=one.split,
+                    **one.placed,
                     change=one.change,
                     image0=first,
                     image1=second,
-                    captions0=one.captions0,
-                    captions1=one.captions1,
                     provenance=json.loads(one.provenance),
                 )
 
@@ -119,7 +115,6 @@ class NamedPairGenerator(Generator[S]):
         Raises:
             WrongUse: a caption is absent or blank; a plan leaves such a record out with ``self.excluded.add``.
         """
-        key = sample_key(self.name, *identity)
         for number, texts in enumerate(captions):
             if not texts or not all(map(str.strip, texts)):
                 raise WrongUse(
@@ -127,10 +122,7 @@ class NamedPairGenerator(Generator[S]):
                     "records out with self.excluded.add(reason, place)"
                 )
         return NamedPairCandidate(
-            key=key,
-            identity=identity_of(*identity),
-            group=group or key,
-            split=self.split,
+            **self.identified(*identity, group=group),
             captions0=tuple(captions[0]),
             captions1=tuple(captions[1]),
             image0=images[0],

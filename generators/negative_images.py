@@ -11,7 +11,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, generator_for, identity_of, sample_key
+from twinset.manifests.canonical import digest, generator_for, sample_key
 from twinset.manifests.source import Reference, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request
@@ -130,17 +130,14 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
         """Images in the order of the table, which is read a row group at a time."""
         self.excluded = LeftOut()
         columns = ["identity", *COLUMNS.names, "prompt"]
-        for batch in self.context.earlier(self.source.negatives).batches(columns):
+        for batch in self.earlier.batches(columns):
             for row in batch.to_pylist():
                 identity = json.loads(row.pop("identity"))
                 prompts = {NEGATIVE: row.pop("prompt"), "caption": row["caption"].replace(".", "") + self.source.suffix}
                 for side in self.source.sides:
                     for number in range(self.source.images_per_caption if side == NEGATIVE else 1):
                         yield ImageCandidate(
-                            key=sample_key(self.name, *identity, side, number),
-                            identity=identity_of(*identity, side, number),
-                            group=sample_key(self.name, *identity),
-                            split=self.split,
+                            **self.identified(*identity, side, number, group=sample_key(self.name, *identity)),
                             side=side,
                             number=number,
                             scene=sample_key(self.name, *identity, number),
@@ -173,9 +170,7 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
         nothing = MediaFile(f"drawn by {self.source.engine.kind}", 0, "")
         first, *others = drawn.sources or (nothing,)
         return TextPair(
-            key=candidate.key,
-            group=candidate.group,
-            split=candidate.split,
+            **candidate.placed,
             image=Frame(candidate.key, drawn.pixels, -1.0, first),
             caption=candidate.sides[0],
             negative_caption=candidate.sides[1],

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -18,13 +17,12 @@ from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, c
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, sample_key
+from twinset.manifests.canonical import canonical_json
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, SourceSettings, StageName
-from twinset.shards.contracts import Context, Generator, LeftOut, Source
-from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.contracts import Context, LeftOut, Source, StageGenerator
 from twinset.shards.kinds.samples import Frame, Rejected
 from twinset.shards.kinds.text_pair import TEXT_SCORES, TextPair
 from twinset.shards.media.media_folder import ImageFolder, Media
@@ -111,7 +109,7 @@ class TextPairCandidate(ScoredCaption):
     negative_key: str
 
 
-class TextPairGenerator(Generator[TextPairs]):
+class TextPairGenerator(StageGenerator[TextPairs]):
     """A text pair a row; those of an image are a group."""
 
     version = 1
@@ -123,10 +121,6 @@ class TextPairGenerator(Generator[TextPairs]):
         self.numbers = self._scores[len(TEXT_SCORES) :]
         self._candidate = self.candidate = with_scores(TextPairCandidate, self._scores)
         self._images = ImageFiles(source.images, upright=True) if source.images is not None else None
-
-    def inputs(self) -> str:
-        """Digest of the earlier table."""
-        return self._negatives.digest
 
     def plan(self) -> Iterator[Candidate]:
         """Images in the order in which they first come in the table; pairs of an image in the table's order.
@@ -154,14 +148,11 @@ class TextPairGenerator(Generator[TextPairs]):
             )
 
     def _planned(self, row: Mapping[str, Any], image: str) -> Candidate:
-        key = sample_key(self.name, *json.loads(row["identity"]))
-        whole = {name: row[name] for name in ("identity", *COLUMNS.names)}
+        identified = self.identified(*json.loads(row["identity"]), group=row["image_id"])
         candidate: TextPairCandidate = self._candidate(
-            key=key,
-            group=row["image_id"] or key,
-            split=self._split_of(row["image_id"] or row["caption"]),
+            **{**identified, "split": self._split_of(row["image_id"] or row["caption"])},
+            **{**{name: row[name] for name in COLUMNS.names}, "image": image, **scores_in(row, self._scores)},
             negative_key=row["key"],
-            **{**whole, "image": image, **scores_in(row, self._scores)},
         )
         return candidate
 
@@ -172,26 +163,22 @@ class TextPairGenerator(Generator[TextPairs]):
         hashed = hashlib.blake2b(canonical_json([self.seed, "split", image_id]), digest_size=8).digest()
         return TRAIN if int.from_bytes(hashed, "big") < self.source.train * 2**64 else self.split
 
-    @cached_property
-    def _negatives(self) -> FinishedStage:
-        return self.context.earlier(self.source.negatives)
-
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Rows of the table image by image.
 
         Memory holds a number a row, and where the images are scattered `BLOCK` rows or those of an image.
         """
-        there = self._negatives.columns()
+        there = self.earlier.columns()
         columns = ["key", "identity", *COLUMNS.names, *(name for name in TEXT_SCORES if name in there), *self.numbers]
         codes, blocks = self._images_in_blocks()
         if (codes[1:] >= codes[:-1]).all():
-            for batch in self._negatives.batches(columns):
+            for batch in self.earlier.batches(columns):
                 for start in range(0, len(batch), SLICE):
                     yield from batch.slice(start, SLICE).to_pylist()
             return
         for first, last in blocks:
             chosen = (codes >= first) & (codes < last)
-            whole = pa.Table.from_batches(self._negatives.batches(columns, None if chosen.all() else chosen))
+            whole = pa.Table.from_batches(self.earlier.batches(columns, None if chosen.all() else chosen))
             order = np.argsort(codes[chosen], kind="stable")
             for batch in whole.take(pa.array(order)).to_batches(max_chunksize=SLICE):
                 yield from batch.to_pylist()
@@ -203,7 +190,7 @@ class TextPairGenerator(Generator[TextPairs]):
         """
         known: dict[str, int] = {}
         parts = [np.empty(0, np.int32)]
-        for number, batch in enumerate(self._negatives.batches(["image_id"])):
+        for number, batch in enumerate(self.earlier.batches(["image_id"])):
             ids = batch[0].dictionary_encode()
             places = [known.setdefault(one or f"\0{number}", len(known)) for one in ids.dictionary.to_pylist()]
             parts.append(np.array(places, np.int32)[ids.indices.to_numpy()])
@@ -229,9 +216,7 @@ class TextPairGenerator(Generator[TextPairs]):
                 yield image.rejected(one.key)
                 continue
             yield TextPair(
-                key=one.key,
-                group=one.group,
-                split=one.split,
+                **one.placed,
                 image=image,
                 caption=one.caption,
                 negative_caption=one.negative_caption,

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypedDict, TypeVar, get_type_hints
 
 import pyarrow as pa
 
@@ -18,6 +18,27 @@ _ARROW = {
     float | None: pa.float64(),
     tuple[str, ...]: pa.list_(pa.string()),
 }
+
+
+class Placed(TypedDict):
+    """Where a sample belongs, as `Candidate` has it."""
+
+    key: str
+    group: str
+    split: str
+
+
+class PlacedPair(Placed):
+    """A sample with its captions."""
+
+    captions0: tuple[str, ...]
+    captions1: tuple[str, ...]
+
+
+class Identified(Placed):
+    """The fields that every candidate has."""
+
+    identity: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +63,11 @@ class Candidate:
         """What a plan counts it as besides the total, such as ``replace_obj``; empty for nothing."""
         return ""
 
+    @property
+    def placed(self) -> Placed:
+        """The fields that its sample takes over."""
+        return {"key": self.key, "group": self.group, "split": self.split}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionedCandidate(Candidate):
@@ -49,6 +75,11 @@ class CaptionedCandidate(Candidate):
 
     captions0: tuple[str, ...]
     captions1: tuple[str, ...]
+
+    @property
+    def placed(self) -> PlacedPair:
+        own: Placed = {"key": self.key, "group": self.group, "split": self.split}
+        return {**own, "captions0": self.captions0, "captions1": self.captions1}
 
 
 def arrow_schema(kind: type[Candidate]) -> pa.Schema:

@@ -14,7 +14,7 @@ from twinset.manifests.source import Need, Place, PlacedSettings, Pool
 from twinset.manifests.tally import Tally
 from twinset.models.device import OnDevice, check_installed, load_within_memory
 from twinset.models.files import ModelFiles
-from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.contracts import Context, Source, StageGenerator
 
 
 class Engine(Protocol):
@@ -169,8 +169,8 @@ class EngineSource(Source):
 S = TypeVar("S", bound=EngineSource)
 
 
-class EngineGenerator(Generator[S]):
-    """A generator whose samples an engine makes, planned from the one earlier stage that the source names.
+class EngineGenerator(StageGenerator[S]):
+    """A generator whose samples an engine makes.
 
     engine: at work. Subclasses open it, since each asks it something else.
     """
@@ -179,11 +179,6 @@ class EngineGenerator(Generator[S]):
         super().__init__(source, context)
         self.engine = engine
         self.micro_batch, self.threads = engine.micro_batch, engine.threads
-
-    def inputs(self) -> str:
-        """Digest of the earlier stage."""
-        (earlier,) = self.source.reads
-        return self.context.earlier(earlier).digest
 
     def device(self) -> str | None:
         return self.engine.device()

@@ -11,12 +11,14 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import pyarrow as pa
 
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.candidate import Candidate, CaptionedCandidate, Identified
+from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import TwinsetError, WrongUse, in_words
 from twinset.manifests.source import FilterSettings, Need, PlacedSettings, SourceSettings
 from twinset.shards.finished_stage import FinishedStage
@@ -171,6 +173,14 @@ class Generator(Component, Generic[S]):
         self.context = context
         self.excluded = LeftOut()
 
+    def identified(self, *identity: str | int | float, group: str = "") -> Identified:
+        """What every candidate has.
+
+        identity: tells it from all others of the source, wherever its record stands. group: its key where empty.
+        """
+        key = sample_key(self.name, *identity)
+        return {"key": key, "identity": identity_of(*identity), "group": group or key, "split": self.split}
+
     @abstractmethod
     def inputs(self) -> str:
         """Digest of all that `plan` reads, such as the sha256 of the annotation file."""
@@ -205,6 +215,19 @@ class Generator(Component, Generic[S]):
     def reports(self) -> Mapping[str, bytes]:
         """Files that describe what is planned from, by name, to lie beside the plan."""
         return {}
+
+
+class StageGenerator(Generator[S]):
+    """Plans from the one earlier stage that the source names."""
+
+    @cached_property
+    def earlier(self) -> FinishedStage:
+        """That stage."""
+        (name,) = self.source.reads
+        return self.context.earlier(name)
+
+    def inputs(self) -> str:
+        return self.earlier.digest
 
 
 class OutOfMemory(Exception):

@@ -14,9 +14,8 @@ from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS, Sc
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of, scored_schema
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import BuildFailed
-from twinset.shards.contracts import Context, Generator
+from twinset.shards.contracts import Context, StageGenerator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
 
@@ -118,7 +117,7 @@ def _named(batch: pa.RecordBatch, hashes: NDArray[np.uint64]) -> Iterator[tuple[
 ROWS = 1 << 16  # negatives of which each distinct text is scored once: all of a shard, as a rule
 
 
-class ScoreGenerator(Generator[CaptionScores]):
+class ScoreGenerator(StageGenerator[CaptionScores]):
     """A row a negative caption with the identity that it has in the earlier table; those of a caption are a group.
 
     The last bits of a score depend on device, threads and the texts of its pass. Which these are, the shard decides:
@@ -136,10 +135,6 @@ class ScoreGenerator(Generator[CaptionScores]):
         # truncated: scores of which only the beginning of the caption or of the negative was read, with a space.
         self.columns = pa.schema([*scored_schema(self.scores), pa.field("truncated", pa.string(), nullable=False)])
 
-    def inputs(self) -> str:
-        """Digest of the earlier table."""
-        return self.context.earlier(self.source.negatives).digest
-
     def weights(self) -> Mapping[str, str]:
         """One digest a scorer."""
         return {scorer.kind: digest for scorer in self.source.scorers if (digest := scorer.weights())}
@@ -149,10 +144,8 @@ class ScoreGenerator(Generator[CaptionScores]):
 
     def plan(self) -> Iterator[NegativeCaption]:
         """Rows of one caption after the other; captions in the order in which they come first."""
-        table = self.context.earlier(self.source.negatives)
-        for group, row in rows_by_caption(table, ["identity", *COLUMNS.names]):
-            key = sample_key(self.name, *json.loads(row["identity"]))
-            yield NegativeCaption(key=key, group=group, split=self.split, **row)
+        for group, row in rows_by_caption(self.earlier, ["identity", *COLUMNS.names]):
+            yield NegativeCaption(**self.identified(*json.loads(row.pop("identity")), group=group), **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each with its scores, ``no-text`` where a text is empty, or ``score-not-finite``.

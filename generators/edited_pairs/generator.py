@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from twinset.generators.edited_pairs.source import EVERYWHERE, StableDiffusion
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate, draw_edits, load_captions, vocabulary_file
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.locations import is_model_folder
 from twinset.models.diffusion.model_files import model_digest
 from twinset.shards.contracts import Context, Generator
@@ -60,10 +60,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         for drawn in draw_edits(load_captions(vocabulary_file(self.source.vocabulary)), self.seed, self.name):
             region0, region1 = drawn.region or ("", "")
             yield EditedCandidate(
-                key=sample_key(self.name, drawn.index),
-                identity=identity_of(drawn.index),
-                group=f"drawing-{drawn.index:06d}",
-                split=self.split,
+                **self.identified(drawn.index, group=f"drawing-{drawn.index:06d}"),
                 captions0=(drawn.captions[0],),
                 captions1=(drawn.captions[1],),
                 change=drawn.kind,
@@ -94,14 +91,10 @@ class EditedPairGenerator(Generator[StableDiffusion]):
             return Rejected(candidate.key, reason)
         files = self._painter.files
         return Pair(
-            key=candidate.key,
-            group=candidate.group,
-            split=candidate.split,
+            **candidate.placed,
             change=candidate.change,
             image0=Frame(f"{candidate.key}#0", image0, -1.0, files[0]),
             image1=Frame(f"{candidate.key}#1", image1, -1.0, files[0]),
-            captions0=candidate.captions0,
-            captions1=candidate.captions1,
             provenance=self._provenance(candidate, painted),
             scores=similarity(image0, image1, painted.region),
             sources=files[1:],

@@ -13,7 +13,7 @@ from twinset.generators.galleries.source import AttributeTemplates, ObjectTempla
 from twinset.generators.galleries.vaw import OutsideImage, crop, read_instances, read_taxonomy
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.canonical import canonical_json, digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context, Generator, LeftOut
 from twinset.shards.kinds.samples import Frame, Rejected
@@ -87,9 +87,7 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
                 yield Rejected(planned.key, "box-outside", str(error))
                 continue
             yield Template(
-                key=planned.key,
-                group=planned.group,
-                split=planned.split,
+                **planned.placed,
                 task=planned.task,
                 condition=planned.condition,
                 reference=reference,
@@ -111,12 +109,8 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
         return AttributeDrafts(instances, taxonomy, task, self.seed, self.name, self.excluded)
 
     def _candidate(self, draft: Draft) -> TemplateCandidate:
-        key = sample_key(self.name, draft.task, *draft.identity)
         return TemplateCandidate(
-            key=key,
-            identity=identity_of(draft.task, *draft.identity),
-            group=key,
-            split=self.split,
+            **self.identified(draft.task, *draft.identity),
             task=draft.task,
             condition=draft.entry["condition"],
             images=draft.images,

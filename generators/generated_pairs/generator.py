@@ -30,7 +30,7 @@ from twinset.generators.generated_pairs.source import CHOICE, SIMULATED, Generat
 from twinset.generators.image_files import ImageFiles, UnusableImage, rgb
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, digest, identity_of, sample_key
+from twinset.manifests.canonical import canonical_json, digest, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import EXAMPLES, Context, Generator, LeftOut
 from twinset.shards.finished_stage import FinishedStage
@@ -176,14 +176,10 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         told = {name: getattr(one, name) for name in ("caption_id", "image_id", "type", "subtype", "photo", "number")}
         drawn = {name: value for name, value in stored.json.provenance.items() if name not in told}
         return Pair(
-            key=one.key,
-            group=one.group,
-            split=one.split,
+            **one.placed,
             change=f"{one.type} {one.subtype}".strip(),
             image0=first,
             image1=second,
-            captions0=one.captions0,
-            captions1=one.captions1,
             scores={name: value for name, value in scores.items() if value != UNSCORED},
             provenance={**told, "choice": one.choice, "generated": drawn},
         )
@@ -209,12 +205,9 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         self, row: Mapping[str, str], image: _Place, original: _Place, choice: str, score: float, score_original: float
     ) -> GeneratedPairCandidate:
         photo = "" if original[1] else row["image"] or row["image_id"]
-        identity = json.loads(row["identity"])
+        group = sample_key(self.name, "image", photo) if photo else ""
         return GeneratedPairCandidate(
-            key=sample_key(self.name, *identity),
-            identity=identity_of(*identity),
-            group=sample_key(self.name, "image", photo) if photo else sample_key(self.name, *identity),
-            split=self.split,
+            **self.identified(*json.loads(row["identity"]), group=group),
             captions0=(row["caption"],),
             captions1=(row["negative_caption"],),
             **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype")},

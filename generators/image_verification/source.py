@@ -18,7 +18,6 @@ from twinset.generators.image_verification.scoring import asked, counted
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference, StageName
@@ -26,7 +25,6 @@ from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer, Unanswered, VisualQuestionAnswerer
 from twinset.shards.contracts import Context, LeftOut
-from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.tar_reader import BrokenTar
@@ -121,18 +119,17 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         Raises `WrongUse` when that stage has no images.
         """
         self.excluded = LeftOut()
-        for batch in self._images.batches(_READ):
+        for batch in self.earlier.batches(_READ):
             for row in batch.to_pylist():
                 if not row["tar"] or not row["image_sha256"]:
                     raise WrongUse(
-                        f"{self._images.where}: {row['key']} has no image; name a stage whose source was given images"
+                        f"{self.earlier.where}: {row['key']} has no image; name a stage whose source was given images"
                     )
                 if max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
                     self.excluded.add("caption-too-long", row["key"])
                     continue
-                kept = {name: row[name] for name in _READ[1:] if name not in ("split",)}
-                key = sample_key(self.name, *json.loads(row["identity"]))
-                yield VerificationCandidate(key=key, split=row["split"], image_key=row["key"], **kept)
+                key = self.identified(*json.loads(row["identity"]))["key"]
+                yield VerificationCandidate(key=key, image_key=row["key"], **{name: row[name] for name in _READ[1:]})
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.
@@ -173,7 +170,7 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         keys: dict[str, list[str]] = {}
         for one in planned:
             keys.setdefault(one.tar, []).append(one.image_key)
-        return {key: found for tar, some in keys.items() for key, found in self._images.samples(tar, some).items()}
+        return {key: found for tar, some in keys.items() for key, found in self.earlier.samples(tar, some).items()}
 
     def _inquiry(
         self, one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
@@ -181,16 +178,12 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         image = stored.images["image"]
         if hashlib.sha256(image).hexdigest() != one.image_sha256:
             raise BrokenTar(
-                f"{self._images.where}/{one.tar}: the image of {one.image_key} is not the one that was planned from; "
+                f"{self.earlier.where}/{one.tar}: the image of {one.image_key} is not the one that was planned from; "
                 f"run the build of {self.source.images} again"
             )
         both = (*questions[one.caption], *questions[one.negative_caption])
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
         return Inquiry(one.image_key, image, media_type, tuple(dict.fromkeys(each.question for each in both)))
-
-    @cached_property
-    def _images(self) -> FinishedStage:
-        return self.context.earlier(self.source.images)
 
     @cached_property
     def _pipeline(self) -> Pipeline:

@@ -24,7 +24,7 @@ from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.kubric_scenes.studio.cycles import gpu_name
 from twinset.generators.kubric_scenes.studio.studio import Studio
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, digest, generator_for, identity_of, sample_key, sha256_of_file
+from twinset.manifests.canonical import canonical_json, digest, generator_for, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Generator
 from twinset.shards.kinds.pair import Pair
@@ -67,10 +67,7 @@ class KubricGenerator(Generator[Kubric]):
         self.excluded = usable(vocabulary, self.source.aspect, available).excluded
         for planned in draw_pairs(self.source.aspect, vocabulary, available, self.seed, self.name):
             yield KubricCandidate(
-                key=sample_key(self.name, planned.index),
-                identity=identity_of(planned.index),
-                group=f"scene-{planned.index:06d}",
-                split=self.split,
+                **self.identified(planned.index, group=f"scene-{planned.index:06d}"),
                 captions0=planned.captions0,
                 captions1=planned.captions1,
                 drawn=canonical_json(asdict(planned.drawn)).decode(),
@@ -134,14 +131,10 @@ class KubricGenerator(Generator[Kubric]):
             return refuted
         assets = dict.fromkeys(standing.thing.asset for things in both for standing in things)
         return Pair(
-            key=candidate.key,
-            group=candidate.group,
-            split=candidate.split,
+            **candidate.placed,
             change=drawn.aspect,
             image0=Frame(f"{candidate.key}#0", first.pixels, -1.0, self.shelf.listing),
             image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self.shelf.listing),
-            captions0=candidate.captions0,
-            captions1=candidate.captions1,
             provenance=_provenance(drawn, view, instances, len(bystanders), attempt, noise),
             sources=tuple(self.shelf.source(asset) for asset in assets),
             masks=(first.instances, second.instances) if self.source.masks else None,

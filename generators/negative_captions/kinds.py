@@ -1,7 +1,7 @@
 """The seven kinds of negative captions (SugarCrepe; BiVLC, Table 1), the columns of their table, and scores."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -9,9 +9,7 @@ from typing import Any, TypeVar, cast
 import pyarrow as pa
 
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
-from twinset.generators.scene_graphs.caption_files import Caption
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.kinds.samples import TableRows
 from twinset.shards.kinds.text_pair import TEXT_SCORES
 
@@ -105,25 +103,6 @@ class NegativeCandidate(Candidate):
         return TableRows(self.key, [{**row, "negative_caption": text, "type": kind.type, "subtype": kind.subtype}])
 
 
-def planned(captions: Iterable[Caption], kinds: Iterable[str], name: str, split: str) -> Iterator[NegativeCandidate]:
-    """The kinds of one caption after the other; those of a caption are a group. name: of the stage."""
-    kinds = tuple(kinds)
-    for read in captions:
-        group = sample_key(name, read.caption_id)
-        for kind in kinds:
-            yield NegativeCandidate(
-                key=sample_key(name, read.caption_id, kind),
-                identity=identity_of(read.caption_id, kind),
-                group=group,
-                split=split,
-                caption_id=read.caption_id,
-                image_id=read.image_id,
-                image=read.image,
-                caption=read.caption,
-                negative_kind=kind,
-            )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredCaption(NegativeCaption):
     """A negative caption with scores in fields that `with_scores` adds, None where there is none."""
@@ -162,8 +141,4 @@ def scored_schema(numbers: Iterable[str]) -> pa.Schema:
 
 def scores_in(row: Mapping[str, Any], columns: Collection[str]) -> dict[str, float | None]:
     """The scores of a table's row, None where it has none or one that is not finite."""
-    return {name: score if _is_finite(score := row.get(name)) else None for name in columns}
-
-
-def _is_finite(score: float | None) -> bool:
-    return score is not None and math.isfinite(score)
+    return {name: score if (score := row.get(name)) is not None and math.isfinite(score) else None for name in columns}

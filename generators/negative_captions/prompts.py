@@ -11,9 +11,8 @@ from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import sample_key
 from twinset.manifests.source import StageName
-from twinset.shards.contracts import Generator, Source
+from twinset.shards.contracts import Source, StageGenerator
 from twinset.shards.kinds.samples import TableRows
 
 SUFFIX = ", high resolution, professional, 4k, highly detailed"
@@ -48,23 +47,18 @@ class NegativePrompts(Source):
     reasons: ClassVar[Mapping[str, str]] = {}
 
 
-class PromptGenerator(Generator[NegativePrompts]):
+class PromptGenerator(StageGenerator[NegativePrompts]):
     """Plans a row a negative caption, with the identity that it has in the earlier table."""
 
     version = 1
     candidate = NegativeCaption
     columns = pa.schema([*COLUMNS, pa.field("prompt", pa.string(), nullable=False)])
 
-    def inputs(self) -> str:
-        """Digest of the earlier table."""
-        return self.context.earlier(self.source.negatives).digest
-
     def plan(self) -> Iterator[NegativeCaption]:
         """Rows in the order of the earlier table, which is read a row group at a time."""
-        for batch in self.context.earlier(self.source.negatives).batches(["identity", *COLUMNS.names]):
+        for batch in self.earlier.batches(["identity", *COLUMNS.names]):
             for row in batch.to_pylist():
-                key = sample_key(self.name, *json.loads(row["identity"]))
-                yield NegativeCaption(key=key, group=key, split=self.split, **row)
+                yield NegativeCaption(**self.identified(*json.loads(row.pop("identity"))), **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
         """The formatted captions and the prompt of each."""

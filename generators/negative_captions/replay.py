@@ -18,7 +18,7 @@ from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.generators.scene_graphs.source import listed
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.references import bibtex
@@ -240,12 +240,8 @@ class ReplayGenerator(Generator[ReplayedNegatives]):
                 if isinstance(read, Skipped):
                     self.excluded.add(read.reason, read.place)
                     continue
-                key = sample_key(self.name, read.record)
                 yield NegativeCaption(
-                    key=key,
-                    identity=identity_of(read.record),
-                    group=key,
-                    split=self.split,
+                    **self.identified(read.record),
                     caption_id=read.record,
                     image_id=read.image,
                     image=read.image,

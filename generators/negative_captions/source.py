@@ -10,7 +10,7 @@ from pydantic import Field, SerializeAsAny, model_validator
 from twinset.generators.negative_captions.changes import CHANGE_REASONS, problem
 from twinset.generators.negative_captions.graph_changes import GRAPH_REASONS, graph_of, things_changed
 from twinset.generators.negative_captions.instructions import ANSWER_REASONS, SCHEMA, Judged, instructions, judged
-from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate, planned
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
@@ -18,7 +18,7 @@ from twinset.generators.scene_graphs.caption_files import CAPTION_REASONS
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
 from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import generator_for
+from twinset.manifests.canonical import generator_for, sample_key
 from twinset.manifests.doors import OfKind
 from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
 from twinset.models.language_models.answers import LanguageModel, Request
@@ -83,21 +83,36 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
             super().check_parser(key)
 
 
-class NegativeGenerator(ParsedCaptionGenerator[NegativeCaptions]):
+class NegativePlanner(CaptionGenerator[NegativeCaptions]):
     """One negative caption a candidate; those of a caption are a group."""
 
-    version = 2
     candidate = NegativeCandidate
-    libraries = (*LIBRARIES, "inflect")
     columns = COLUMNS
+
+    def plan(self) -> Iterator[NegativeCandidate]:
+        """The kinds of one caption after the other."""
+        for read in self.captions():
+            group = sample_key(self.name, read.caption_id)
+            for kind in self.source.kinds:
+                yield NegativeCandidate(
+                    **self.identified(read.caption_id, kind, group=group),
+                    caption_id=read.caption_id,
+                    image_id=read.image_id,
+                    image=read.image,
+                    caption=read.caption,
+                    negative_kind=kind,
+                )
+
+
+class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions]):
+    """Rules write."""
+
+    version = 2
+    libraries = (*LIBRARIES, "inflect")
 
     def weights(self) -> Mapping[str, str]:
         """Digests of the pipeline and of the word lists."""
         return {**super().weights(), "vocabulary": vocabulary().digest}
-
-    def plan(self) -> Iterator[NegativeCandidate]:
-        """The kinds of one caption after the other."""
-        return planned(self.captions(), self.source.kinds, self.name, self.split)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none. Raises `WrongUse` when the pipeline cannot be used."""
@@ -129,14 +144,12 @@ def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerato
     return (LocallyWrittenGenerator if local else WrittenGenerator)(source, context)
 
 
-class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[NegativeCaptions]):
-    """One request a candidate; those of a caption are a group."""
+class WrittenGenerator(NegativePlanner, EngineGenerator[NegativeCaptions]):
+    """A language model writes, one request a candidate."""
 
     version = 1
     engine: LanguageModel
-    candidate = NegativeCandidate
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
-    columns = COLUMNS
 
     def __init__(self, source: NegativeCaptions, context: Context) -> None:
         assert isinstance(source.engine, LanguageModelSettings)
@@ -145,10 +158,6 @@ class WrittenGenerator(CaptionGenerator[NegativeCaptions], EngineGenerator[Negat
     def weights(self) -> Mapping[str, str]:
         """Digests of the model, where it is at hand, and of what it is asked."""
         return {**super().weights(), "prompts": instructions().digest}
-
-    def plan(self) -> Iterator[NegativeCandidate]:
-        """The kinds of one caption after the other."""
-        return planned(self.captions(), self.source.kinds, self.name, self.split)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.

@@ -15,7 +15,6 @@ from twinset.generators.scene_graphs.caption_files import CAPTION_REASONS, Capti
 from twinset.generators.scene_graphs.caption_sources import CaptionSources
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.repeated_ids import Ids
@@ -214,9 +213,7 @@ class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
     def plan(self) -> Iterator[CaptionCandidate]:
         """A candidate a caption, as `captions`."""
         for read in self.captions():
-            key = sample_key(self.name, read.caption_id)
-            identity = identity_of(read.caption_id)
-            yield CaptionCandidate(key=key, identity=identity, group=key, split=self.split, **asdict(read))
+            yield CaptionCandidate(**self.identified(read.caption_id), **asdict(read))
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """The relations of each caption, or ``no-relation``. Raises `WrongUse` when a pipeline cannot be used."""

@@ -16,16 +16,15 @@ from twinset.generators.selection.refinement import Bools, axis_of
 from twinset.generators.selection.scored import Scored, Step, load_scored, select
 from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, sample_key
-from twinset.shards.contracts import EXAMPLES, Context, Generator, LeftOut
-from twinset.shards.finished_stage import FinishedStage
+from twinset.manifests.canonical import canonical_json
+from twinset.shards.contracts import EXAMPLES, Context, LeftOut, StageGenerator
 from twinset.shards.kinds.samples import TableRows
 
 BINS = 100  # of a histogram of gaps
 MOST_WORDS = 20  # gaps in words that are told apart in a histogram
 
 
-class SelectionGenerator(Generator[SelectedNegatives]):
+class SelectionGenerator(StageGenerator[SelectedNegatives]):
     """Plans a row for each negative caption that is selected, with the identity that it has in the earlier table."""
 
     version = 1
@@ -38,10 +37,6 @@ class SelectionGenerator(Generator[SelectedNegatives]):
         self.columns = pa.schema([*self._schema, pa.field("prompt", pa.string(), nullable=False)])
         self._candidate = self.candidate = with_scores(ScoredCaption, self._numbers)
 
-    def inputs(self) -> str:
-        """Digest of the earlier table."""
-        return self._scores.digest
-
     def reports(self) -> Mapping[str, bytes]:
         """``funnel.json``, ``gaps.json`` and ``attacks.json``."""
         return reports_of(self.source, self._scored, self._steps)
@@ -52,10 +47,10 @@ class SelectionGenerator(Generator[SelectedNegatives]):
         Raises `WrongUse` when that lacks scores that the rules need, or nothing is left.
         """
         self.excluded = self._left_out()
-        for batch in self._scores.batches(["identity", *self._schema.names], self._steps[-1].kept):
+        for batch in self.earlier.batches(["identity", *self._schema.names], self._steps[-1].kept):
             for row in batch.to_pylist():
-                key = sample_key(self.name, *json.loads(row["identity"]))
-                yield self._candidate(key=key, group=key, split=self.split, **{**row, **scores_in(row, self._numbers)})
+                identified = self.identified(*json.loads(row.pop("identity")))
+                yield self._candidate(**identified, **{**row, **scores_in(row, self._numbers)})
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
         """The planned rows and the prompt of each."""
@@ -64,16 +59,12 @@ class SelectionGenerator(Generator[SelectedNegatives]):
             yield TableRows(one.key, [{**row, "prompt": prompt_of(one.negative_caption, self.source.suffix)}])
 
     @cached_property
-    def _scores(self) -> FinishedStage:
-        return self.context.earlier(self.source.scores)
-
-    @cached_property
     def _scored(self) -> Scored:
-        return load_scored(self._scores, self.source, self.name, self._numbers)
+        return load_scored(self.earlier, self.source, self.name, self._numbers)
 
     @cached_property
     def _steps(self) -> list[Step]:
-        return select(self._scored, self._scores, self.source, self.seed, self.name)
+        return select(self._scored, self.earlier, self.source, self.seed, self.name)
 
     def _left_out(self) -> LeftOut:
         """What each step leaves out; examples are taken in turn from all steps."""
@@ -85,7 +76,7 @@ class SelectionGenerator(Generator[SelectedNegatives]):
         shown = list(islice((one for turn in turns for one in turn if one is not None), EXAMPLES))
         chosen = np.zeros(len(self._scored), dtype=np.bool_)
         chosen[[row for _, row in shown]] = True
-        named = (one for batch in self._scores.batches(["identity"], chosen) for one in batch[0].to_pylist())
+        named = (one for batch in self.earlier.batches(["identity"], chosen) for one in batch[0].to_pylist())
         identities = dict(zip(np.flatnonzero(chosen).tolist(), named, strict=True)) if shown else {}
         found = LeftOut()
         for reason, row in shown:

@@ -19,7 +19,7 @@ from twinset.generators.triplets.ratings import load_ratings
 from twinset.generators.triplets.report import make_report
 from twinset.generators.triplets.source import MINING, Triplets
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context, Generator, LeftOut
 from twinset.shards.finished_stage import FinishedStage
@@ -107,10 +107,7 @@ class TripletGenerator(Generator[Triplets]):
                 following = number + 1
                 parts = {name: tuple(part[name][at] for part in told) for name in told[0]}
                 yield TripletCandidate(
-                    key=sample_key(self.name, number),
-                    identity=identity_of(number),
-                    group=f"triplet-{number:07d}",
-                    split=self.split,
+                    **self.identified(number, group=f"triplet-{number:07d}"),
                     number=number,
                     condition=f"{parts['predicate'][1]} {parts['object'][1]}",  # of the target (GeneCIS, section 5.2)
                     concreteness=mean,
@@ -159,9 +156,7 @@ class TripletGenerator(Generator[Triplets]):
             for part, (subject, predicate, object_, caption) in zip(PARTS, told, strict=True)
         }
         return Triplet(
-            key=candidate.key,
-            group=candidate.group,
-            split=candidate.split,
+            **candidate.placed,
             condition=candidate.condition,
             reference=reference,
             target=target,

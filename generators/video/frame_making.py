@@ -54,14 +54,10 @@ def _pair(candidate: FramePairCandidate, first: _Outcome, second: _Outcome) -> P
         detail = f"{candidate.video}: {candidate.at0:g} and {candidate.at1:g} are one frame"
         return Rejected(candidate.key, "same-frame", detail)
     return Pair(
-        key=candidate.key,
-        group=candidate.group,
-        split=candidate.split,
+        **candidate.placed,
         change=candidate.change,
         image0=frame0,
         image1=frame1,
-        captions0=candidate.captions0,
-        captions1=candidate.captions1,
         provenance={**json.loads(candidate.provenance), "index0": index0, "index1": index1},
     )
 

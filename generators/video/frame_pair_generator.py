@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 from twinset.generators.annotation_files import is_media_name, refuse_unusable
 from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate, FramePairSource
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, identity_of, sample_key, sha256_of_file
+from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Rejected
@@ -73,15 +73,11 @@ class FramePairGenerator(Generator[S]):
             change: what differs between the twins.
             provenance: flat, the same keys for all of a source.
         """
-        video = str(identity[0])
         return FramePairCandidate(
-            key=sample_key(self.name, *identity),
-            identity=identity_of(*identity),
-            group=video,
-            split=self.split,
+            **self.identified(*identity, group=str(identity[0])),
             captions0=captions[0],
             captions1=captions[1],
-            video=video,
+            video=str(identity[0]),
             at0=at[0],
             at1=at[1],
             change=change,
