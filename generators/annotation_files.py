@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.reasons import reasons_beside
 from twinset.shards.contracts import LeftOut
 from twinset.shards.media.media_folder import EscapesRoot, inside
 
@@ -18,12 +19,7 @@ LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and 
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not held
 
 #: Why a line of a file is left out.
-LINE_REASONS = {
-    "not-utf-8": "lines that are not UTF-8",
-    "not-json": "lines that are not JSON, or whose text cannot be written",
-    "repeated-key": "lines in which an object has a key twice",
-    "too-long": "lines or captions that are longer than any real one",
-}
+LINE_REASONS = reasons_beside(__file__, "lines")
 
 
 @dataclass(frozen=True, slots=True)

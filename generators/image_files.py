@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 from PIL import Image
 
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.source import AnnotationFile, MediaFolderPath
 from twinset.shards.contracts import Source
 from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected
@@ -22,12 +23,8 @@ from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot, ImageFol
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT
 
 #: Why a name gives no image (`generators.image_files.ImageFiles.read`).
-IMAGE_REASONS = {
-    "missing-media": "the image is not in the folder of images",
-    "broken-media": "its file cannot be read, or is not a whole image",
-    "unsafe-path": "the name of the image leads out of the folder of images",
-}
-SAME_IMAGE = {"same-image": "two of its images are one file, or copies of it"}
+IMAGE_REASONS = reasons_beside(__file__, "images")
+SAME_IMAGE = reasons_beside(__file__, "same-image")
 
 
 class MediaSource(Source):

@@ -23,6 +23,7 @@ from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFolde
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Reference, Settings
 from twinset.shards.contracts import Generator, LeftOut
@@ -133,7 +134,7 @@ class NamedPairGenerator(Generator[S]):
 
 
 Record = Mapping[str, Any] | Skipped
-RECORD_REASONS = {**LINE_REASONS, "not-an-object": "records that are not objects with named fields"}
+RECORD_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "records")}
 
 
 def read_records(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[str, Record]]:
@@ -207,10 +208,7 @@ class ImagePairs(NamedPairSource):
     reasons: ClassVar[Mapping[str, str]] = {
         **NamedPairSource.reasons,
         **RECORD_REASONS,
-        "no-id": "records without an id, which is text or a whole number",
-        "repeated-id": "records with an id that came before; the first counts",
-        "no-image": "records that do not name two images",
-        "no-caption": "records without a caption of each image",
+        **reasons_beside(__file__, "image-pairs"),
     }
 
 

@@ -8,6 +8,7 @@ from pydantic import Field, field_validator
 from twinset.generators.caption_scores.scorers.scorer import CaptionScorer, scorer_of
 from twinset.generators.papers import BIVLC
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.source import Need, Reference, StageName
 from twinset.models.device import OnDevice, check_installed
 from twinset.shards.contracts import Source
@@ -31,10 +32,7 @@ class CaptionScores(OnDevice, Source):
     paper = BIVLC
     group = "caption"
     verb = "scored from"
-    reasons: ClassVar[Mapping[str, str]] = {
-        "no-text": "the caption or its negative is empty",
-        "score-not-finite": "a model gives no number for the caption or its negative",
-    }
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "caption-scores")
 
     @field_validator("scorers")
     @classmethod

@@ -12,6 +12,7 @@ from twinset.generators.edited_pairs.vocabulary import FIGURE_15, load_captions,
 from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_model_folder
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.diffusion.settings import DiffusionModel
@@ -62,14 +63,7 @@ class StableDiffusion(DiffusionModel, Source):
             "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",
         },
     }
-    reasons: ClassVar[Mapping[str, str]] = {
-        "caption-unfit": "the model cannot read a caption: too many words, or two tokenizers at odds on it",
-        "not-finite": "numbers of the network overflowed, and a picture has none",
-        "identical": "not one pixel of the two pictures differs",
-        "blank": "all pixels of a picture are equal",
-        EVERYWHERE: "the words of the edited object have attention in the whole picture: nothing was kept from the "
-        "other image by local blend, and there is no `similarity_outside`",
-    }
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "stable-diffusion")
 
     @model_validator(mode="after")
     def _model_knows_the_words(self) -> StableDiffusion:

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from twinset.generators.image_files import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
 from twinset.manifests.locations import Location
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Place, Reference
 
@@ -41,16 +42,7 @@ class AttributeTemplates(Templates):
     licence: str = "VAW annotations, Adobe Research License, non-commercial; Visual Genome images, CC BY 4.0"
 
     reference = Reference("VAW", "https://vawdataset.com", bibtex("pham2021vaw", "krishna2017visual"))
-    reasons: ClassVar[Mapping[str, str]] = {
-        **IMAGE_REASONS,
-        "box-outside": "no part of an object's box lies in its image",
-        "instance-malformed": "instances that are not objects with ids, a name and two lists of attributes",
-        "instance-repeated": "instances with an id that came before; the first counts",
-        "instance-without-box": "instances whose box is not four numbers, has no area or cannot lie in a picture",
-        "attribute-unknown": "attributes of instances that the taxonomy does not have",
-        "attribute-contradicted": "attributes both said and denied of one instance; neither is believed",
-        "reference-without-gallery": "references for which no target, or too few distractors, were found",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "attributes")}
 
 
 class ObjectTemplates(Templates):
@@ -62,10 +54,4 @@ class ObjectTemplates(Templates):
     reference = Reference(
         "COCO Panoptic", "https://cocodataset.org/#panoptic-2018", bibtex("lin2014coco", "kirillov2019panoptic")
     )
-    reasons: ClassVar[Mapping[str, str]] = {
-        **IMAGE_REASONS,
-        "image-malformed": "images without an id of their own, a size or the name of a file in the folder",
-        "annotation-malformed": "annotations without an image of their own, or with segments that cannot be right",
-        "reference-few-categories": "images of less than ten categories, which cannot be a reference",
-        "reference-without-gallery": "references for which no target, or too few distractors, were found",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "objects")}

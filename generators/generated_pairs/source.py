@@ -12,6 +12,7 @@ from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.locations import Location
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.source import Place, StageName
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media
@@ -55,11 +56,7 @@ class GeneratedPairs(Source):
     reasons: ClassVar[Mapping[str, str]] = {
         **IMAGE_REASONS,
         **SAME_IMAGE,
-        "no-photo": "negative captions that name no photo",
-        "no-image": "negative captions of which no image was generated",
-        "not-verified": "negative captions of which no image was verified",
-        "ambiguous": "negative captions whose best image fits the original caption too",
-        "not-chosen": "negative captions of which people chose no image, or an ambiguous one",
+        **reasons_beside(__file__, "generated-pairs"),
     }
     reports = (CHOICE,)
     card_template = Path(__file__).with_name("card.md.j2")

@@ -19,6 +19,7 @@ from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
@@ -54,11 +55,7 @@ class ImageVerification(EngineSource):
     group = "caption"
     verb = "asked of"
     card_template = Path(__file__).with_name("card.md.j2")
-    reasons: ClassVar[Mapping[str, str]] = {
-        "caption-too-long": "captions of more characters than are parsed",
-        "no-question": "the caption names nothing that could be asked for",
-        "not-as-captioned": "the score is below the threshold: the image does not show what its caption says",
-    }
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "image-verification")
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `EngineSource.check_inputs`; also what parses the captions."""

@@ -14,6 +14,7 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import DrawnFolder, Location, drawn_folder, is_drawn, on_this_machine
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.device import check_installed, check_opencv
@@ -62,27 +63,7 @@ class Kubric(Source):
     synthetic = True
     execution = ("device", "threads")
     card_template = Path(__file__).with_name("card.md.j2")
-    reasons: ClassVar[Mapping[str, str]] = {
-        "missing-media": "the archive of an asset is not where the manifest says",
-        "broken-media": "the archive of an asset cannot be used",
-        "no-room": "could not place all objects without overlap",
-        "never-still": "what was dropped on another object was still moving after three seconds",
-        "not-on-top": "what was dropped on another object does not rest on it",
-        "wrong-relation": "as the viewer sees it, the relation is not true, or another one is as well",
-        "wrong-count": "there are more or fewer objects than the caption says",
-        "hidden": "too little of an object is seen",
-        "foot-hidden": "too little is seen of the foot of what stands behind or lies on top",
-        "off-axis": "what is in front or behind is seen more than half a width beside the other object",
-        "size-not-seen": "what is called small looks as large in the picture as what is called large",
-        "moved": "the two objects that differ do not come to lie on one spot",
-        "cut-off": "the border of the picture cuts an object",
-        "too-small": "an object takes too little of the picture",
-        "blends-in": "an object hardly differs in colour from the ground or the object that it borders on",
-        "change-not-seen": "the changed object looks alike in both pictures",
-        "differs-elsewhere": "what did not change differs too, by light that the changed object takes or reflects",
-        "name-unmapped": "names of the vocabulary for which the asset source has nothing",
-        "name-unpaired": "names that are left without another one to differ from",
-    }
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "kubric")
 
     @model_validator(mode="before")
     @classmethod

@@ -49,21 +49,13 @@ def _bag(caption: str) -> Counter[str]:
     return Counter(word for word in words(caption) if word not in ("a", "an", "the"))
 
 
-#: Why a negative caption that an engine wrote is not taken.
-CHANGE_REASONS = {
-    "unchanged": "the negative caption equals the caption but for case, spaces and full stop",
-    "other-words": "a swap that has other words than its caption",
-    "changed-elsewhere": "words changed in more than one place, or in another way than the kind says",
-    "too-much-changed": "more words changed than the kind allows",
-}
-
 REPLACED, ADDED = 4, 6  # words that a replacement and an addition may have
 COMPARED = 300  # words between the first change and the last; comparing more, of few different ones, takes minutes
 _ARTICLES = ("a", "an", "the")
 
 
 def problem(type_: str, caption: str, negative: str) -> str:
-    """Why a negative is not one of its type (``replace``, ``swap``, ``add``): one of `CHANGE_REASONS`, or empty."""
+    """Why a negative is not one of its type (``replace``, ``swap``, ``add``): a reason of ``changes``, or empty."""
     if unchanged(caption, negative):
         return "unchanged"
     if type_ == "swap":

@@ -16,10 +16,6 @@ from twinset.generators.negative_captions.kinds import NegativeKind
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-GRAPH_REASONS = {
-    "two-things-changed": "more than one object, attribute or relation of the caption's scene graph changed",
-}
-
 _ROLES = ("object", "attribute", "relation")
 _ARTICLES = ("a", "an", "the")
 _NOUNS = ("NOUN", "PROPN")

@@ -30,13 +30,6 @@ SCHEMA = {
     "additionalProperties": False,
 }
 
-#: Why an answer of a language model is not taken.
-ANSWER_REASONS = {
-    "off-format": "the language model's answer is not the JSON object that was asked for, or was cut off",
-    "no-answer": "the language model's answer is empty",
-    "not-accepted": "the language model does not accept the request, mostly because the caption is too long for it",
-}
-
 _SHOWN = 500  # characters of an answer that is rejected
 # Models mark the turns of a chat with such characters; within a caption they must not.
 _ESCAPED = {ord(one): f"\\u{ord(one):04x}" for one in "<>[]|"}

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped, read_json
-from twinset.generators.negative_captions.changes import CHANGE_REASONS, unchanged
+from twinset.generators.negative_captions.changes import unchanged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
@@ -21,21 +21,12 @@ from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.kinds.samples import TableRows
 from twinset.shards.storage.parquet_reader import batches
-
-#: Why a record is left out.
-REASONS = {
-    "not-an-object": "records that are not objects with named fields",
-    "no-caption": "records without a caption and a negative caption",
-    "no-image": "records that do not name an image",
-    "unknown-kind": "records whose type and subtype are none of the seven kinds",
-    "too-long": "captions that are longer than any real one",
-    "unchanged": CHANGE_REASONS["unchanged"],
-}
 
 _IMAGE = ("filename", "image_id", "image", "file_name")
 _COLUMNS = (*_IMAGE, "caption", "negative_caption", "type", "subtype")
@@ -209,7 +200,7 @@ class ReplayedNegatives(Source):
     paper = BIVLC
     group = "caption"
     verb = "copied from"
-    reasons: ClassVar[Mapping[str, str]] = REASONS
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "released")
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; also whether the files are of a known form."""

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import Field, SerializeAsAny, model_validator
 
-from twinset.generators.negative_captions.changes import CHANGE_REASONS, problem
-from twinset.generators.negative_captions.graph_changes import GRAPH_REASONS, graph_of, things_changed
-from twinset.generators.negative_captions.instructions import ANSWER_REASONS, SCHEMA, Judged, instructions, judged
+from twinset.generators.negative_captions.changes import problem
+from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
+from twinset.generators.negative_captions.instructions import SCHEMA, Judged, instructions, judged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
@@ -20,6 +20,7 @@ from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCapti
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for, sample_key
 from twinset.manifests.doors import OfKind
+from twinset.manifests.reasons import reasons_beside
 from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
 from twinset.models.language_models.answers import LanguageModel, Request
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
@@ -56,10 +57,7 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
     verb = "written for"
     reasons: ClassVar[Mapping[str, str]] = {
         **CAPTION_REASONS,
-        **CHANGE_REASONS,
-        **ANSWER_REASONS,
-        **GRAPH_REASONS,
-        "nothing-to-change": "the engine finds nothing in the caption that this kind could change",
+        **reasons_beside(__file__, "changes", "answers", "graphs", "engines"),
     }
 
     @model_validator(mode="after")
@@ -202,7 +200,7 @@ class CheckedGenerator(WrittenGenerator, ParsedCaptionGenerator[NegativeCaptions
         return {**super().weights(), **self.engine.weights()}
 
     def objection(self, one: NegativeCandidate, negative: str) -> str:
-        """As `WrittenGenerator.objection`: one of `GRAPH_REASONS`."""
+        """As `WrittenGenerator.objection`."""
         with self.parser.nlp.memory_zone():
             caption, other = (graph_of(*one) for one in self.parser.graphs([one.caption, negative]))
             return "two-things-changed" if things_changed(KINDS[one.negative_kind], caption, other) > 1 else ""

@@ -13,27 +13,14 @@ import pyarrow.parquet as pq
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, read_json
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.reasons import reasons_beside
 from twinset.shards.storage.parquet_reader import batches
 from twinset.shards.storage.tar_reader import HEADER_ERRORS
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
 
 #: Why a line or row of captions is left out.
-CAPTION_REASONS = {
-    **LINE_REASONS,
-    "empty-caption": "captions without a word",
-    "no-image-id": "captions that do not say which image they belong to",
-    "wrong-columns": "lines of a TSV with another number of columns",
-    "no-url": "lines of a TSV without the address of an image",
-    "no-tab": "lines of a token file without a tab",
-    "no-object": "lines that are not JSON objects",
-    "no-caption-id": "annotations of COCO without an id",
-    "unknown-image": "annotations of COCO whose image is not among its images",
-    "unfinished-shard": "shards of img2dataset of which the tar or the table is absent",
-    "broken-tar": "tars of img2dataset whose headers cannot be read",
-    "not-downloaded": "images that img2dataset could not download",
-    "no-image": "captions whose image is not in the tar",
-}
+CAPTION_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "captions")}
 
 # Names that columns and fields go by; the first that is there counts.
 CAPTION = ("caption", "text", "sentence")

@@ -17,6 +17,7 @@ from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar,
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
@@ -76,10 +77,7 @@ class SceneGraphs(ParsedCaptions):
     generator = "twinset.generators.scene_graphs.source:SceneGraphGenerator"
     paper = GENECIS
     verb = "parsed from"
-    reasons: ClassVar[Mapping[str, str]] = {
-        **CAPTION_REASONS,
-        "no-relation": "the parser finds no relation in the caption",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 
     def check_parser(self, key: str) -> None:
         """As `ParsedCaptions.check_parser`, for both pipelines."""

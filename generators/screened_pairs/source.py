@@ -22,6 +22,7 @@ from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import table
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.source import Reference, SourceSettings, StageName
 from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.finished_stage import FinishedStage
@@ -50,10 +51,7 @@ class ScreenedPairs(Source):
     reference = Reference("pairs of an earlier stage")
     verb = "kept from"
     reports = (REPORT,)
-    reasons: ClassVar[Mapping[str, str]] = {
-        **SCREENED_OUT,
-        "undecided": "too few people looked at the pair, or they did not agree",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**SCREENED_OUT, **reasons_beside(__file__, "screened-pairs")}
 
     @property
     def copies(self) -> str | None:

@@ -17,6 +17,7 @@ from twinset.generators.selection.refinement import WORDS
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.markdown import block_of, cell, table
 from twinset.manifests.panels import Panels, Steps
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import Source
 
@@ -69,17 +70,7 @@ class SelectedNegatives(Source):
     verb = "selected from"
     reports = (FUNNEL, GAPS, ATTACKS)
     card_template = Path(__file__).with_name("card.md.j2")
-    reasons: ClassVar[Mapping[str, str]] = {
-        "no-score": "a score that the rules need is absent or not a number",
-        "same-meaning": "both captions mean the same to CLIP's text encoder",
-        "low-score": "the negative caption's scores are below the quantile of its kind",
-        "no-full-stop": "the negative caption does not end with a full stop",
-        "question": "the negative caption is a question",
-        "no-final-punctuation": "the negative caption does not end with a full stop or an exclamation mark",
-        "too-short": "the negative caption has at most ten characters",
-        "repeated": "an earlier negative caption gives the same prompt; kinds in the order of the papers' tables",
-        "unbalanced": "adversarial refinement: more pairs have this gap of scores than the opposite one",
-    }
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "selected-negatives")
 
     @model_validator(mode="before")
     @classmethod

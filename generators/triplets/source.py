@@ -10,6 +10,7 @@ from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.papers import GENECIS
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.device import check_installed
@@ -59,7 +60,7 @@ class Triplets(Source):
     reasons: ClassVar[Mapping[str, str]] = {
         **IMAGE_REASONS,
         **SAME_IMAGE,
-        "no-triplet": "draws of which no try gave a triplet that the rules let pass",
+        **reasons_beside(__file__, "genecis-triplets"),
     }
 
     def media_files(self) -> Media | None:

@@ -17,6 +17,7 @@ from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
 from twinset.shards.contracts import LeftOut
@@ -50,14 +51,7 @@ class ActionGenome(FramePairSource):
     reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
         **LINE_REASONS,
-        "frame-malformed": "records that are not the name of a frame with a list of objects",
-        "frame-name": "frames that are not named VIDEO/NUMBER.png",
-        "repeated-frame": "frames annotated again; the first annotation counts",
-        "object-malformed": "objects without a class, or whose relations are not lists of names",
-        "repeated-object": "objects annotated again in a frame; the first annotation counts",
-        "unknown-relation": "names of relations that are not Action Genome's; they are never said",
-        "pair-unsayable": "pairs of frames that differ, but of which one has no relation that can be said",
-        "pair-said-alike": "pairs of frames whose captions are true of both",
+        **reasons_beside(__file__, "action-genome"),
     }
 
 

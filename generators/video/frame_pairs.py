@@ -10,17 +10,12 @@ from typing import ClassVar, Literal
 from twinset.generators.image_files import VideoFolderSource
 from twinset.generators.papers import EQBEN
 from twinset.manifests.candidate import CaptionedCandidate
+from twinset.manifests.reasons import reasons_beside
 
 Addressing = Literal["seconds", "numbers", "dump"]
 
 #: Why a pair of frames cannot be made.
-FRAME_REASONS = {
-    "missing-media": "the video or frame is not in the media folder",
-    "broken-media": "its file cannot be read, or is cut off before the frame",
-    "beyond-end": "the video ends before the annotated moment",
-    "same-frame": "both moments mean one and the same frame",
-    "unsafe-path": "the name of its media leads out of the media folder",
-}
+FRAME_REASONS = reasons_beside(__file__, "frames")
 
 
 class FramePairSource(VideoFolderSource):

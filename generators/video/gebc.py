@@ -12,6 +12,7 @@ from twinset.generators.annotation_files import read_json, seconds
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
 from twinset.shards.contracts import LeftOut
@@ -36,15 +37,7 @@ class Gebc(FramePairSource):
 
     generator = "twinset.generators.video.gebc:GebcGenerator"
     reference = Reference("Kinetics-GEB+ (GEBC)", "https://github.com/showlab/geb-plus", bibtex("wang2022gebplus"))
-    reasons: ClassVar[Mapping[str, str]] = {
-        **FRAME_REASONS,
-        "video-malformed": "videos without a list of boundaries",
-        "boundary-malformed": "boundaries that are not objects",
-        "boundary-without-time": "boundaries whose timestamp is not a time in a video",
-        "boundary-repeated": "boundaries with an id that came before in their video; the first counts",
-        "pair-unsayable": "pairs in which one side has nothing to say in words, but a flag or nothing",
-        "pair-without-interval": "pairs without time after the second boundary, or between the twins",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**FRAME_REASONS, **reasons_beside(__file__, "gebc")}
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from twinset.generators.annotation_files import read_json, seconds
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Reference
 from twinset.shards.contracts import LeftOut
@@ -22,14 +23,7 @@ class YouCook2(FramePairSource):
 
     generator = "twinset.generators.video.youcook2:YouCook2Generator"
     reference = Reference("YouCook2", "http://youcook2.eecs.umich.edu", bibtex("zhou2018youcook2"))
-    reasons: ClassVar[Mapping[str, str]] = {
-        **FRAME_REASONS,
-        "video-malformed": "videos without a list of annotations",
-        "segment-malformed": "segments that are not objects with an id",
-        "segment-without-time": "segments that are not two times in order",
-        "segment-unsayable": "segments whose sentence has no words",
-        "segment-repeated": "segments with an id that came before in their video; the first counts",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**FRAME_REASONS, **reasons_beside(__file__, "youcook2")}
 
 
 @dataclass(frozen=True, slots=True)

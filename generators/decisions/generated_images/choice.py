@@ -31,6 +31,7 @@ from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.source import Place, StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.media.media_folder import ImageFolder
@@ -52,12 +53,7 @@ class ImageChoice(ImageDecisions):
     after: StageName | None = None
 
     generator = "twinset.generators.decisions.generated_images.choice:ChoiceGenerator"
-    reasons: ClassVar[Mapping[str, str]] = {
-        **ImageDecisions.reasons,
-        "none-fits": "no image shows what the negative caption says",
-        "not-verified": "negative captions whose best image scores too low in verification",
-        "ambiguous": "negative captions whose image was found before to fit the original caption too",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-choice")}
 
     @model_validator(mode="after")
     def _has_scores(self) -> ImageChoice:
@@ -175,12 +171,7 @@ class ImageAmbiguity(ImageDecisions):
     asked: StageName | None = None
 
     generator = "twinset.generators.decisions.generated_images.choice:AmbiguityGenerator"
-    reasons: ClassVar[Mapping[str, str]] = {
-        **ImageDecisions.reasons,
-        "ambiguous": "the generated image fits the original caption too, or better than the photo",
-        "not-chosen": "negative captions of which no image was chosen",
-        "no-photo": "negative captions that name no photo",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-ambiguity")}
 
 
 class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):

@@ -15,6 +15,7 @@ from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.joining import Images, images_of, scores_of
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, kind_name
 from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.manifests.reasons import reasons_beside
 from twinset.manifests.source import StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
@@ -39,11 +40,7 @@ class ImageDecisions(Decisions):
 
     reference = SUGARCREPE
     group = "negative caption"
-    reasons: ClassVar[Mapping[str, str]] = {
-        **Decisions.reasons,
-        "other-kind": "negative captions of kinds that are not asked about",
-        "no-image": "negative captions of which no image was generated",
-    }
+    reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **reasons_beside(__file__, "both")}
 
     @field_validator("kinds")
     @classmethod
