@@ -69,7 +69,6 @@ class ClipSettings(OnDevice, Filter):
     execution = (*OnDevice.execution, "micro_batch")
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Filter.check_inputs`: the files of the model."""
         if "models" in needs:
             try:
                 clip_files(self.model)

@@ -94,7 +94,6 @@ class EqualLemmas(Filter):
         return EqualLemmasFilter(self)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Filter.check_inputs`: spaCy and its pipeline."""
         if "models" in needs:
             check_installed(key, self.pipeline)
 
@@ -114,7 +113,6 @@ class EqualLemmasFilter(CaptionFilter):
         return "cpu"
 
     def weights(self) -> dict[str, str]:
-        """The pipeline's digest."""
         return {"pipeline": self._pipeline.digest}
 
     def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop:

@@ -72,7 +72,6 @@ class Faces(Filter):
         return settings
 
     def how_judged(self) -> str:
-        """As `manifests.source.FilterSettings.how_judged`: the detectors, and how they are combined."""
         first = f"face_recognition (`model: {self.model}`, `mode: {self.mode}`)"
         second_one = f"libfacedetection (confidence of at least {self.second_limit:g})"
         return {
@@ -85,7 +84,6 @@ class Faces(Filter):
         return FacesFilter(self) if self.detectors == "published" else TwoDetectorsFilter(self)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Filter.check_inputs`: what the second detector needs, where it is asked for."""
         if "models" in needs and self.detectors != "published":
             second.check_installed(f"{key}.detectors")
             check_opencv(f"{key}.detectors")
@@ -136,7 +134,6 @@ class TwoDetectorsFilter(FacesFilter):
     libraries: ClassVar[tuple[str, ...]] = (*FacesFilter.libraries, second.PACKAGE, "opencv-python")
 
     def weights(self) -> dict[str, str]:
-        """As `FacesFilter.weights`, with those of the second detector."""
         return {**super().weights(), **second.weights("filter faces: detectors")}
 
     def _judge(self, pixels: Pixels) -> Verdict:

@@ -54,7 +54,6 @@ class SceneCut(Filter):
     reasons: ClassVar[Mapping[str, str]] = {"scene-cut": "the two frames come from different scenes"}
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `shards.contracts.Filter.check_inputs`: OpenCV."""
         if "models" in needs:
             check_opencv(key)
 

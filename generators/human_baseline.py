@@ -77,7 +77,6 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
                 )
 
     def chosen_image(self, task: TaskCandidate, made: Decision) -> int | None:
-        """As `DecisionGenerator.chosen_image`: of two images the one that was taken."""
         return int(made.choice) if len(task.images) > 1 else None
 
     def measured(self) -> Mapping[str, Any]:

@@ -66,7 +66,6 @@ class NamedPairGenerator(Generator[S]):
     _files: ImageFiles | None = None
 
     def inputs(self) -> str:
-        """sha256 of the annotation file."""
         return sha256_of_file(self.source.annotations)[0]
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:

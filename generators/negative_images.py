@@ -76,7 +76,6 @@ class NegativeImages(EngineSource):
 
     @property
     def citations(self) -> str:
-        """As `SourceSettings.citations`; also the engine's."""
         return "\n\n".join(filter(None, (super().citations, self.engine.reference.bibtex)))
 
 
@@ -123,7 +122,6 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
         self.passes = PASSES
 
     def weights(self) -> Mapping[str, str]:
-        """Digests of the engine: of its version, and of its weights."""
         return {"engine": digest([self.source.engine.kind, self.engine.version]), **super().weights()}
 
     def plan(self) -> Iterator[ImageCandidate]:

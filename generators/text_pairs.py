@@ -66,11 +66,9 @@ class TextPairs(Source):
 
     @property
     def brought(self) -> dict[str, str]:
-        """As `PlacedSettings.brought`: also packages whose scorers are named."""
         return bringing(self.scores, "scores")
 
     def misfit(self, earlier: SourceSettings) -> str:
-        """As `SourceSettings.misfit`: a score that no scorer of that stage gives."""
         given = earlier.scores_given
         lacking = [score for score in self.scores if given is not None and score not in given]
         return f"source.scores: {self.negatives} has no {lacking[0]}; name its scorer there" if lacking else ""

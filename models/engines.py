@@ -86,7 +86,6 @@ class LocalSettings(OnDevice, EngineSettings):
         """The model's files; raises `ModelMissing`, or `WrongUse` where they are of another kind."""
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `EngineSettings.check_inputs`: the files of the model, and what loads them."""
         if "models" not in needs:
             return
         try:
@@ -116,7 +115,6 @@ class LocalEngine(ABC, Generic[L]):
         return self.settings.device_name("source.engine.device")
 
     def weights(self) -> Mapping[str, str]:
-        """Digest of the model's files."""
         return {self.name: self.settings.files().digest()}
 
     def with_micro_batch(self, micro_batch: int) -> Self:

@@ -51,7 +51,6 @@ class BuiltDataset(Reader):
         super().__init__(data, subsets)
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`: the published subsets that hold samples."""
         made = {name: planned_stage(self.store, name).facts.get("makes") for name in subsets_in(self.store)}
         return [name for name, makes in made.items() if makes in KINDS]
 

@@ -128,7 +128,6 @@ class BiVlc(Reader):
     obtained = "They are in the data set imirandam/BiVLC of Hugging Face"
 
     def found(self) -> Sequence[str]:
-        """As `Reader.found`: splits; the release has ``test`` alone."""
         return sorted(self._splits)
 
     def files(self) -> Sequence[Path]:

@@ -136,7 +136,6 @@ class ScoreGenerator(StageGenerator[CaptionScores]):
         self.columns = pa.schema([*scored_schema(self.scores), pa.field("truncated", pa.string(), nullable=False)])
 
     def weights(self) -> Mapping[str, str]:
-        """One digest a scorer."""
         return {scorer.kind: digest for scorer in self.source.scorers if (digest := scorer.weights())}
 
     def device(self) -> str:

@@ -49,7 +49,6 @@ class CaptionScores(OnDevice, Source):
 
     @property
     def citations(self) -> str:
-        """As `SourceSettings.citations`, of the paper and the scorers."""
         return "\n\n".join((BIVLC.bibtex, *(one.reference.bibtex for one in self.scorers if one.reference.bibtex)))
 
     @property
@@ -57,7 +56,6 @@ class CaptionScores(OnDevice, Source):
         return tuple(one.score for one in self.scorers)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`: the files of the models, and what loads them."""
         super().check_inputs(key, needs)
         if "models" in needs:
             for number, scorer in enumerate(self.scorers):

@@ -147,7 +147,6 @@ class DecisionGenerator(Generator[D], Generic[D]):
         return self.gathered.waiting
 
     def plan(self) -> Iterator[TaskCandidate]:
-        """All tasks, with their decisions once there are enough of them."""
         now = self.gathered
         self.excluded = now.left_out
         for one in now.tasks:
@@ -155,7 +154,6 @@ class DecisionGenerator(Generator[D], Generic[D]):
             yield one if made is None or one.decision else replace(one, decision=canonical_json(asdict(made)).decode())
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        """A row each, or why the subject is dropped."""
         for one in cast(Sequence[TaskCandidate], candidates):
             if not one.decision:
                 yield Rejected(one.key, "undecided", one.subject)

@@ -48,7 +48,6 @@ class TaskCandidate(Candidate):
 
     @property
     def counted_as(self) -> str:
-        """As `Candidate.counted_as`: the kind of its subject."""
         return self.kind_name
 
     @property

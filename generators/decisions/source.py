@@ -93,7 +93,6 @@ class Decisions(Source):
 
     @property
     def simulated(self) -> bool:
-        """Whether nobody answers."""
         return isinstance(self.annotators, Simulated)
 
     @field_validator("answers", mode="before")
@@ -114,7 +113,6 @@ class Decisions(Source):
         return self
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; also what measures agreement."""
         super().check_inputs(key, needs)
         if "annotations" in needs and find_spec("sklearn") is None:
             raise WrongUse(
@@ -122,7 +120,6 @@ class Decisions(Source):
             )
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        """Who decided, how well they agree, and what they dropped."""
         functions = {"dropped": _dropped, "percent": _percent, "with_interval": _with_interval}
         return block_of(
             self.card_template, "how_made", source=self, reports=reports, question_of=question_of, **functions

@@ -44,7 +44,6 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         self.threads = source.threads
 
     def inputs(self) -> str:
-        """Digest of the vocabulary."""
         return digest([sha256_of_file(vocabulary_file(self.source.vocabulary))[0]])
 
     def weights(self) -> dict[str, str]:
@@ -52,7 +51,6 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         return {"model": model_digest(self.source.model)}
 
     def device(self) -> str:
-        """As `OnDevice.device_name`."""
         return self.source.device_name("source.device")
 
     def plan(self) -> Iterator[EditedCandidate]:

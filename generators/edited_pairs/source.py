@@ -101,7 +101,6 @@ class StableDiffusion(DiffusionModel, Source):
         return MediaFolder(Path(self.model)) if is_model_folder(self.model) else None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`: the vocabulary, and the files of the model."""
         if "annotations" in needs:
             try:
                 load_captions(vocabulary_file(self.vocabulary))

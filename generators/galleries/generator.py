@@ -47,7 +47,6 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
         self.files = ImageFiles(source.media, upright=False)  # boxes and areas count the stored pixels
 
     def inputs(self) -> str:
-        """Digest of annotations and taxonomy."""
         annotations = (path for _, place, path in self.source.places() if place.need == "annotations")
         return digest([sha256_of_file(path)[0] for path in annotations])
 

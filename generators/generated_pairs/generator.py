@@ -71,7 +71,6 @@ class GeneratedPairCandidate(CaptionedCandidate):
 
     @property
     def counted_as(self) -> str:
-        """As `Candidate.counted_as`: the kind of the negative caption."""
         return kind_name(self.type, self.subtype)
 
 
@@ -88,7 +87,6 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         self._choices = Counter[str]()
 
     def inputs(self) -> str:
-        """Digest of the earlier stages."""
         return digest([self.context.earlier(one).digest for one in self.source.reads])
 
     def plan(self) -> Iterator[GeneratedPairCandidate]:

@@ -68,7 +68,6 @@ class GeneratedPairs(Source):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """As `SourceSettings.reads`; decisions and scores only where they are used."""
         scores = None if self.chosen_by == "first" else self.verified
         decisions = self.decisions if self.chosen_by == "people" else None
         return tuple(one for one in (self.negatives, self.images, scores, decisions) if one is not None)

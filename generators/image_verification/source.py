@@ -58,7 +58,6 @@ class ImageVerification(EngineSource):
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "image-verification")
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `EngineSource.check_inputs`; also what parses the captions."""
         super().check_inputs(key, needs)
         if "models" in needs:
             check_installed(key, self.pipeline, *LIBRARIES, "inflect")
@@ -107,7 +106,6 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         return super().device() or "cpu"
 
     def weights(self) -> Mapping[str, str]:
-        """Digests of the engine's files, of the pipeline and of the word lists."""
         return {**super().weights(), "pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
 
     def plan(self) -> Iterator[VerificationCandidate]:

@@ -53,7 +53,6 @@ class KubricGenerator(Generator[Kubric]):
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
 
     def inputs(self) -> str:
-        """Digest of the vocabulary, the manifest of assets and the names of the backgrounds."""
         names = [path.name for path in self._backgrounds]
         return digest([sha256_of_file(SHIPPED)[0], self.shelf.listing.sha256, names])
 

@@ -102,6 +102,5 @@ class Kubric(Source):
             raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")
 
     def check_device(self, key: str) -> None:
-        """As `Source.check_device`: whether what renders is installed."""
         check_installed(key, ("bpy", "kubric", "pybullet"), "render")
         check_opencv(key)

@@ -64,7 +64,6 @@ class NegativeCaption(Candidate):
 
     @property
     def counted_as(self) -> str:
-        """As `Candidate.counted_as`: its kind."""
         return kind_name(self.type, self.subtype)
 
     def row(self) -> dict[str, str]:
@@ -93,7 +92,6 @@ class NegativeCandidate(Candidate):
 
     @property
     def counted_as(self) -> str:
-        """As `Candidate.counted_as`: the kind of its negative."""
         return self.negative_kind
 
     def negative(self, text: str) -> TableRows:

@@ -61,7 +61,6 @@ class PromptGenerator(StageGenerator[NegativePrompts]):
                 yield NegativeCaption(**self.identified(*json.loads(row.pop("identity"))), **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
-        """The formatted captions and the prompt of each."""
         for one in cast(Sequence[NegativeCaption], candidates):
             row = one.row()
             captions = {name: formatted(row[name]) for name in ("caption", "negative_caption")}

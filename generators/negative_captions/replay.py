@@ -203,7 +203,6 @@ class ReplayedNegatives(Source):
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "released")
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; also whether the files are of a known form."""
         super().check_inputs(key, needs)
         if "annotations" in needs:
             try:
@@ -243,7 +242,6 @@ class ReplayGenerator(Generator[ReplayedNegatives]):
                 )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
-        """The planned rows."""
         for one in cast(Sequence[NegativeCaption], candidates):
             yield TableRows(one.key, [one.row()])
 

@@ -109,7 +109,6 @@ class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions
     libraries = (*LIBRARIES, "inflect")
 
     def weights(self) -> Mapping[str, str]:
-        """Digests of the pipeline and of the word lists."""
         return {**super().weights(), "vocabulary": vocabulary().digest}
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
@@ -154,7 +153,6 @@ class WrittenGenerator(NegativePlanner, EngineGenerator[NegativeCaptions]):
         super().__init__(source, context, source.engine.open())
 
     def weights(self) -> Mapping[str, str]:
-        """Digests of the model, where it is at hand, and of what it is asked."""
         return {**super().weights(), "prompts": instructions().digest}
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
@@ -196,11 +194,9 @@ class CheckedGenerator(WrittenGenerator, ParsedCaptionGenerator[NegativeCaptions
         return super().device() or "cpu"
 
     def weights(self) -> Mapping[str, str]:
-        """Those of the model too."""
         return {**super().weights(), **self.engine.weights()}
 
     def objection(self, one: NegativeCandidate, negative: str) -> str:
-        """As `WrittenGenerator.objection`."""
         with self.parser.nlp.memory_zone():
             caption, other = (graph_of(*one) for one in self.parser.graphs([one.caption, negative]))
             return "two-things-changed" if things_changed(KINDS[one.negative_kind], caption, other) > 1 else ""

@@ -48,7 +48,6 @@ class ParsedCaptions(Source):
     group = "caption"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; also what kind of captions there are, and whether the parser is installed."""
         super().check_inputs(key, needs)
         if "annotations" in needs:
             from twinset.generators.scene_graphs.caption_sources import CaptionSources
@@ -80,7 +79,6 @@ class SceneGraphs(ParsedCaptions):
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 
     def check_parser(self, key: str) -> None:
-        """As `ParsedCaptions.check_parser`, for both pipelines."""
         super().check_parser(key)
         if self.confirm is not None:
             try:
@@ -144,7 +142,6 @@ class CaptionGenerator(Generator[S]):
     """Plans from captions."""
 
     def inputs(self) -> str:
-        """Digest of the captions."""
         return self._captions.digest()
 
     def captions(self) -> Iterator[Caption]:
@@ -185,7 +182,6 @@ class ParsedCaptionGenerator(CaptionGenerator[S]):
         return "cpu"
 
     def weights(self) -> Mapping[str, str]:
-        """The pipeline's digest."""
         return {"pipeline": self._pipeline.digest}
 
     @property
@@ -209,7 +205,6 @@ class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
     )
 
     def plan(self) -> Iterator[CaptionCandidate]:
-        """A candidate a caption, as `captions`."""
         for read in self.captions():
             yield CaptionCandidate(**self.identified(read.caption_id), **asdict(read))
 
@@ -230,7 +225,6 @@ class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
             yield TableRows(caption.key, rows)
 
     def weights(self) -> Mapping[str, str]:
-        """Digests of the pipelines."""
         confirm = {"confirm": self._confirm.digest} if self._confirm is not None else {}
         return {**super().weights(), **confirm}
 

@@ -47,7 +47,6 @@ class PairScreening(Decisions):
 
     @property
     def brought(self) -> dict[str, str]:
-        """As `PlacedSettings.brought`: also the package whose question is asked."""
         package = QUESTIONS.distribution(self.question)
         return super().brought | ({"question": package} if package else {})
 

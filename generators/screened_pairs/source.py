@@ -63,7 +63,6 @@ class ScreenedPairs(Source):
         return ""
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        """How many pairs were shown, kept and dropped, and why."""
         if (found := reports.get(REPORT)) is None:
             return ""
         who = "**Simulated annotators, not people**, judged" if found["simulated"] else "People judged"
@@ -117,7 +116,6 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
         return digest(self._pairs.digest)
 
     def plan_inputs(self) -> str:
-        """Digest of the decisions."""
         return digest(self._decisions.digest)
 
     def plan(self) -> Iterator[ScreenedPairCandidate]:

@@ -53,7 +53,6 @@ class SelectionGenerator(StageGenerator[SelectedNegatives]):
                 yield self._candidate(**identified, **{**row, **scores_in(row, self._numbers)})
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
-        """The planned rows and the prompt of each."""
         for one in cast(Sequence[ScoredCaption], candidates):
             row = {name: getattr(one, name) for name in self._schema.names}
             yield TableRows(one.key, [{**row, "prompt": prompt_of(one.negative_caption, self.source.suffix)}])

@@ -108,12 +108,10 @@ class SelectedNegatives(Source):
 
     @property
     def brought(self) -> dict[str, str]:
-        """As `PlacedSettings.brought`: also packages whose scorers say how their scores are laid on the grid."""
         axes = [axis for axis in self.refine if axis != WORDS.name]
         return bringing(self.quality, "quality") | bringing(axes, "refine")
 
     def misfit(self, earlier: SourceSettings) -> str:
-        """As `SourceSettings.misfit`: a score that the rules need and no scorer of that stage gives."""
         if (given := earlier.scores_given) is None:
             return ""
         for setting, score in self.scores_needed():
@@ -129,7 +127,6 @@ class SelectedNegatives(Source):
         return needed + ([] if self.similarity is None else [("similarity", "similarity")])
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        """As `SourceSettings.how_made`; the funnel and the attacks where their reports are at hand."""
         return block_of(
             self.card_template,
             "how_made",
@@ -143,7 +140,6 @@ class SelectedNegatives(Source):
         )
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
-        """As `SourceSettings.panels`: histograms of each score's gaps before and after refinement."""
         if GAPS not in reports:
             return {}
         return {

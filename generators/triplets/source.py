@@ -67,7 +67,6 @@ class Triplets(Source):
         return ImageFolder(self.images) if self.images is not None else None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `Source.check_inputs`; also the form of the ratings, and whether what makes plurals is installed."""
         super().check_inputs(key, needs)
         if "annotations" in needs:
             from twinset.generators.triplets.ratings import load_ratings

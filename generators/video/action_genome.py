@@ -84,7 +84,6 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
                 yield from self._pairs(video, kind, views)
 
     def addressing(self) -> Addressing:
-        """As `FramePairGenerator.addressing`: numbers, of the video or of its dump."""
         return "dump" if self.source.frames == "dump" else "numbers"
 
     def _pairs(self, video: str, kind: str, views: Sequence[View]) -> Iterator[FramePairCandidate]:

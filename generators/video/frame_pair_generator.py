@@ -26,11 +26,9 @@ class FramePairGenerator(Generator[S]):
         self.media = MediaFolder(source.media)  # one, since it may have to walk the whole tree
 
     def inputs(self) -> str:
-        """sha256 of the annotation file."""
         return sha256_of_file(self.source.annotations)[0]
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
-        """Pairs with their frames (`generators.video.frame_making.make_pairs`)."""
         from twinset.generators.video.frame_making import make_pairs  # decodes with av
 
         return make_pairs(cast(Sequence[FramePairCandidate], candidates), self.media, self.addressing())

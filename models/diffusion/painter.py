@@ -53,7 +53,6 @@ class DiffusionPainter(ImageGenerator):
         return self.settings.device_name("source.engine.device")
 
     def refuses(self, caption: str) -> Rejection | None:
-        """As `ImageGenerator.refuses`: what the package that brings the model says of it."""
         brought = brought_model(self.settings.model)
         problem = brought.refuses(caption) if brought is not None and brought.refuses is not None else ""
         return Rejection("not-in-grammar", problem[:200]) if problem else None

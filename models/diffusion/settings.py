@@ -127,7 +127,6 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
         return self
 
     def notes(self) -> str:
-        """As `ImageEngineSettings.notes`: what is not as in the paper."""
         others = [
             f"{name} is {_said(getattr(self, name))}" for name in PUBLISHED if getattr(self, name) != PUBLISHED[name]
         ]

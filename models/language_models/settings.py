@@ -151,7 +151,6 @@ class OpenAI(LanguageModelSettings):
         return self.answers or cache_folder() / "answers"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """As `EngineSettings.check_inputs`: the client and the key, which only workers need."""
         if "media" not in needs:
             return
         if find_spec("openai") is None:

@@ -59,7 +59,6 @@ class LocalModel(LocalEngine[Transformers]):
         return found
 
     def load(self) -> _Network:
-        """The network of the kind that its config.json names."""
         files = self.settings.files()
         return (_Blip if architecture(files) == "blip" else _Vilt)(files, self.settings)
 

@@ -91,11 +91,9 @@ class NetworkScorer(ScorerSettings):
     precision: Literal["float32", "bfloat16"] = "float32"
 
     def libraries(self) -> tuple[str, ...]:
-        """As `ScorerSettings.libraries`."""
         return ("torch", "transformers")
 
     def weights(self) -> str:
-        """As `ScorerSettings.weights`."""
         return find_model(self.model, LAYOUT).digest()
 
 

@@ -66,7 +66,6 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
     """A task a negative caption that has images."""
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        """As `DecisionGenerator.tasks`, in the order of the negative captions."""
         after = self.source.after
         before = {} if after is None else {one.identity: one for one in tasks_of(self.context.earlier(after))}
         images, (keys, tars, sha256s) = self._by_caption(), self.places
@@ -186,7 +185,6 @@ class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):
         return self._folder
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        """As `DecisionGenerator.tasks`, in the order of the negative captions."""
         asked = self.source.asked
         before = {} if asked is None else {one.identity: one for one in tasks_of(self.context.earlier(asked))}
         chosen, originals, (keys, tars, sha256s) = self._chosen(), self._originals(), self.places
@@ -220,7 +218,6 @@ class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):
                 yield task if same is None or same.binding != task.binding else replace(task, decision=same.decision)
 
     def chosen_image(self, task: TaskCandidate, made: Decision) -> int:
-        """As `DecisionGenerator.chosen_image`: the generated one, which stays."""
         return GENERATED
 
     def _chosen(self) -> np.ndarray[Any, np.dtype[np.int64]]:

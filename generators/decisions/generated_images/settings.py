@@ -57,7 +57,6 @@ class ImageDecisions(Decisions):
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """As `SourceSettings.reads`; the truth only where annotators are simulated."""
         unused = None if self.simulated else self.truth
         named = [getattr(self, name) for name in type(self).model_fields if type(self).leads_to(name) == "stage"]
         return tuple(dict.fromkeys(one for one in named if one is not None and one is not unused))
