@@ -14,7 +14,7 @@ from PIL import Image
 from pydantic import Field
 
 from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, naming
 from twinset.manifests.source import Need, Place
 from twinset.models.device import GPU, OnDevice
 from twinset.models.encoders.contract import DualEncoder, Floats, Running
@@ -70,10 +70,8 @@ class ClipSettings(OnDevice, Filter):
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         if "models" in needs:
-            try:
+            with naming(f"{key}.model", ModelMissing):
                 clip_files(self.model)
-            except ModelMissing as error:
-                raise WrongUse(f"{key}.model: {error}") from error
 
 
 class ClipFilter(PairFilter):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.shards.contracts import LeftOut
 from twinset.shards.media.media_folder import EscapesRoot, inside
 

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from PIL import Image
 
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import AnnotationFile, MediaFolderPath
 from twinset.shards.contracts import Source
 from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected

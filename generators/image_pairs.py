@@ -23,7 +23,7 @@ from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFolde
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Reference, Settings
 from twinset.shards.contracts import Generator, LeftOut

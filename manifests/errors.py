@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import shlex
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 
 class TwinsetError(Exception):
@@ -14,6 +15,15 @@ class TwinsetError(Exception):
 
 class WrongUse(TwinsetError):
     """The recipe, an option or an input file is wrong; nothing was started. Exit code 2."""
+
+
+@contextmanager
+def naming(place: str, wrong: type[Exception] = WrongUse) -> Iterator[None]:
+    """Errors as `WrongUse` with a place, such as a key path, before the message. wrong: of which kind they are."""
+    try:
+        yield
+    except wrong as error:
+        raise WrongUse(f"{place}: {error}") from error
 
 
 class BuildFailed(TwinsetError):

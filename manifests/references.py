@@ -1,6 +1,7 @@
-"""What twinset's own sources, scorers and engines are to be cited with: entries of ``references.bib``, by key."""
+"""Words beside code: citations of ``references.bib`` by key, and what reasons of ``reasons.toml`` mean."""
 
 import re
+import tomllib
 from functools import cache
 from pathlib import Path
 
@@ -14,3 +15,14 @@ def bibtex(*keys: str) -> str:
 def _entries() -> dict[str, str]:
     entries = Path(__file__).with_name("references.bib").read_text("utf-8").strip().split("\n\n")
     return {re.split("[{,]", entry, maxsplit=2)[1]: entry for entry in entries}
+
+
+def reasons_beside(module: str, *names: str) -> dict[str, str]:
+    """The reasons in these tables, in this order, with their meanings. module: ``__file__`` of what they lie beside."""
+    tables = _tables(Path(module).with_name("reasons.toml"))
+    return {reason: meaning for name in names for reason, meaning in tables[name].items()}
+
+
+@cache
+def _tables(file: Path) -> dict[str, dict[str, str]]:
+    return tomllib.loads(file.read_text("utf-8"))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import Field
 
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import naming
 from twinset.manifests.source import Need, Place, PlacedSettings, Pool
 from twinset.manifests.tally import Tally
 from twinset.models.device import OnDevice, check_installed, load_within_memory
@@ -88,10 +88,8 @@ class LocalSettings(OnDevice, EngineSettings):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         if "models" not in needs:
             return
-        try:
+        with naming(f"{key}.model"):
             files = self.files()
-        except WrongUse as error:
-            raise WrongUse(f"{key}.model: {error}") from error
         if "media" in needs:
             check_installed(key, files.libraries, self.extra)
 

@@ -20,7 +20,7 @@ from twinset.generators.annotation_files import seconds
 from twinset.generators.image_files import UnusableImage
 from twinset.generators.video.frame_pairs import as_sentence
 from twinset.generators.video.gebc import FLAGS
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, naming
 from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder, walk
 
@@ -74,10 +74,8 @@ class Boundaries(Reader):
         from twinset.generators.video.container.video_file import BrokenMedia  # both import av
         from twinset.generators.video.frames import frame_times
 
-        try:
+        with naming(where, EscapesRoot):
             path = self._found(video)
-        except EscapesRoot as error:
-            raise WrongUse(f"{where}: {error}") from error
         if path is None:
             return LeftOut(f"{where}", "missing video")
         try:
@@ -142,10 +140,8 @@ class _Decoder:
         from twinset.generators.video.frames import read_frames
 
         self._run, self._held = None, {}
-        try:
+        with naming(str(path), BrokenMedia):
             frames = read_frames(path, times[run * TOGETHER : (run + 1) * TOGETHER].tolist(), "seconds")
-        except BrokenMedia as error:
-            raise WrongUse(f"{path}: {error}") from error
         self._held = {
             time: frame.detail if isinstance(frame, UnusableImage) else frame.pixels for time, frame in frames.items()
         }

@@ -14,7 +14,7 @@ from PIL import Image
 from twinset.evaluation.examples import Picture
 from twinset.generators.galleries.vaw import OutsideImage, crop
 from twinset.generators.image_files import ImageFiles, UnusableImage
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, naming
 from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.media_folder import EscapesRoot, ImageFolder, StoredImage
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT
@@ -67,10 +67,8 @@ class Images:
 
     def _located(self, name: str, where: str, exact: bool = False) -> tuple[Path, StoredImage] | None:
         """exact: whether the file must be called so, and not as COCO calls the image of the same number."""
-        try:
+        with naming(where, EscapesRoot):
             found = self._find(name)
-        except EscapesRoot as error:
-            raise WrongUse(f"{where}: {error}") from error
         if found is not None and exact and PurePosixPath(found[1].name).name != PurePosixPath(name).name:
             return None
         return found

@@ -7,8 +7,8 @@ from pydantic import Field, field_validator
 
 from twinset.generators.caption_scores.scorers.scorer import CaptionScorer, scorer_of
 from twinset.generators.papers import BIVLC
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.errors import naming
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import Need, Reference, StageName
 from twinset.models.device import OnDevice, check_installed
 from twinset.shards.contracts import Source
@@ -59,10 +59,8 @@ class CaptionScores(OnDevice, Source):
         super().check_inputs(key, needs)
         if "models" in needs:
             for number, scorer in enumerate(self.scorers):
-                try:
+                with naming(f"{key}.scorers.{number}.model"):
                     scorer.weights()
-                except WrongUse as error:
-                    raise WrongUse(f"{key}.scorers.{number}.model: {error}") from error
                 if "media" in needs:
                     check_installed(f"{key}.scorers.{number}", scorer.libraries(), scorer.extra)
 

@@ -10,10 +10,9 @@ from pydantic import Field, model_validator
 
 from twinset.generators.edited_pairs.vocabulary import FIGURE_15, load_captions, vocabulary_file
 from twinset.generators.papers import EQBEN
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import naming
 from twinset.manifests.locations import is_model_folder
-from twinset.manifests.reasons import reasons_beside
-from twinset.manifests.references import bibtex
+from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import ModelFolder, brought_model
@@ -102,9 +101,7 @@ class StableDiffusion(DiffusionModel, Source):
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         if "annotations" in needs:
-            try:
+            with naming(f"{key}.vocabulary"):
                 load_captions(vocabulary_file(self.vocabulary))
-            except WrongUse as error:
-                raise WrongUse(f"{key}.vocabulary: {error}") from error
         if "models" in needs:
             self.check_model(key)

@@ -12,7 +12,7 @@ from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.locations import Location
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import Place, StageName
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media

@@ -19,8 +19,7 @@ from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.reasons import reasons_beside
-from twinset.manifests.references import bibtex
+from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline

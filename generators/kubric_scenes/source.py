@@ -14,8 +14,7 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import DrawnFolder, Location, drawn_folder, is_drawn, on_this_machine
-from twinset.manifests.reasons import reasons_beside
-from twinset.manifests.references import bibtex
+from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.device import check_installed, check_opencv
 from twinset.shards.contracts import Source

@@ -19,10 +19,9 @@ from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.generators.scene_graphs.source import listed
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, naming
 from twinset.manifests.locations import Location
-from twinset.manifests.reasons import reasons_beside
-from twinset.manifests.references import bibtex
+from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Need, Place, Reference
 from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.kinds.samples import TableRows
@@ -205,10 +204,8 @@ class ReplayedNegatives(Source):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
         if "annotations" in needs:
-            try:
+            with naming(f"{key}.captions"):
                 released_files(self.captions)
-            except WrongUse as error:
-                raise WrongUse(f"{key}.captions: {error}") from error
 
 
 class ReplayGenerator(Generator[ReplayedNegatives]):

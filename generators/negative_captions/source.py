@@ -20,7 +20,7 @@ from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCapti
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for, sample_key
 from twinset.manifests.doors import OfKind
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
 from twinset.models.language_models.answers import LanguageModel, Request
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, read_json
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.shards.storage.parquet_reader import batches
 from twinset.shards.storage.tar_reader import HEADER_ERRORS
 

@@ -15,9 +15,9 @@ from twinset.generators.scene_graphs.caption_files import CAPTION_REASONS, Capti
 from twinset.generators.scene_graphs.caption_sources import CaptionSources
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, naming
 from twinset.manifests.locations import Location
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
@@ -52,10 +52,8 @@ class ParsedCaptions(Source):
         if "annotations" in needs:
             from twinset.generators.scene_graphs.caption_sources import CaptionSources
 
-            try:
+            with naming(f"{key}.captions"):
                 CaptionSources(self.captions)
-            except WrongUse as error:
-                raise WrongUse(f"{key}.captions: {error}") from error
         if "models" in needs:
             self.check_parser(key)
 
@@ -81,10 +79,8 @@ class SceneGraphs(ParsedCaptions):
     def check_parser(self, key: str) -> None:
         super().check_parser(key)
         if self.confirm is not None:
-            try:
+            with naming(f"{key}.confirm"):
                 find_pipeline(self.confirm)
-            except WrongUse as error:
-                raise WrongUse(f"{key}.confirm: {error}") from error
             if find_pipeline(self.confirm).digest == find_pipeline(self.pipeline).digest:
                 raise WrongUse(
                     f"{key}.confirm: {self.confirm} is the pipeline that reads the relations; name another one, or "

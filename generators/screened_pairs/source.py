@@ -22,7 +22,7 @@ from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import table
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import Reference, SourceSettings, StageName
 from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.finished_stage import FinishedStage

@@ -17,7 +17,7 @@ from twinset.generators.selection.refinement import WORDS
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.markdown import block_of, cell, table
 from twinset.manifests.panels import Panels, Steps
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import Source
 

@@ -8,10 +8,9 @@ from pydantic import Field
 
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.papers import GENECIS
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import naming
 from twinset.manifests.locations import Location
-from twinset.manifests.reasons import reasons_beside
-from twinset.manifests.references import bibtex
+from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
@@ -72,7 +71,5 @@ class Triplets(Source):
             from twinset.generators.triplets.ratings import load_ratings
 
             check_installed(key, ("inflect",), "text")
-            try:
+            with naming(f"{key}.concreteness"):
                 load_ratings(self.concreteness, "strict")
-            except WrongUse as error:
-                raise WrongUse(f"{key}.concreteness: {error}") from error

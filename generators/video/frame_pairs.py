@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from twinset.generators.image_files import VideoFolderSource
 from twinset.generators.papers import EQBEN
 from twinset.manifests.candidate import CaptionedCandidate
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 
 Addressing = Literal["seconds", "numbers", "dump"]
 

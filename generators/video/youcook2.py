@@ -9,8 +9,7 @@ from twinset.generators.annotation_files import read_json, seconds
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.reasons import reasons_beside
-from twinset.manifests.references import bibtex
+from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Reference
 from twinset.shards.contracts import LeftOut
 

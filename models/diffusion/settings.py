@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import naming
 from twinset.manifests.references import bibtex
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.device import OnDevice
@@ -54,10 +54,8 @@ class DiffusionModel(OnDevice):
         """
         from twinset.models.diffusion.model_files import model_folder
 
-        try:
+        with naming(f"{key}.model", ModelMissing):
             model_folder(self.model, other_unet)
-        except ModelMissing as error:
-            raise WrongUse(f"{key}.model: {error}") from error
 
 
 SDXL = "stabilityai/stable-diffusion-xl-base-1.0"
@@ -144,11 +142,9 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
         if "models" not in needs:
             return
         self.check_model(key, self.unet is not None)
-        try:
+        with naming(f"{key}.unet", ModelMissing):
             if self.unet is not None:
                 unet_folder(self.unet)
-        except ModelMissing as error:
-            raise WrongUse(f"{key}.unet: {error}") from error
 
 
 def _said(value: Any) -> str:

@@ -31,7 +31,7 @@ from twinset.generators.negative_captions.kinds import kind_name
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import Place, StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.media.media_folder import ImageFolder

@@ -15,7 +15,7 @@ from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.joining import Images, images_of, scores_of
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, kind_name
 from twinset.generators.negative_captions.replay import SUGARCREPE
-from twinset.manifests.reasons import reasons_beside
+from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
