@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
@@ -46,6 +47,7 @@ class NegativeImages(EngineSource):
     paper = BIVLC
     group = "negative caption"
     verb = "drawn from"
+    words = Path(__file__).with_name("negative_images.md.j2")
 
     @field_validator("sides")
     @classmethod
@@ -64,25 +66,9 @@ class NegativeImages(EngineSource):
         except ValidationError:
             return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
 
-    def introduction(self) -> str:
-        both = " or its original" if "caption" in self.sides else ""
-        return (
-            f"Each image was drawn from a negative caption{both}. `caption` is the one that it was drawn from, "
-            f"`negative_caption` the other. The engine is {self.engine.title}.\n"
-        )
-
-    def notes(self) -> str:
-        return _NOTES + self.engine.notes()
-
     @property
     def citations(self) -> str:
         return "\n\n".join(filter(None, (super().citations, self.engine.reference.bibtex)))
-
-
-_NOTES = """\
-* Nothing has checked that an image shows what its caption says. In BiVLC people found a fitting one among four for
-  5,382 of 7,512 captions, and 2,933 of these instances were unambiguous.
-"""
 
 
 PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -52,6 +53,7 @@ class TextPairs(Source):
     paper = BIVLC
     group = "image"
     verb = "made of negative captions such as those of"
+    words = Path(__file__).with_name("text_pairs.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, "no-image": "rows that name no image"}
 
     @field_validator("scores")
@@ -72,24 +74,6 @@ class TextPairs(Source):
         given = earlier.scores_given
         lacking = [score for score in self.scores if given is not None and score not in given]
         return f"source.scores: {self.negatives} has no {lacking[0]}; name its scorer there" if lacking else ""
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        made = (
-            "Each row of the table of negative captions is a pair: the caption, the negative caption that was made of "
-            "it, and the image that the row names. Pairs of one image stand together.\n"
-        )
-        if self.train is None:
-            return made
-        return (
-            f"{made}\nSplit by image: of {self.train:.0%} of the images all pairs are in `train`, by a hash of "
-            "the image id. TROHN's published split is by caption, so that one image can be in both of its parts.\n"
-        )
-
-    def notes(self) -> str:
-        return (
-            "* Nobody has compared the captions with the images: a negative caption can be true of its image, above "
-            "all one that adds something.\n"
-        )
 
     def media_files(self) -> Media | None:
         return ImageFolder(self.images) if self.images is not None else None

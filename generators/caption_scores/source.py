@@ -1,6 +1,7 @@
 """Scores of captions and their negatives, as a table for the selection of negatives (BiVLC, Appendix B)."""
 
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -32,6 +33,7 @@ class CaptionScores(OnDevice, Source):
     paper = BIVLC
     group = "caption"
     verb = "scored from"
+    words = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "caption-scores")
 
     @field_validator("scorers")
@@ -63,10 +65,3 @@ class CaptionScores(OnDevice, Source):
                     scorer.weights()
                 if "media" in needs:
                     check_installed(f"{key}.scorers.{number}", scorer.libraries(), scorer.extra)
-
-    def notes(self) -> str:
-        """What no count tells of scores."""
-        return (
-            "* Scores are those of models, and share their biases: a caption that is rare is not a bad one.\n"
-            "* A text longer than a model reads is scored by its beginning; the column `truncated` names the models.\n"
-        )

@@ -68,25 +68,7 @@ SCHEMA = pa.schema(
 )
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 
-_SQL = """
-CREATE TABLE IF NOT EXISTS answers (
-    stage TEXT NOT NULL, task TEXT NOT NULL, binding TEXT NOT NULL, annotator TEXT NOT NULL,
-    answer TEXT NOT NULL, reason TEXT NOT NULL, shown TEXT NOT NULL, position INTEGER NOT NULL,
-    seconds REAL NOT NULL, at TEXT NOT NULL, simulated INTEGER NOT NULL, adjudicated INTEGER NOT NULL,
-    PRIMARY KEY (stage, task, binding, annotator)
-);
-CREATE TABLE IF NOT EXISTS undone (
-    stage TEXT NOT NULL, task TEXT NOT NULL, binding TEXT NOT NULL, annotator TEXT NOT NULL,
-    answer TEXT NOT NULL, reason TEXT NOT NULL, shown TEXT NOT NULL, position INTEGER NOT NULL,
-    seconds REAL NOT NULL, at TEXT NOT NULL, simulated INTEGER NOT NULL, adjudicated INTEGER NOT NULL,
-    undone_at TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS leases (
-    stage TEXT NOT NULL, task TEXT NOT NULL, binding TEXT NOT NULL, annotator TEXT NOT NULL, until REAL NOT NULL,
-    PRIMARY KEY (stage, task, binding, annotator)
-);
-CREATE INDEX IF NOT EXISTS by_annotator ON answers (annotator, stage);
-"""
+_SQL = Path(__file__).with_name("answers.sql")
 _TABLES = ("answers", "undone", "leases")
 _KEY = ("stage", "task", "binding", "annotator")
 _TEXTS = (*_KEY, "answer", "reason")
@@ -112,7 +94,7 @@ def schema(connection: sqlite3.Connection) -> None:
     _check_tables(connection)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.executescript(_SQL)
+    connection.executescript(_SQL.read_text("utf-8"))
     connection.execute(f"PRAGMA user_version={_VERSION}")
 
 
