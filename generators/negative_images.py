@@ -138,13 +138,10 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
             if (refusal := self.engine.refuses(one.sides[0])) is not None
         }
         asked = [one for one in planned if one.key not in refused]
-        drawn = self.engine.draw([self._request(one) for one in asked])
+        drawn = self.engine.draw([Request(one.key, one.sides[0], one.prompt, self._seed(one)) for one in asked])
         for one in planned:
             result = refused[one.key] if one.key in refused else next(drawn)
             yield result if isinstance(result, Rejected) else self._pair(one, result)
-
-    def _request(self, candidate: ImageCandidate) -> Request:
-        return Request(candidate.key, candidate.sides[0], candidate.prompt, self._seed(candidate))
 
     def _seed(self, candidate: ImageCandidate) -> int:
         # Signed 64 bits hold it, which is what Parquet and JSON readers take a whole number for.

@@ -191,13 +191,11 @@ class ScoreGenerator(StageGenerator[CaptionScores]):
 
     @cached_property
     def _scorers(self) -> list[tuple[ScorerSettings, Scorer]]:
-        return [(settings, self._load(settings)) for settings in self.source.scorers]
-
-    def _load(self, settings: ScorerSettings) -> Scorer:
         from twinset.models.device import GPU, load_within_memory
 
         device = "cpu" if self.source.device == "cpu" else GPU
-        return load_within_memory(f"the scorer {settings.kind}", lambda: settings.open(device))
+        each = self.source.scorers
+        return [(one, load_within_memory(f"the scorer {one.kind}", partial(one.open, device))) for one in each]
 
 
 def _scores(scorer: ScorerSettings, found: Scored, first: int, second: int) -> dict[str, float | None]:

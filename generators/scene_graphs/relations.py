@@ -64,7 +64,11 @@ def grammar_of(subject: Token, predicate: str, object_: Token) -> Grammar:
         object_.pos_,
         _number(subject),
         verb.lemma_ if verb is not None and verb.lower_ not in predicate.lower().split() else "",
-        any(_denies(word) for head in (subject, *path) for word in (head, *head.children)),
+        any(
+            word.lower_ in NEGATIVE or word.dep_ == "neg"
+            for head in (subject, *path)
+            for word in (head, *head.children)
+        ),
         predicate.lower() == "with" and _is_backdrop(object_),
         _is_contested(subject, path)
         or bool(subject.conjuncts)
@@ -79,10 +83,6 @@ def _number(noun: Token) -> str:
     """Singular or plural: as the pipeline's morphology has it, else as its tag."""
     found = noun.morph.get("Number", [])
     return _NUMBERS.get(found[0], "") if found else _TAGS.get(noun.tag_, "")
-
-
-def _denies(word: Token) -> bool:
-    return word.lower_ in NEGATIVE or word.dep_ == "neg"
 
 
 def _path(subject: Token, object_: Token) -> list[Token]:

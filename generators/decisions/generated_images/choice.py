@@ -67,7 +67,8 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         after = self.source.after
-        before = {} if after is None else {one.identity: one for one in tasks_of(self.context.earlier(after))}
+        before = [] if after is None else tasks_of(self.context.earlier(after))
+        ambiguous = {one.identity for one in before if one.decision and decision_of(one).reason == "ambiguous"}
         images, (keys, tars, sha256s) = self._by_caption(), self.places
         for number, row in self.wanted(left_out):
             own, key = images.get(number, []), sample_key(self.name, *json.loads(row["identity"]))
@@ -76,7 +77,7 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
             audit = low and share_of("audit", key) < self.source.audit
             if not own:
                 left_out.add("no-image", place_of(row))
-            elif row["identity"] in before and _was_ambiguous(before[row["identity"]]):
+            elif row["identity"] in ambiguous:
                 left_out.add("ambiguous", place_of(row))
             elif low and not audit:
                 left_out.add("not-verified", place_of(row))
@@ -147,10 +148,6 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
             return ""
         fitting = np.flatnonzero(self.true_scores[0][own] >= FITS)
         return str(fitting[0]) if len(fitting) else NONE
-
-
-def _was_ambiguous(task: TaskCandidate) -> bool:
-    return bool(task.decision) and decision_of(task).reason == "ambiguous"
 
 
 GENERATED = 1  # number of the generated image in a task
