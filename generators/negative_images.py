@@ -47,7 +47,7 @@ class NegativeImages(EngineSource):
     paper = BIVLC
     group = "negative caption"
     verb = "drawn from"
-    words = Path(__file__).with_name("negative_images.md.j2")
+    card_template = Path(__file__).with_name("negative_images.md.j2")
 
     @field_validator("sides")
     @classmethod

@@ -53,7 +53,7 @@ class TextPairs(Source):
     paper = BIVLC
     group = "image"
     verb = "made of negative captions such as those of"
-    words = Path(__file__).with_name("text_pairs.md.j2")
+    card_template = Path(__file__).with_name("text_pairs.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, "no-image": "rows that name no image"}
 
     @field_validator("scores")

@@ -33,7 +33,7 @@ class CaptionScores(OnDevice, Source):
     paper = BIVLC
     group = "caption"
     verb = "scored from"
-    words = Path(__file__).with_name("card.md.j2")
+    card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "caption-scores")
 
     @field_validator("scorers")
