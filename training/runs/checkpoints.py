@@ -22,12 +22,14 @@ import torch
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import BuildFailed
 from twinset.models.loading import loading, saving
+from twinset.shards.storage.spool import refuse_link
 from twinset.shards.storage.whole_file import whole_file, write_text
 
 KEPT = 2  # checkpoints: where the last is damaged, the one before it is used
 _LOG = logging.getLogger("twinset")
 _STEP = re.compile(r"(\d{8,})\.json")
 _BEST = re.compile(r"(\d{8,})-.+")
+_NAME = re.compile(r"[a-z][a-z0-9_-]*\.safetensors")  # of a file of weights
 #: Tensors by the name of the file that they go to.
 Files = Mapping[str, Mapping[str, "torch.Tensor"]]
 
@@ -53,7 +55,9 @@ class Checkpoints:
     """The checkpoints of one run, below ``OUT/checkpoints``."""
 
     def __init__(self, out: Path) -> None:
+        """Raises `WrongUse` where the folder is a link."""
         self.folder = out / "checkpoints"
+        refuse_link(self.folder)  # what is old is removed from it
 
     def write(
         self,
@@ -152,7 +156,10 @@ class Checkpoints:
 
     def _read(self, step: int) -> Receipt:
         found = Receipt(**json.loads(self._receipt(step).read_bytes()))
-        if not best_is_sound(found.best) or (found.best and not isinstance(found.best["sha256"], dict)):
+        named = found.best["sha256"] if found.best and best_is_sound(found.best) else {}
+        # A name with folders would put the file of a run from elsewhere in any place of this machine.
+        plain = isinstance(named, dict) and all(_NAME.fullmatch(name) for name in named)
+        if not plain or not best_is_sound(found.best):
             raise ValueError("its best is not what a run writes")
         return found
 

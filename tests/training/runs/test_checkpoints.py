@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from twinset.manifests.errors import WrongUse
 from twinset.training.runs.checkpoints import Checkpoints, write_tensors
 
 TENSORS = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.ones(3, dtype=torch.int64)}
@@ -34,7 +35,9 @@ def test_the_last_two_are_kept_and_the_last_is_read(tmp_path: Path) -> None:
     assert Checkpoints(tmp_path).last() is None and not checkpoints.folder.exists()
 
 
-@pytest.mark.parametrize("damage", ["cut", "flipped", "no tensors", "no receipt", "receipt cut", "best is a word"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "flipped", "no tensors", "no receipt", "receipt cut", "best is a word", "best elsewhere"]
+)
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
     tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -51,6 +54,9 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(
         receipt.unlink()
     elif damage == "best is a word":
         receipt.write_text(json.dumps({**json.loads(receipt.read_text()), "best": "none"}))
+    elif damage == "best elsewhere":
+        elsewhere = {**BEST, "sha256": {f"{tmp_path}/elsewhere.safetensors": "digest"}}
+        receipt.write_text(json.dumps({**json.loads(receipt.read_text()), "best": elsewhere}))
     else:
         receipt.write_bytes(receipt.read_bytes()[:20])
     found = checkpoints.last()
@@ -83,3 +89,10 @@ def test_a_full_disk_is_reported_and_leaves_the_checkpoint_before(tmp_path: Path
     found = Checkpoints(tmp_path).last()
     assert found is not None and found[0].step == 5
     assert {path.name for path in Checkpoints(tmp_path).folder.iterdir()} == {"00000005.json", "00000005.safetensors"}
+
+
+def test_nothing_is_removed_from_a_folder_that_a_link_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "checkpoints").symlink_to("models")
+    with pytest.raises(WrongUse, match="a link to models"):
+        Checkpoints(tmp_path)
