@@ -108,6 +108,8 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 COCO_DIGITS = 12  # COCO's file of image 139 is 000000000139.jpg, and was COCO_val2014_000000000139.jpg
 COCO_PREFIXES = ("COCO_val2014_", "COCO_train2014_")
 TAR = ".tar"
+LONGEST_NAME = 4096  # characters, as Linux limits paths; others name no image
+DEEPEST = 64  # folders in a name, each of which may be the one that is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class ImageFolder:
         below, the first in alphabetical order; a member of this name in any of the tars, unless the name says in which.
         Raises `EscapesRoot` for a name that leads out.
         """
-        if "://" in name:
+        if "://" in name or len(name) > LONGEST_NAME or name.count("/") > DEEPEST:
             return None
         inside(self.root, name)
         return next((found for found in self._looked_up(PurePosixPath(name)) if found is not None), None)

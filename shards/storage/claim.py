@@ -13,10 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from twinset.manifests.errors import BuildFailed
-from twinset.shards.storage.spool import refuse_link
+from twinset.shards.storage.spool import is_running, refuse_link
 
 logger = logging.getLogger("twinset")
 
@@ -123,7 +121,7 @@ def _refuse_a_live_one(store: Any) -> None:
         other, stamp = _read(store.read(CLAIM)), store.listing("")[CLAIM].stamp
     except (FileNotFoundError, KeyError):
         return
-    if other.get("host") == socket.gethostname() and not psutil.pid_exists(int(other.get("process", 0))):
+    if other.get("host") == socket.gethostname() and not is_running(other.get("process", 0)):
         return
     logger.warning("%s; looking for %d s whether that still lives", _taken(store.root, other), SILENT_FOR)
     until = time.monotonic() + SILENT_FOR
@@ -144,7 +142,7 @@ def _whoami() -> bytes:
 
 def _read(content: bytes) -> dict[str, Any]:
     """What a claim says; empty while it is being written."""
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, RecursionError):
         found = json.loads(content)
         if isinstance(found, dict) and isinstance(found.get("process"), int):
             return found

@@ -105,8 +105,13 @@ def remove_left(parent: Path, names: Iterable[str], owner: str) -> None:
     """Remove the folders, of some in a folder, that killed processes left: those called ``OWNER`` + ``PID.…``."""
     for name in names:
         left = re.fullmatch(re.escape(owner) + r"(\d+)\.[^.]+", name)
-        if left and not psutil.pid_exists(int(left[1])):
+        if left and not is_running(int(left[1])):
             shutil.rmtree(parent / name, ignore_errors=True)
+
+
+def is_running(process: int) -> bool:
+    """Whether this machine has a process of a number, which a file said and may be any."""
+    return 0 < process < 1 << 31 and psutil.pid_exists(process)
 
 
 def _no_file_left(place: Path) -> bool:

@@ -1,5 +1,6 @@
 """Names and ids of one image: a folder of COCO's images of 2014 serves annotations of 2017, and the other way round."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,10 @@ def test_the_very_name_comes_first(tmp_path: Path) -> None:
         (tmp_path / file).write_bytes(b"x")
         found = ImageFolder(tmp_path).find("139")
         assert found is not None and found.name == file
+
+
+@pytest.mark.parametrize("name", ["a/" * 100_000 + "1.jpg", "1" * 100_000])
+def test_a_name_of_very_many_folders_is_looked_up_nowhere(tmp_path: Path, name: str) -> None:
+    began = time.process_time()
+    assert ImageFolder(tmp_path).find(name) is None
+    assert time.process_time() - began < 1, "seconds"

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -103,7 +104,17 @@ def test_a_build_elsewhere_that_gives_signs_of_life_is_refused(memory: Store) ->
         thread.join()
 
 
-@pytest.mark.parametrize("left", [b'{"host": "elsewhere", "process": 7}', b"", b"[1]", b'{"process": "x"}'])
+HERE = socket.gethostname().encode()
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        b'{"host": "elsewhere", "process": 7}',
+        *(b"", b"[1]", b'{"process": "x"}', b"[" * 100_000),
+        b'{"host": "%s", "process": %d}' % (HERE, 10**30),
+    ],
+)
 def test_a_dead_build_elsewhere_is_taken_over(memory: Store, left: bytes) -> None:
     memory.write(CLAIM, left)
     with memory.for_one_build():
@@ -126,3 +137,10 @@ def test_of_builds_that_begin_together_in_a_store_one_goes_on(memory: Store) -> 
     for one in threads:
         one.join()
     assert len(went_on) == 1
+
+
+def test_a_left_folder_may_name_any_number_of_a_process(tmp_path: Path) -> None:
+    left = tmp_path / "_spool" / f"{socket.gethostname()}.{10**30}.a"
+    left.mkdir(parents=True)
+    Store(str(tmp_path)).sweep()
+    assert not left.exists()
