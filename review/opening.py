@@ -18,6 +18,7 @@ from twinset.review.links import Links, read_secret
 from twinset.review.store import AnswerStore
 from twinset.review.tasks import ReviewTasks, asking
 from twinset.shards.records import stages_in
+from twinset.shards.storage.spool import refuse_link
 from twinset.shards.storage.store import Store
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def open_links(out: str) -> Links:
 
 
 def _folder(store: Store) -> Path:
-    """Where secret and links lie: below OUT, or on this machine for OUT in a bucket."""
+    """Where secret and links lie: below OUT, or on this machine for OUT in a bucket. Raises `WrongUse` for a link."""
     if not store.is_remote:
-        return Path(store.root) / FOLDER
+        refuse_link(folder := Path(store.root) / FOLDER)
+        return folder
     return cache_folder() / "review" / digest(store.root)

@@ -89,6 +89,14 @@ def test_a_waiting_stage_is_asked_with_its_images(out: Path) -> None:
         read_secret(secret.parent)
 
 
+def test_a_link_in_place_of_the_folder_of_answers_is_not_followed(out: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (out / "_review").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(WrongUse, match="nothing is written through a link"):
+        open_desk(str(out))
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
 def test_a_plan_that_is_written_again_is_asked_at_once_and_only_what_changed(drawn: Path, out: Path) -> None:
     heard: list[str] = []
     desk = open_desk(str(out), on_enough=heard.append)
