@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from twinset.flows.working_folder import refuse_settings_of_the_folder
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.recipe import Recipe
 
@@ -16,8 +17,9 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     """Run a recipe's flow in this process: that of its name or of the paper that all its subsets follow.
 
     A recipe that fits none of them runs as ``build-eqben``. Raises `BuildFailed`: the server does not answer, or some
-    shards could not be made.
+    shards could not be made; `WrongUse` as `refuse_settings_of_the_folder`.
     """
+    refuse_settings_of_the_folder()
     # Read when Prefect is imported, which is why it is imported below.
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")

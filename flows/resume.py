@@ -6,6 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from twinset.flows.working_folder import refuse_settings_of_the_folder
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
@@ -47,7 +48,8 @@ def resume_waiting(out: str, stage: str = "") -> bool:
         stage: that has its decisions now; a run that does not wait for it is left alone. Empty: any.
 
     Raises:
-        WrongUse: no server is named (``PREFECT_API_URL``), or the record of the run cannot be read.
+        WrongUse: no server is named (``PREFECT_API_URL``), the record of the run cannot be read, or as
+            `refuse_settings_of_the_folder`.
         BuildFailed: the run ended meanwhile, or is not suspended.
     """
     store = Store(out)
@@ -59,6 +61,7 @@ def resume_waiting(out: str, stage: str = "") -> bool:
             f"flow run {waiting.flow_run_id} waits for these decisions; set PREFECT_API_URL to its server's, or resume "
             "it in Prefect"
         )
+    refuse_settings_of_the_folder()
     from prefect.client.orchestration import get_client
     from prefect.exceptions import FlowPauseTimeout, ObjectNotFound
     from prefect.flow_runs import resume_flow_run
