@@ -12,6 +12,7 @@ configurations are checked by `models.encoders.open_clip_files`.
 
 import errno
 import re
+import zipfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,19 @@ def saving(place: Path, then: str = "") -> Iterator[None]:
         raise OSError(int(number[1]) if number else errno.EIO, said, str(place)) from error
 
 
+def refuse_compressed(path: Path) -> None:
+    """Raise `WrongUse` for a file of ``torch.save`` with compressed tensors: a few bytes would fill the memory, and
+    torch itself compresses nothing.
+    """
+    if zipfile.is_zipfile(path):
+        with loading(path), zipfile.ZipFile(path) as parts:
+            packed = any(one.compress_type != zipfile.ZIP_STORED for one in parts.infolist())
+        if packed:
+            raise WrongUse(
+                f"{path}: is compressed, as torch.save never is; unpack it where you trust it, save it again"
+            )
+
+
 def load_network(kind: Any, folder: Path, dtype: Any, left_over: Collection[str] = (), **options: Any) -> Any:
     """A network of transformers or diffusers, ready for inference on the CPU.
 
@@ -84,6 +98,8 @@ def load_network(kind: Any, folder: Path, dtype: Any, left_over: Collection[str]
     refuse_adapter(folder)
     for path in sorted(folder.glob("config.*json")):  # config.json can name one for a version of the library
         _check_settings(path)
+    for path in sorted(folder.glob("*.bin")):
+        refuse_compressed(path)
     from transformers.utils import logging
 
     logging.set_verbosity_error()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinset.manifests.errors import WrongUse
 from twinset.models.files import ModelMissing
-from twinset.models.loading import loading
+from twinset.models.loading import loading, refuse_compressed
 
 if TYPE_CHECKING:
     import torch
@@ -62,6 +62,7 @@ def _loaded(path: Path) -> Any:
 
         with loading(path):
             return load_file(path)
+    refuse_compressed(path)
     with loading(path):
         try:
             return torch.load(path, map_location="cpu", weights_only=True)

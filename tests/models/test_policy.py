@@ -7,6 +7,7 @@ import ast
 import json
 import shutil
 import socket
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from twinset.evaluation.scorers.kinds import open_model
 from twinset.filters.directional_similarity import DirectionalSimilarity
 from twinset.manifests.errors import WrongUse
 from twinset.models.diffusion.settings import DiffusionImages
+from twinset.models.encoders.checkpoints import read_weights
 from twinset.models.language_models.settings import Transformers as LanguageModel
 from twinset.models.visual_questions.settings import Transformers as VisualQuestions
 
@@ -198,6 +200,20 @@ class Touches:
 
     def __reduce__(self) -> Any:
         return Path.touch, (self.path,)
+
+
+def test_a_compressed_file_of_tensors_is_not_unpacked(saved: Callable[[str], Path], tmp_path: Path) -> None:
+    kind, at = KINDS["evaluation, clip"], Path(shutil.copytree(saved("evaluation, clip"), tmp_path / "copy"))
+    torch.save(read(at / kind.weights), tmp_path / "whole")
+    (at / kind.weights).unlink()
+    path = at / "pytorch_model.bin"
+    with zipfile.ZipFile(tmp_path / "whole") as whole, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+        for part in whole.namelist():
+            packed.writestr(part, whole.read(part))
+    with pytest.raises(WrongUse, match="is compressed"):
+        kind.open(at)
+    with pytest.raises(WrongUse, match="is compressed"):
+        read_weights(path)
 
 
 @pytest.mark.parametrize("name", ["same", "other"])
