@@ -7,12 +7,16 @@ import atexit
 import contextlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
 from twinset.manifests.errors import DecisionsMissing, TwinsetError, WrongUse
+
+#: Control characters but tabs and ends of lines, and what turns the direction of text.
+_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except WrongUse as error:
         _log_cause(error)
-        print(f"twinset: {error}", file=sys.stderr)
+        print(_plain(f"twinset: {error}"), file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader has seen enough, as with `twinset status OUT | head`; Python would complain once more at exit.
@@ -44,8 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (TwinsetError, OSError) as error:
         _log_cause(error)
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
-        print("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
+        print(_plain("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy])), file=sys.stderr)
         return 3 if isinstance(error, DecisionsMissing) else 1
+
+
+def _plain(text: str) -> str:
+    """A message without what would steer a terminal: it may quote a file's name, or another machine's claim."""
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _end_at_once(code: int) -> NoReturn:

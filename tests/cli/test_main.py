@@ -275,6 +275,13 @@ def test_a_place_that_is_none_is_wrong_use(recipe: Path, place: str, capsys: Sai
         assert "name" in said and "Traceback" not in said
 
 
+def test_a_message_does_not_steer_the_terminal(tmp_path: Path, capsys: Said) -> None:
+    (place := tmp_path / "\x1b]0;title\x07\u202e").mkdir()
+    assert main(["status", str(place)]) != 0
+    said = capsys.readouterr().err
+    assert "title" in said and not {"\x1b", "\x07", "\u202e"} & set(said)
+
+
 def test_the_version_is_told(capsys: Said) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
