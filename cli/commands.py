@@ -15,7 +15,7 @@ import psutil
 
 import twinset
 from twinset.cli.bars import bars
-from twinset.cli.options import add_command, add_dataset, add_repeatable, answer, between, place
+from twinset.cli.options import add_arguments, add_described, answer
 from twinset.cli.tables import print_counts, print_verified
 from twinset.manifests.errors import WrongUse
 from twinset.shards.export.formats import EXPORTERS
@@ -23,60 +23,21 @@ from twinset.shards.export.formats import EXPORTERS
 if TYPE_CHECKING:
     from twinset.manifests.recipe import Recipe
 
-RUNNERS = ("threads", "processes", "ray", "dask")  # the last two are Prefect's
-MOST_WORKERS = 65_536
 GRAPHS = "scene-graphs"
 
 
 def add(commands: Any) -> None:
     """Add the commands to the subparsers of ``twinset``."""
-    command = partial(add_command, commands)
-    planning = command(
-        "plan",
-        plan,
-        "show what a recipe names outside of its folder, and count what its stages would make; media are not needed",
-    )
-    building = command("build", build, "build a recipe, or resume it")
-    for added in (planning, building):
-        added.add_argument("recipe", metavar="RECIPE", help="name of a shipped recipe, or path of a YAML file")
-        add_repeatable(added, "--only", "SUBSET", "this subset and the stages it reads")
-        add_repeatable(added, "--set", "KEY.PATH=VALUE", "override a setting")
-    planning.add_argument(
-        "-o",
-        "--out",
-        type=place,
-        metavar="OUT",
-        help="write the plan below this folder or URL; where the recipe or an input changed, shards that are finished "
-        "there become stale, and the card is removed, until they are built again",
-    )
-    parsing = command("parse", parse, "write the scene graphs (relations) of captions, or resume it")
-    parsing.add_argument("captions", nargs="+", metavar="CAPTIONS", help="files and folders of captions")
-    parsing.add_argument("--pipeline", metavar="NAME|PATH", help="installed spaCy pipeline, or its folder")
-    parsing.add_argument("--confirm", metavar="NAME|PATH", help="second pipeline: says whether it finds each relation")
-    for added in (building, parsing):
-        added.add_argument(
-            "-o", "--out", type=place, required=True, metavar="OUT", help="folder or fsspec URL of the dataset"
-        )
-        added.add_argument(
-            "--workers",
-            type=between(0, MOST_WORKERS),
-            default=0,
-            metavar="N",
-            help="shards at a time (default: 0 for one a core)",
-        )
-    building.add_argument("--runner", choices=RUNNERS, default="threads", help="what makes the shards")
-    telling = command("status", status, "show what is done, missing and stale")
-    verifying = command("verify", verify, "hash everything again and name every problem")
-    looking = command("look", look, "write contact sheets: a PNG for each subset, one HTML page")
-    exporting = command("export", export, "write the dataset in another tool's format")
-    for added in (telling, verifying, looking, exporting):
-        add_dataset(added)
-    for added in (verifying, looking, exporting):
-        add_repeatable(added, "--only", "SUBSET", "this subset")
-    verifying.add_argument("--media", action="store_true", help="hash the source media too")
-    looking.add_argument("--count", type=int, default=24, metavar="N", help="samples a subset; N is part of file names")
+    command = partial(add_described, commands)
+    command("plan", plan, "recipe", "plan")
+    command("build", build, "recipe", "making", "build")
+    command("parse", parse, "parse", "making")
+    command("status", status, "dataset")
+    command("verify", verify, "dataset", "only", "verify")
+    command("look", look, "dataset", "only", "look")
+    exporting = command("export", export, "dataset", "only")
     exporting.add_argument("--format", required=True, choices=EXPORTERS.kinds(), help="of the export")
-    exporting.add_argument("-o", "--out", type=place, required=True, metavar="DIR", help="new folder of the export")
+    add_arguments(exporting, "export")
 
 
 def plan(asked: argparse.Namespace) -> None:

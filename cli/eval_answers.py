@@ -8,10 +8,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinset.cli.options import add_bootstrap, add_command, answer
+from twinset.cli.options import add_described, answer
 from twinset.cli.tables import print_columns
 
 if TYPE_CHECKING:
@@ -24,37 +23,8 @@ SHOWN = 160  # characters of an answer
 
 def add(commands: Any) -> None:
     """Add both commands to the subparsers of ``twinset eval``."""
-    text = "measure what a multimodal language model answered to: which of two captions fits the image?"
-    added = add_command(commands, "answers", answers, text)
-    added.add_argument(
-        "folder",
-        type=Path,
-        metavar="DIR",
-        help="folder with positive-first/SPLIT.json and negative-first/SPLIT.json, as SugarCrepe released them",
-    )
-    add_bootstrap(added)
-    added.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="FILE",
-        help="also write the choices as a Parquet file of scores, for `twinset eval compare`",
-    )
-    text = "measure what people answered in a stage of human-baseline: I2T, T2I and group score, as of models"
-    added = add_command(commands, "human", human, text)
-    added.add_argument("stage", metavar="STAGE", help="folder of the stage, such as OUT/_stages/human-baseline")
-    added.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        metavar="RUN",
-        help="folder of a run of `twinset eval run` on the same pairs: also write people's outcomes beside its scores, "
-        "so that `twinset eval report RUN` shows them with the models",
-    )
-    added.add_argument(
-        "--data", metavar="DIR", help="with --out: the dataset of the pairs (default: the one that holds the stage)"
-    )
-    add_bootstrap(added)
+    add_described(commands, "answers", answers, "answers", "bootstrap")
+    add_described(commands, "human", human, "human", "bootstrap")
 
 
 def answers(asked: argparse.Namespace) -> None:
@@ -171,7 +141,8 @@ def _print_people(found: People, lines: Iterable[str]) -> None:
 
 def _rows_of_people(found: People) -> Iterator[tuple[str, ...]]:
     """As BiVLC's Table 2: people, kinds, annotators, what the paper has, guesses."""
-    from twinset.evaluation.people import guessing, references
+    from twinset.evaluation.metrics.figures import Figure
+    from twinset.evaluation.people import GUESSING, references
 
     yield _row("people", f"{found.pooled.all.n:,}", found.pooled.all.figures)
     if len(found.pooled.by) > 1:
@@ -181,9 +152,9 @@ def _rows_of_people(found: People) -> Iterator[tuple[str, ...]]:
         if annotator.whole is not None and len(found.annotators) > 1:
             yield _row(f"  {name}", f"{annotator.whole.n:,}", annotator.whole.figures)
     for reference in references():
-        figures = reference.figures[""]
-        yield (f"{reference.name} ({reference.source})", "", *_alone(figures))
-    yield _row("guesses", "", guessing())
+        figures = {name: Figure(value) for name, value in reference.figures[""].items()}
+        yield _row(f"{reference.name} ({reference.source})", "", figures)
+    yield _row("guesses", "", GUESSING)
 
 
 def _row(label: str, pairs: str, figures: Mapping[str, Figure]) -> tuple[str, ...]:
@@ -192,7 +163,3 @@ def _row(label: str, pairs: str, figures: Mapping[str, Figure]) -> tuple[str, ..
         one = figures[name]
         cells += [f"{one.value:.2f}", "" if one.low is None else f"{one.low:.2f} to {one.high:.2f}"]
     return (label, pairs, *cells)
-
-
-def _alone(figures: Mapping[str, float]) -> tuple[str, ...]:
-    return tuple(cell for name in ("text", "image", "group") for cell in (f"{figures[name]:.2f}", ""))

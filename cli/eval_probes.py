@@ -2,48 +2,16 @@
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
-from twinset.cli.options import add_cache, add_command, add_repeatable, answer, named_folder
+from twinset.cli.options import add_cache, add_described, answer
 from twinset.cli.tables import print_columns
 from twinset.manifests.errors import WrongUse
 
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset eval``."""
-    text = "measure what a benchmark gives away to blind guesses: lengths, words, classifiers of captions and images"
-    probing = add_command(commands, "blind", blind, text)
-    probing.add_argument(
-        "benchmarks",
-        nargs="+",
-        type=named_folder,
-        metavar="NAME=DIR",
-        help="benchmark and its folder; twinset=OUT for yours",
-    )
-    add_repeatable(probing, "--only", "SUBSET", "only this subset of each benchmark")
-    probing.add_argument("--images", action="store_true", help="probe the images of pairs of two images too")
-    probing.add_argument(
-        "--language-model",
-        metavar="MODEL",
-        help="score captions with it: smollm2, a folder of transformers or a GGUF file (slow)",
-    )
-    probing.add_argument(
-        "--model",
-        metavar="KIND:NAME[:CHECKPOINT]",
-        help="a dual encoder, such as open_clip:ViT-B-32:openai: classifiers and detectors on its features",
-    )
-    probing.add_argument(
-        "--detectors",
-        type=Path,
-        metavar="DIR",
-        help="what `twinset train detectors` wrote for this --model (default: cross-validated on the benchmark)",
-    )
-    add_cache(probing)
-    probing.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="what runs --model (default: cpu)")
-    probing.add_argument("--seed", type=int, default=0, metavar="N", help="of the folds of classifiers (default: 0)")
-    said = "folder of a run: writes RUN/probes/NAME.json, which its report shows"
-    probing.add_argument("-o", "--out", type=Path, metavar="RUN", help=said)
+    add_cache(add_described(commands, "blind", blind))
 
 
 def blind(asked: argparse.Namespace) -> None:

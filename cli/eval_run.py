@@ -6,55 +6,16 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from twinset.cli.options import add_cache, add_command, add_repeatable, answer, between, named_folder
+from twinset.cli.options import add_cache, add_described, answer
 from twinset.manifests.errors import WrongUse
-
-MOST_BATCH = 65_536  # inputs of a pass, all of which are held; a short pass is filled up
-MOST_THREADS = 4096
 
 
 def add(commands: Any) -> None:
     """Add both commands to the subparsers of ``twinset eval``."""
-    text = "score benchmarks with models and write a report; the same command resumes a run that was stopped"
-    running = add_command(commands, "run", run, text)
-    repeatable = partial(add_repeatable, running)
-    said = "docs/evaluation.md lists them: a benchmark, such as sugarcrepe, and its folder; `twinset` for your own"
-    repeatable("--benchmark", "NAME[=DIR]", said, required=True)
-    said = "folder of a --benchmark without =DIR: the first --data belongs to the first of these, and so on"
-    repeatable("--data", "DIR", said)
-    repeatable("--only", "SUBSET", "only this subset of each benchmark")
-    said = (
-        "such as open_clip:ViT-B-32:openai, clip:FOLDER, image+text:open_clip:RN50x4:openai, or random:ViT-B-32 to try "
-        "things out; docs/evaluation.md lists all kinds"
-    )
-    repeatable("--model", "KIND:NAME[:CHECKPOINT]", said, required=True)
-    said = "folder of the run: scores and report"
-    running.add_argument("-o", "--out", required=True, type=Path, metavar="RUN", help=said)
-    add_cache(running)
-    running.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where models run (default: cpu)")
-    running.add_argument(
-        "--batch",
-        type=between(1, MOST_BATCH),
-        default=32,
-        metavar="N",
-        help="images, texts or pairs in one pass (default: 32)",
-    )
-    running.add_argument(
-        "--threads",
-        type=between(0, MOST_THREADS),
-        default=0,
-        metavar="N",
-        help="threads of torch (default: 0, as many as cores)",
-    )
-    text = "write the report of a run again, from RUN/scores; no model is needed"
-    reporting = add_command(commands, "report", report, text)
-    reporting.add_argument("run_folder", type=Path, metavar="RUN", help="folder that `twinset eval run --out` wrote")
-    said = "a benchmark's folder, for pictures of mistakes that RUN does not hold yet"
-    add_repeatable(reporting, "--benchmark", "NAME=DIR", said, type=named_folder)
+    add_cache(add_described(commands, "run", run))
+    add_described(commands, "report", report)
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -62,18 +23,9 @@ def run(asked: argparse.Namespace) -> None:
     import twinset
 
     benchmarks = named(asked.benchmark, asked.data)
+    how = {name: getattr(asked, name) for name in ("cache", "device", "batch", "threads")}
     with progress() as on_progress:
-        found = twinset.evaluate(
-            benchmarks,
-            asked.model,
-            asked.out,
-            subsets=asked.only,
-            cache=asked.cache,
-            device=asked.device,
-            batch=asked.batch,
-            threads=asked.threads,
-            on_progress=on_progress,
-        )
+        found = twinset.evaluate(benchmarks, asked.model, asked.out, subsets=asked.only, on_progress=on_progress, **how)
     answer(asked, found, lambda: _print(found))
 
 

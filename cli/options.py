@@ -3,11 +3,15 @@
 import argparse
 import contextlib
 import json
+import math
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-MOST_RESAMPLES = 1_000_000  # of a bootstrap; each takes memory
+#: The commands but for `twinset train`: their words, and their arguments by section.
+DESCRIBED = tomllib.loads(Path(__file__).with_name("options.toml").read_text("utf-8"))
+ACTIONS = {"yes or no": argparse.BooleanOptionalAction}
 
 
 def add_command(
@@ -24,6 +28,30 @@ def add_command(
     added.add_argument("--verbose", action="store_true", default=argparse.SUPPRESS, help="show log lines")
     added.set_defaults(run=run)
     return added
+
+
+def add_described(commands: Any, name: str, run: Callable[[argparse.Namespace], Any], *sections: str) -> Any:
+    """As `add_command`, as ``options.toml`` describes it: with the arguments of sections, or of its own without any."""
+    added = add_command(commands, name, run, DESCRIBED[name]["text"])
+    for section in sections or (name,):
+        add_arguments(added, section)
+    return added
+
+
+def add_arguments(command: Any, section: str) -> None:
+    """Add the arguments of a section of ``options.toml`` to a command, or to a group of a command's."""
+    for names, said in DESCRIBED[section].items():
+        if names == "text":
+            continue
+        given = {**said, **({"action": ACTIONS.get(said["action"], said["action"])} if "action" in said else {})}
+        if "type" in given:
+            given["type"] = TYPES[given["type"]]
+        if bounds := given.pop("range", None):
+            given["type"] = between(*bounds)
+        if given.pop("repeatable", False):
+            add_repeatable(command, names, given.pop("metavar"), given.pop("help"), **given)
+        else:
+            command.add_argument(*names.split(), **given)
 
 
 def answer(asked: argparse.Namespace, document: Any, show: Callable[[], Any]) -> None:
@@ -50,12 +78,7 @@ def place(text: str) -> str:
     return text
 
 
-def add_dataset(command: argparse.ArgumentParser) -> None:
-    """Add the dataset that a command reads."""
-    command.add_argument("dataset", type=place, metavar="OUT", help="folder or URL that `twinset build --out` wrote")
-
-
-def add_repeatable(command: argparse.ArgumentParser, option: str, metavar: str, text: str, **more: Any) -> None:
+def add_repeatable(command: Any, option: str, metavar: str, text: str, **more: Any) -> None:
     """Add an option that may be given several times."""
     command.add_argument(option, action="append", default=[], metavar=metavar, help=f"{text}; may be repeated", **more)
 
@@ -78,18 +101,6 @@ def between(least: int, most: int) -> Callable[[str], int]:
     return number
 
 
-def add_bootstrap(command: argparse.ArgumentParser) -> None:
-    """Add the options of intervals: ``--seed`` and ``--resamples``."""
-    command.add_argument("--seed", type=whole_number, default=0, metavar="N", help="seed of the bootstrap (default: 0)")
-    command.add_argument(
-        "--resamples",
-        type=between(0, MOST_RESAMPLES),
-        default=2000,
-        metavar="N",
-        help="resamples of the bootstrap (default: 2000); 0 for no intervals",
-    )
-
-
 def add_cache(command: argparse.ArgumentParser, only_with: str = "") -> None:
     """Add ``--cache``. only_with: the option without which nothing is encoded."""
     only = f"with {only_with}: " if only_with else ""
@@ -103,3 +114,34 @@ def named_folder(text: str) -> tuple[str, str]:
     if not (name and equals and folder):
         raise argparse.ArgumentTypeError(f"{text!r}: write NAME=DIR, such as sugarcrepe=data/sugarcrepe")
     return name, folder
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Different names with commas between them."""
+    found = tuple(name.strip() for name in text.split(","))
+    if not all(found) or len({*found}) < len(found):
+        raise argparse.ArgumentTypeError(f"{text!r}: write different names with a comma between them")
+    return found
+
+
+def number(text: str) -> float:
+    """A finite number."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise argparse.ArgumentTypeError(f"{text!r}: write a number such as 0.5")
+    return found
+
+
+#: By their names in ``options.toml``.
+TYPES: dict[str, Callable[[str], Any]] = {
+    "benchmark": named_folder,
+    "int": int,
+    "names": names,
+    "number": number,
+    "path": Path,
+    "place": place,
+    "whole": whole_number,
+}

@@ -7,10 +7,9 @@ import contextlib
 import re
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from twinset.cli.options import add_command, add_dataset, add_repeatable, answer, between
+from twinset.cli.options import add_arguments, add_described, answer
 from twinset.cli.tables import print_columns
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_loopback
@@ -18,53 +17,11 @@ from twinset.manifests.locations import is_loopback
 if TYPE_CHECKING:
     from twinset.review.desk import ReviewDesk
 
-FORMS = ("parquet", "label-studio", "prolific")
-LOOPBACK = "127.0.0.1"
-
 
 def add(commands: Any) -> None:
     """Add the command to the subparsers of ``twinset``."""
-    text = "ask people what a build waits for: serves a page, until it is interrupted; or exports and imports answers"
-    reviewing = add_command(commands, "review", review, text)
-    add_dataset(reviewing)
-    add_repeatable(reviewing, "--stage", "NAME", "this stage (default: all that ask people)")
-    reviewing.add_argument(
-        "--annotators", default="me", metavar="A,B", help="names of those who get a link (default: me)"
-    )
-    reviewing.add_argument(
-        "--host", default=LOOPBACK, help=f"address to serve at (default: {LOOPBACK}, which only this machine reaches)"
-    )
-    reviewing.add_argument(
-        "--port", type=between(0, 65535), default=0, metavar="N", help="port (default: 0, any that is free)"
-    )
-    reviewing.add_argument(
-        "--behind-https",
-        metavar="URL",
-        help="address of the proxy with HTTPS that people reach the page by, such as https://review.example.org: links "
-        "name it, and cookies are sent by HTTPS alone",
-    )
-    reviewing.add_argument(
-        "--days", type=between(1, 3650), default=30, metavar="N", help="days until links end (default: 30)"
-    )
-    reviewing.add_argument(
-        "--resume",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="let the flow run that waits for these decisions go on once enough are in (default: yes)",
-    )
-    instead = reviewing.add_mutually_exclusive_group()
-    instead.add_argument("-o", "--out", type=Path, metavar="FILE", help="write tasks and answers into a file")
-    instead.add_argument("--import", type=Path, metavar="FILE", dest="import_", help="take answers from a file")
-    instead.add_argument(
-        "--withdraw",
-        metavar="NAME",
-        help="end all links that this person was given, also on a page that is open now",
-    )
-    instead.add_argument("--agreement", action="store_true", help="print Cohen's kappa and the accuracy on gold tasks")
-    reviewing.add_argument(
-        "--form", choices=FORMS, help="form of the file (default: by its name: .parquet, .json, .csv)"
-    )
-    reviewing.add_argument("--annotator", metavar="NAME", help="who gave all answers of the imported file")
+    reviewing = add_described(commands, "review", review, "dataset", "review")
+    add_arguments(reviewing.add_mutually_exclusive_group(), "instead")
 
 
 def review(asked: argparse.Namespace) -> None:

@@ -135,7 +135,7 @@ def outcome_table(outcomes: Iterable[Outcome], subset: str) -> pa.Table:
 
 
 #: What four independent guesses get. (A scorer at random gets 16.67 % of groups: its answers come from four scores.)
-GUESSING = {"text": 25.0, "image": 25.0, "group": 6.25}
+GUESSING = {"text": Figure(25.0), "image": Figure(25.0), "group": Figure(6.25)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +199,6 @@ def references() -> list[Published]:
     return [row for row in published() if row.benchmark == "bivlc" and row.kind == "human"]
 
 
-def guessing() -> dict[str, Figure]:
-    """What guesses get."""
-    return {name: Figure(value) for name, value in GUESSING.items()}
-
-
 PEOPLE, SIMULATED = "people", "people (simulated)"
 NOT_ASKED, UNDECIDED = "people were not asked", "not all four questions are decided"
 
@@ -253,7 +248,10 @@ def write_people(answered: Answered, run: Path, data: str | None = None) -> list
         names = pq.read_table(model.path, columns=[name for name, _ in IDENTITY])
         asked = names.filter(pc.is_in(names["key"], value_set=pa.array([*pairs], pa.string())))
         if asked.num_rows:
-            _check_state(model, root, names["subset"].unique().to_pylist())
+            if BuiltDataset(root, sorted(names["subset"].unique().to_pylist())).digest() != model.about.data_digest:
+                raise WrongUse(
+                    f"{model.path}: scores of another state of {root} than people saw; score again: twinset eval run"
+                )
             written.append(_write(answered, model, run, names.num_rows, asked))
     if not written:
         raise WrongUse(
@@ -261,14 +259,6 @@ def write_people(answered: Answered, run: Path, data: str | None = None) -> list
             f"twinset eval run --benchmark twinset={root} --model MODEL --out {run}"
         )
     return written
-
-
-def _check_state(model: ModelAnswers, root: str, subsets: Sequence[str]) -> None:
-    """Raise `WrongUse` unless the model was scored on the dataset as it is."""
-    if BuiltDataset(root, sorted(subsets)).digest() != model.about.data_digest:
-        raise WrongUse(
-            f"{model.path}: scores of another state of {root} than people saw; score again with twinset eval run"
-        )
 
 
 def _write(answered: Answered, model: ModelAnswers, run: Path, rows: int, asked: pa.Table) -> Written:
