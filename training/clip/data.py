@@ -85,10 +85,7 @@ class RunData:
 
     def facts(self) -> dict[str, Any]:
         """Every dataset and shard as JSON."""
-        return {
-            "data": self.training.facts(),
-            "validation": [] if self.validation is None else self.validation.facts(),
-        }
+        return {"data": self.training.facts(), "validation": [] if self.validation is None else self.validation.facts()}
 
 
 def open_data(settings: RunSettings, twins: Twins) -> RunData:
@@ -109,7 +106,7 @@ def open_data(settings: RunSettings, twins: Twins) -> RunData:
 
 
 def _refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
-    shared = sorted(set(_groups(training)) & set(_groups(validation)))
+    shared = sorted(_groups(training) & _groups(validation))
     remedy = "name another validation subset, or separate them with --split and --validation-split"
     if shared:
         named = ", ".join(shared[:SHOWN]) + (", …" if len(shared) > SHOWN else "")
@@ -119,9 +116,8 @@ def _refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
         _LOG.warning("validation: %s images of it are trained on too, byte by byte; %s", f"{len(images):,}", remedy)
 
 
-def _groups(examples: ExampleSet) -> list[str]:
-    dictionaries = [pa.compute.unique(part.columns.groups).to_pylist() for part in examples.parts]
-    return [group for groups in dictionaries for group in groups]
+def _groups(examples: ExampleSet) -> set[str]:
+    return {group for part in examples.parts for group in pa.compute.unique(part.columns.groups).to_pylist()}
 
 
 def _images(examples: ExampleSet) -> NDArray[np.uint64]:

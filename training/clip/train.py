@@ -7,7 +7,6 @@ So a run that was killed at any step ends with the same bytes of weights as one 
 
 import contextlib
 import logging
-from collections.abc import Generator
 from pathlib import Path
 
 from twinset.manifests.canonical import digest
@@ -66,6 +65,7 @@ def train_clip(
 class Run(Loop[Batch]):
     """The run of a dual encoder in one process; arguments as those of `Loop`."""
 
+    batches: Batches
     published = "open_clip_model.safetensors"  # open_clip and `evaluation` look for it
 
     def __init__(
@@ -93,9 +93,6 @@ class Run(Loop[Batch]):
         )  # fmt: skip
         loss = open_loss(settings.objective, settings.regulariser, settings.regulariser_weight)
         self.stepper = Stepper(self.network, self.optimiser, loss, settings, process)
-
-    def stream(self, first: int) -> Generator[Batch, None, None]:
-        return self.batches.stream(first, self.steps)
 
     def take(self, batch: Batch) -> dict[str, float]:
         return self.stepper.take(batch, self.steps)

@@ -7,7 +7,6 @@ distractor of a triplet is not compared; batch normalisation of a ResNet is trai
 
 import contextlib
 import tempfile
-from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -167,9 +166,6 @@ class Run(Loop[Batch]):
         if not isinstance(self.batches, Batches) and history.rows:
             self.batches.check_resumed(history.rows[0].get("left_out", ()))
         return step
-
-    def stream(self, first: int) -> Generator[Batch, None, None]:
-        return self.batches.stream(first, self.steps)
 
     def take(self, batch: Batch) -> dict[str, float]:
         return self.stepper.take(batch)

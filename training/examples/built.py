@@ -160,7 +160,7 @@ def _shard(
         rows = read_parquet(stream, ("key", "group", "verdict", *kind.texts, *kind.hashed))
     rows = rows.filter(pc.equal(rows["verdict"], KEPT)).combine_chunks()
     rows = rows.cast(pa.schema([pa.field(name, pa.string(), nullable=False) for name in rows.column_names]))
-    keys = _joined(rows["key"])
+    keys = rows["key"].combine_chunks()
     if len(rows) != kept:
         raise WrongUse(f"{where}: its rows have {len(rows)} kept samples instead of {kept}; {REBUILD}")
     slices = {role: np.zeros((kept, 3), np.uint64) for role in kind.images}
@@ -182,9 +182,5 @@ def _shard(
         lacking = np.flatnonzero((slices[role][:, 1] == 0) & (slices[role][:, 2] != 0))
         if len(lacking):
             raise WrongUse(f"{where}: {keys[int(lacking[0])]} lacks its {role}; {REBUILD}")
-    groups = pc.binary_join_element_wise(pa.scalar(f"{origin.subset}/"), _joined(rows["group"]), "")
-    return tar, keys, groups, {name: _joined(rows[name]) for name in kind.texts}, slices
-
-
-def _joined(column: pa.ChunkedArray) -> pa.Array:
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
+    groups = pc.binary_join_element_wise(pa.scalar(f"{origin.subset}/"), rows["group"].combine_chunks(), "")
+    return tar, keys, groups, {name: rows[name].combine_chunks() for name in kind.texts}, slices

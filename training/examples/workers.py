@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 import torch
@@ -55,7 +56,7 @@ def made_ahead(
         collate_fn=_as_it_is,
         num_workers=workers,
         prefetch_factor=ahead,
-        worker_init_fn=_Beginning(os.getpid()),
+        worker_init_fn=partial(_begin, os.getpid()),
         multiprocessing_context="fork",
         generator=torch.Generator(),
     )
@@ -88,19 +89,15 @@ def _as_it_is(made: Made) -> Made:
     return made
 
 
-class _Beginning:
+def _begin(parent: int, _worker: int) -> None:
     """What a process does first. parent: id of the one that it was copied from."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # tokenizers of transformers would warn of their threads
 
-    def __init__(self, parent: int) -> None:
-        self.parent = parent
-
-    def __call__(self, _worker: int) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # tokenizers of transformers would warn of their threads
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def _watch(self) -> None:
+    def watch() -> None:
         # torch's own watch misses a worker that writes to a pipe which its siblings still hold open.
-        while os.getppid() == self.parent:
+        while os.getppid() == parent:
             time.sleep(PARENT_CHECK_SECONDS)
         os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -5,7 +5,6 @@ Neighbours are scored once, before the first step, by the weights that the run b
 
 import contextlib
 from collections import Counter
-from collections.abc import Generator
 from pathlib import Path
 
 import numpy as np
@@ -167,14 +166,11 @@ class Run(Loop[FusionBatch]):
         identity: str,
     ) -> None:
         self.settings, self._start, self._validation = settings, start, validation
-        self._batches = FusionBatches(settings, data.training, mined, start.scorer.processor)
-        network, each = start.scorer.model.train(), self._batches.steps_per_epoch
+        self.batches = FusionBatches(settings, data.training, mined, start.scorer.processor)
+        network, each = start.scorer.model.train(), self.batches.steps_per_epoch
         optimiser = new_optimiser(network, settings, start.faster(), settings.lr_times)
         super().__init__(settings, out, process, identity, network, optimiser, settings.epochs * each, each, "group")
         self._stepper = Stepper(start, optimiser, settings)
-
-    def stream(self, first: int) -> Generator[FusionBatch, None, None]:
-        return self._batches.stream(first, self.steps)
 
     def take(self, batch: FusionBatch) -> dict[str, float]:
         return self._stepper.take(batch, self.steps)

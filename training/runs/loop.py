@@ -18,14 +18,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Broken, Read
 from twinset.training.report.write import About, Curves, write_report
-from twinset.training.runs.checkpoints import (
-    Checkpoints,
-    Files,
-    best_is_sound,
-    moments,
-    restore_moments,
-    write_tensors,
-)
+from twinset.training.runs.checkpoints import Checkpoints, Files, best_is_sound, moments, restore_moments, write_tensors
 from twinset.training.runs.identity import History, Row
 from twinset.training.runs.processes import Process
 from twinset.training.runs.settings import RunSettings
@@ -86,6 +79,7 @@ class Loop(ABC, Generic[B]):
     """
 
     settings: RunSettings
+    batches: Any  # its ``stream`` gives what the steps from one to another read
     published = ""
 
     def __init__(
@@ -106,10 +100,6 @@ class Loop(ABC, Generic[B]):
         self.best: dict[str, Any] | None = None
         self._every, self._best_by = settings.validate_every or steps_per_epoch, best_by
         self._checkpoint_every = settings.checkpoint_every
-
-    @abstractmethod
-    def stream(self, first: int) -> Generator[B, None, None]:
-        """What the steps from ``first`` on read."""
 
     @abstractmethod
     def take(self, batch: B) -> dict[str, float]:
@@ -192,7 +182,8 @@ class Loop(ABC, Generic[B]):
 
     def _take_steps(self, first: int, history: History, curves: Curves | None, on_progress: OnProgress | None) -> None:
         written = time.monotonic()
-        with contextlib.closing(self.stream(first)) as batches:
+        batches: Generator[B, None, None] = self.batches.stream(first, self.steps)
+        with contextlib.closing(batches):
             for batch in batches:
                 step = batch.step + 1
                 row: Row = {"step": step, "epoch": batch.epoch + 1, **self.take(batch)}
