@@ -32,12 +32,11 @@ def parts_of(dataset: BuiltDataset, name: str, title: str) -> list[Part]:
         name, title: of the whole; those of a part are ``NAME-pairs`` and ``TITLE: two images, two captions``.
     """
     kind_of = {subset: planned_stage(dataset.store, subset).facts["makes"] for subset in dataset.subsets}
-    parts = []
-    for kind, (ending, asked) in KINDS.items():
-        subsets = [subset for subset, made in kind_of.items() if made == kind]
-        if subsets:
-            parts.append(Part(dataset.place, subsets, kind, f"{name}-{ending}", f"{title}: {asked}"))
-    return parts
+    return [
+        Part(dataset.place, subsets, kind, f"{name}-{ending}", f"{title}: {asked}")
+        for kind, (ending, asked) in KINDS.items()
+        if (subsets := [subset for subset, made in kind_of.items() if made == kind])
+    ]
 
 
 def open_benchmarks(

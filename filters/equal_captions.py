@@ -12,14 +12,7 @@ from pydantic import Field
 
 from twinset.manifests.candidate import CaptionedCandidate
 from twinset.manifests.source import Need, Place
-from twinset.models.spacy_pipelines import (
-    EMBEDDED,
-    LIBRARIES,
-    Pipeline,
-    check_installed,
-    find_pipeline,
-    load_pipeline,
-)
+from twinset.models.spacy_pipelines import EMBEDDED, LIBRARIES, Pipeline, check_installed, find_pipeline, load_pipeline
 from twinset.shards.contracts import CaptionFilter, Filter, Isolation
 from twinset.shards.kinds.samples import Drop
 

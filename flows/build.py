@@ -201,11 +201,10 @@ def _run(build: Build) -> dict[str, Any]:
 
 
 STAGES_AT_A_TIME: Any = ThreadPoolTaskRunner(max_workers=16)
-build_eqben = flow(name="build-eqben", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
-build_genecis = flow(name="build-genecis", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
-build_trohn = flow(name="build-trohn", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
-build_bivlc = flow(name="build-bivlc", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
-FLOWS = (build_eqben, build_genecis, build_trohn, build_bivlc)
+build_eqben, build_genecis, build_trohn, build_bivlc = FLOWS = tuple(
+    flow(name=f"build-{paper}", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
+    for paper in ("eqben", "genecis", "trohn", "bivlc")
+)
 
 
 def _problem(future: PrefectFuture[Any]) -> str:

@@ -250,9 +250,7 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
 def _explain(app: FastAPI) -> None:
     """Replies to what goes wrong within the app, in the same form."""
 
-    @app.exception_handler(Refused)
-    def refuse(request: Request, error: Refused) -> Response:
-        return refusal(request, error)
+    app.exception_handler(Refused)(refusal)
 
     @app.exception_handler(TwinsetError)
     @app.exception_handler(OSError)

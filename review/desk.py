@@ -83,10 +83,7 @@ class ReviewDesk:
             return {"id": None, "task": None}
         task = asked[taken.stage, taken.task, taken.binding]
         self.queue.lease(task, annotator)
-        return {
-            "id": task.id,
-            "task": {**as_json(task, annotator, self._url), "progress": self.progress(annotator)},
-        }
+        return {"id": task.id, "task": {**as_json(task, annotator, self._url), "progress": self.progress(annotator)}}
 
     def adjudicate(self, task_id: str, value: str) -> str:
         """Store the admin's answer, which settles a disagreement; returns the name of the stage. Raises `Refused`."""

@@ -8,11 +8,14 @@ import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.whole_file import write_text
 
 SECRET_BYTES = 32
 LARGEST_BOOK = 1_000_000  # bytes of the file of links; a name takes some twenty
+_BOOK = TypeAdapter(dict[str, int])
 
 
 def read_secret(folder: Path) -> bytes:
@@ -97,13 +100,10 @@ class Links:
         seen = found.st_mtime_ns, found.st_size, found.st_ino
         if seen == self._seen:
             return
-        wrong = WrongUse(f"{self._path}: not the file of links that twinset wrote; remove it and the secret beside it")
-        if found.st_size > LARGEST_BOOK:
-            raise wrong
         try:
-            content = json.loads(self._path.read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise wrong from error
-        if not isinstance(content, dict) or not all(type(one) is int for one in content.values()):
-            raise wrong
-        self._withdrawn, self._seen = content, seen
+            if found.st_size > LARGEST_BOOK:
+                raise ValueError(f"{found.st_size:,} bytes")
+            self._withdrawn, self._seen = _BOOK.validate_json(self._path.read_bytes(), strict=True), seen
+        except ValueError as error:
+            remedy = "remove it and the secret beside it"
+            raise WrongUse(f"{self._path}: not the file of links that twinset wrote; {remedy}") from error

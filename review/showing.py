@@ -33,15 +33,11 @@ def shown_options(task: ReviewTask, annotator: str) -> tuple[Option, ...]:
 
 def chosen(task: ReviewTask, annotator: str, name: str) -> Chosen | None:
     """What the page's name of an option stands for; None when there is no such option."""
-    options = shown_options(task, annotator)
-    shown = tuple(one.value for one in options)
-    for position, value in enumerate(shown):
-        if name == f"o{position}":
-            return Chosen(value, shown, position)
-    for number, extra in enumerate(task.question.layout(task.candidate).extra):
-        if name == f"x{number}":
-            return Chosen(extra.value, shown, NO_POSITION)
-    return None
+    shown = tuple(one.value for one in shown_options(task, annotator))
+    extra = task.question.layout(task.candidate).extra
+    named = {f"o{position}": Chosen(value, shown, position) for position, value in enumerate(shown)}
+    named |= {f"x{number}": Chosen(one.value, shown, NO_POSITION) for number, one in enumerate(extra)}
+    return named.get(name)
 
 
 def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, int], str]) -> dict[str, Any]:

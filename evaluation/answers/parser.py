@@ -178,10 +178,7 @@ _VERDICTS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             rf" (?:are|could be|would be|can be|seem|fit|match|describe) (?:\w+ )?{_RIGHT}",
         ),
         ("rejected", rf"\b(?:than|over|rather than|instead of|unlike|opposed to|nor|versus|vs\.?) (?:the )?{MARK}"),
-        (
-            "rejected",
-            rf"\b(?:not|\w+n't|cannot|never)(?: (?!{_TURNS}\b)[\w']+){{0,3}} {MARK}",
-        ),
+        ("rejected", rf"\b(?:not|\w+n't|cannot|never)(?: (?!{_TURNS}\b)[\w']+){{0,3}} {MARK}"),
         ("rejected", rf"{MARK}:? (?:{_BETWEEN}{{0,5}}{_WRONG}|no\b)"),
         ("rejected", rf"\b{_WRONG}(?: \w+){{0,3}} (?:is|be) {MARK}"),
         (

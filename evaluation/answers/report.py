@@ -14,7 +14,7 @@ from twinset.evaluation.answers.figures import both_orders_figures, order_figure
 from twinset.evaluation.answers.files import ORDERS, Answered, AnswerFile, Order, read_answers
 from twinset.evaluation.answers.parser import Choice, Reading, as_published, parse
 from twinset.evaluation.examples import MATCHING_SCORES
-from twinset.evaluation.metrics.figures import Figure
+from twinset.evaluation.metrics.figures import Figure, figures_json
 from twinset.shards.storage.whole_file import whole_file
 
 ALL = "all"  # splits together
@@ -69,7 +69,7 @@ class OrderReport:
         return {
             **{"n": self.n, "images": self.images, "counts": self.counts, "reasons": self.reasons},
             **{"as_published": self.published, "as_counted_in_file": self.counted},
-            **_figures_json(self.figures),
+            **figures_json(self.figures),
         }
 
 
@@ -84,7 +84,7 @@ class BothOrders:
 
     def as_json(self) -> dict[str, Any]:
         """As ``docs/scores.md`` describes it."""
-        return {"n": self.n, "images": self.images, "counts": self.counts, **_figures_json(self.figures)}
+        return {"n": self.n, "images": self.images, "counts": self.counts, **figures_json(self.figures)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,15 +230,6 @@ def _notes(by_split: dict[str, dict[Order, list[Read]]]) -> Iterable[str]:
                 )
 
 
-def _figures_json(figures: dict[str, Figure]) -> dict[str, Any]:
-    """Figures as `evaluation.metrics.figures.Measured.as_json` has them."""
-    return {
-        **{name: one.value for name, one in figures.items()},
-        "expected": {name: one.expected for name, one in figures.items() if one.expected is not None},
-        "interval": {name: [one.low, one.high] for name, one in figures.items() if one.low is not None},
-    }
-
-
 def write_scores(path: Path, answers: Sequence[Read], facts: dict[str, str]) -> int:
     """Write the scores of examples that were asked in both orders; returns how many.
 
@@ -255,9 +246,7 @@ def write_scores(path: Path, answers: Sequence[Read], facts: dict[str, str]) -> 
         one = first.answered
         s00, s01 = scores(_chosen(first), _chosen(second))
         identity = {"key": f"{first.split}/{one.key}", "subset": first.split, "category": first.split}
-        rows.append(
-            {**identity, "group": PurePosixPath(one.image).stem, "s00": s00, "s01": s01, "s10": None, "s11": None}
-        )
+        rows.append({**identity, "group": PurePosixPath(one.image).stem, "s00": s00, "s01": s01})
     told = {**facts, "left_out": {"one order": alone} if alone else {}}
     schema = MATCHING_SCORES.with_metadata({"twinset": json.dumps(told, sort_keys=True)})
     with whole_file(path) as beside:

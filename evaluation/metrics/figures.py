@@ -19,6 +19,15 @@ class Figure:
     high: float | None = None
 
 
+def figures_json(figures: dict[str, Figure]) -> dict[str, Any]:
+    """``{FIGURE: value, …, "expected": {FIGURE: …}, "interval": {FIGURE: [low, high]}}``; nothing where it is None."""
+    return {
+        **{name: figure.value for name, figure in figures.items()},
+        "expected": {name: figure.expected for name, figure in figures.items() if figure.expected is not None},
+        "interval": {name: [figure.low, figure.high] for name, figure in figures.items() if figure.low is not None},
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """Figures of some rows, by name; `evaluation.metrics.matching` and `score_kinds` define them.
@@ -33,15 +42,7 @@ class Measured:
 
     def as_json(self) -> dict[str, Any]:
         """As `Results.as_json` has it."""
-        figures = self.figures.items()
-        return {
-            "n": self.n,
-            "groups": self.groups,
-            **{name: figure.value for name, figure in figures},
-            "ties": self.ties,
-            "expected": {name: figure.expected for name, figure in figures if figure.expected is not None},
-            "interval": {name: [figure.low, figure.high] for name, figure in figures if figure.low is not None},
-        }
+        return {"n": self.n, "groups": self.groups, "ties": self.ties, **figures_json(self.figures)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.equivariance import COLUMNS as SCORES
 from twinset.evaluation.metrics.equivariance import DIRECTIONS, equivariance
-from twinset.evaluation.report.model_answers import ModelAnswers
+from twinset.evaluation.report.model_answers import ModelAnswers, floats
 
 FEWEST_BINS, MOST_BINS = 6, 60
 #: Seconds and ranks up to which curves are shown.
@@ -76,7 +76,7 @@ def equivariance_panels(scored: Sequence[ModelAnswers], shown: set[str]) -> list
 
     def values(place: int, table: pa.Table) -> _Parts:
         subsets, parts = np.array(table.column("subset").to_pylist(), dtype=object), {}
-        scores = equivariance(*(_column(table, name) for name in SCORES))
+        scores = equivariance(*(floats(table, name) for name in SCORES))
         for change, score in zip(DIRECTIONS, scores, strict=True):
             for subset in sorted(set(subsets) & shown):
                 here = score[subsets == subset] / deviations[place]
@@ -110,7 +110,7 @@ def error_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
 def _recall(path: Path, ranks: Values) -> Values:
     found, total = np.zeros(len(ranks)), 0
     for table in _batches(path, ("higher", "tied")):
-        above = _column(table, "higher") + _column(table, "tied")
+        above = floats(table, "higher") + floats(table, "tied")
         found += (above[:, None] < ranks).sum(axis=0)
         total += len(above)
     return 100 * found / max(total, 1)
@@ -173,14 +173,9 @@ def _batches(path: Path, columns: tuple[str, ...]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches([batch])
 
 
-def _column(table: pa.Table, name: str) -> Values:
-    """A column with NaN for null."""
-    return np.asarray(table.column(name).to_numpy(zero_copy_only=False), np.float64)
-
-
 def _of(table: pa.Table, *names: str) -> Values:
     """The values of several columns that are there."""
-    values: Values = np.concatenate([_column(table, name) for name in names])
+    values: Values = np.concatenate([floats(table, name) for name in names])
     return np.asarray(values[np.isfinite(values)])
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from twinset.cards.sheet import thumbnail
 from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
-from twinset.evaluation.report.model_answers import SCHEMAS, Asked, ModelAnswers
+from twinset.evaluation.report.model_answers import SCHEMAS, Asked, ModelAnswers, floats
 from twinset.manifests.errors import TwinsetError
 from twinset.shards.storage.whole_file import whole_file
 
@@ -82,24 +82,20 @@ def _mistake(row: dict[str, object], by: float) -> Mistake:
 
 def _matching(batch: pa.RecordBatch) -> NDArray[np.float64]:
     """The largest lead of a wrong answer over the right one, of the two or four comparisons of a row."""
-    s00, s01, s10, s11 = (_floats(batch, name) for name in SCORES)
+    s00, s01, s10, s11 = (floats(batch, name) for name in SCORES)
     leads = np.stack([s01 - s00, s10 - s11, s10 - s00, s01 - s11])  # NaN where there is one image
     return np.asarray(np.fmax.reduce(leads), np.float64)
 
 
 def _query(batch: pa.RecordBatch) -> NDArray[np.float64]:
     """Share of the gallery's other entries that score higher than the best target, ties as half."""
-    higher, tied, entries = (_floats(batch, name) for name in ("higher", "tied", "entries"))
+    higher, tied, entries = (floats(batch, name) for name in ("higher", "tied", "entries"))
     return np.asarray((higher + tied / 2) / np.maximum(entries - 1, 1), np.float64)
 
 
 def _grounding(batch: pa.RecordBatch) -> NDArray[np.float64]:
     """Mean error in seconds of the gaps that score best."""
     return np.array([np.mean(errors) for errors in batch.column("errors").to_pylist()], np.float64)
-
-
-def _floats(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
-    return np.asarray(batch.column(name).to_numpy(zero_copy_only=False), np.float64)
 
 
 _BY: dict[Asked, Callable[[pa.RecordBatch], NDArray[np.float64]]] = {

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pydantic
+from numpy.typing import NDArray
 
 from twinset.evaluation.examples import GROUNDING_ERRORS, IDENTITY, MATCHING_OUTCOMES, MATCHING_SCORES, QUERY_RANKS
 from twinset.manifests.errors import WrongUse
@@ -82,6 +84,11 @@ class ModelAnswers:
             needed = sum(count for name in COUNTED if isinstance(count := known.get(name), int))
             known |= {"computed": computed, "from_cache": max(needed - computed, 0)}
         return known
+
+
+def floats(rows: pa.Table | pa.RecordBatch, name: str) -> NDArray[np.float64]:
+    """A column of numbers with NaN for null."""
+    return np.asarray(rows.column(name).to_numpy(zero_copy_only=False), np.float64)
 
 
 def scores_path(out: Path, benchmark: str, model: str) -> Path:

@@ -41,14 +41,12 @@ def run_tables(run: Sequence[BenchmarkResults]) -> list[Table]:
         heads = ["benchmark", "model", "reason", "examples"]
         tables.append(Table("left-out", "Examples that were not asked", heads, 2, left_out))
     costs = [(results.name, model.name, model.scored.cost) for results in run for model in results.models]
-    names = list(dict.fromkeys(name for _, _, cost in costs for name, value in cost.items() if _is_cell(value)))
+    names = list(
+        dict.fromkeys(name for _, _, cost in costs for name, value in cost.items() if _cell(value) is not None)
+    )
     rows = [Row([benchmark, model, *(_cell(cost.get(name)) for name in names)]) for benchmark, model, cost in costs]
     heads = ["benchmark", "model", *(name.replace("_", " ") for name in names)]
     return [*tables, Table("cost", "Cost of scoring", heads, 2, rows)]
-
-
-def _is_cell(value: object) -> bool:
-    return isinstance(value, str | int | float)
 
 
 def _cell(value: object) -> Cell:

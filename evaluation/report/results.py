@@ -40,7 +40,7 @@ def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[s
     """
     if asked == "matching":
         known = {name: value for name, value in (TWO_IMAGES | ONE_IMAGE).items() if name in set(figures)}
-        return {subset: known for subset in ("", *_subsets(path))} if known else {}
+        return {subset: known for subset in ("", *_parts(path)[0])} if known else {}
     ranks = [int(name.removeprefix(RECALL)) for name in figures if name.startswith(RECALL)]
     return _recalls(path, ranks) if asked == "query" and ranks else {}
 
@@ -69,13 +69,6 @@ def _recalls(path: Path, ranks: list[int]) -> dict[str, dict[str, float]]:
             f"{RECALL}{k}": sum(count * recall(k, *kind[1:]) for kind, count in here.items()) / total for k in ranks
         }
     return found
-
-
-def _subsets(path: Path) -> list[str]:
-    subsets: set[str] = set()
-    for batch in pq.ParquetFile(path).iter_batches(columns=["subset"]):
-        subsets.update(batch.column(0).unique().to_pylist())
-    return sorted(subsets)
 
 
 RESAMPLES = 2000
@@ -177,24 +170,19 @@ def _model(scored: ModelAnswers, seed: int, resamples: int) -> ModelResults:
     subsets, finer = _parts(scored.path)
     by_subset = measure(scored.path, ["subset"], seed, resamples)
     by_category = measure(scored.path, ["subset", "category"], seed, resamples).by if finer else {}
-    return ModelResults(
-        scored=scored,
-        all=by_subset.all,
-        by_subset=by_subset.by if subsets > 1 else {},
-        by_category=by_category,
-        mistakes=worst_mistakes(scored),
-    )
+    several = by_subset.by if len(subsets) > 1 else {}
+    return ModelResults(scored, by_subset.all, several, by_category, worst_mistakes(scored))
 
 
-def _parts(path: Path) -> tuple[int, bool]:
-    """How many subsets a score file has, and whether its categories say more than its subsets."""
+def _parts(path: Path) -> tuple[list[str], bool]:
+    """The subsets of a score file, and whether its categories say more than these."""
     subsets: set[str] = set()
     finer = False
     for batch in pq.ParquetFile(path).iter_batches(columns=["subset", "category"]):
         subsets.update(batch.column(0).unique().to_pylist())
         subset, category = batch.columns
         finer = finer or bool(pc.any(pc.and_(pc.not_equal(category, ""), pc.not_equal(category, subset))).as_py())
-    return len(subsets), finer
+    return sorted(subsets), finer
 
 
 def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:

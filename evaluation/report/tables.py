@@ -97,12 +97,10 @@ def as_markdown(table: Table) -> str:
 
 def _markdown(cell: Cell, head: str) -> str:
     if isinstance(cell, Figure):
-        interval = (
-            ""
-            if cell.low is None or cell.high is None
-            else (f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]")
-        )
-        return Markdown(decimals(cell.value, head) + interval)
+        shown = decimals(cell.value, head)
+        if cell.low is not None and cell.high is not None:
+            shown += f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]"
+        return Markdown(shown)
     return "–" if cell is None else cell if isinstance(cell, str) else number(cell)
 
 

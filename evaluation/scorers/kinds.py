@@ -5,6 +5,7 @@ image with a text: Image-only, Text-only, Image+Text, Combiner.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,19 +122,9 @@ class Combiner(Composer):
         return unit(combined.float().cpu().numpy())
 
 
-def open_image_only(name: str, parts: Sequence[str], running: Running) -> Averaged:
-    """``image-only:ENCODER``, where ENCODER is the spec of a dual encoder."""
-    return Averaged(name, _encoder(name, parts[0], running), 1.0)
-
-
-def open_text_only(name: str, parts: Sequence[str], running: Running) -> Averaged:
-    """``text-only:ENCODER``."""
-    return Averaged(name, _encoder(name, parts[0], running), 0.0)
-
-
-def open_image_text(name: str, parts: Sequence[str], running: Running) -> Averaged:
-    """``image+text:ENCODER``."""
-    return Averaged(name, _encoder(name, parts[0], running), 0.5)
+def open_averaged(image_share: float, name: str, parts: Sequence[str], running: Running) -> Averaged:
+    """A query is the image alone, the text alone, or the mean of both, by the dual encoder that ENCODER names."""
+    return Averaged(name, _encoder(name, parts[0], running), image_share)
 
 
 def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner:
@@ -165,7 +156,7 @@ def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
     return found
 
 
-IMAGE_ONLY = ModelKind(open_image_only, "ENCODER", check=_check_encoder)
-TEXT_ONLY = ModelKind(open_text_only, "ENCODER", check=_check_encoder)
-IMAGE_TEXT = ModelKind(open_image_text, "ENCODER", check=_check_encoder)
+IMAGE_ONLY, TEXT_ONLY, IMAGE_TEXT = (
+    ModelKind(partial(open_averaged, share), "ENCODER", check=_check_encoder) for share in (1.0, 0.0, 0.5)
+)
 COMBINER = ModelKind(open_combiner, "FILE:ENCODER", 2, _check_combiner)

@@ -113,14 +113,12 @@ def open_chooser(text: str, parts: Sequence[str], running: Running) -> ServerCho
     return ServerChooser(text, _settings(text, parts[0], ChooserSettings))
 
 
-def open_yes_no(text: str, parts: Sequence[str], running: Running) -> ServerYesNo:
-    """``openai-yesno:MODEL``."""
-    return ServerYesNo(text, _settings(text, parts[0], Server), YES_NO)
+def open_yes_no(text: str, parts: Sequence[str], running: Running, form: tuple[str, str] = YES_NO) -> ServerYesNo:
+    """``openai-yesno:MODEL``, or in VQAScore's words ``openai-vqascore:MODEL``."""
+    return ServerYesNo(text, _settings(text, parts[0], Server), form)
 
 
-def open_vqa_score(text: str, parts: Sequence[str], running: Running) -> ServerYesNo:
-    """``openai-vqascore:MODEL``."""
-    return ServerYesNo(text, _settings(text, parts[0], Server), VQA_SCORE)
+open_vqa_score = partial(open_yes_no, form=VQA_SCORE)
 
 
 def _settings(text: str, model: str, kind: type[S]) -> S:

@@ -4,7 +4,6 @@ A recipe comes from others. What it may send where is said outside of it: by ``-
 ``twinset.toml``. ``--set`` is put into the environment, so that child processes know it and no recorded recipe does.
 """
 
-import ipaddress
 import os
 import re
 import tomllib
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import cache_folder
+from twinset.manifests.locations import cache_folder, is_loopback
 
 KEYS = "TWINSET_KEYS"  # HOST=VARIABLE,HOST=VARIABLE
 ANSWERS = "TWINSET_ANSWERS"  # folders, joined as in PATH
@@ -40,14 +39,6 @@ class Binding(NamedTuple):
         wanted = self.port or (_PORTS[self.scheme] if self.scheme else port)
         named = (scheme, self.host, wanted, self.variable)
         return named == (parts.scheme, parts.hostname, port, variable)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def allow_key(url: str, variable: str, exactly: bool = True) -> None:

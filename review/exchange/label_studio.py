@@ -7,7 +7,6 @@ from typing import Any
 
 from twinset.cards.rendering import render
 from twinset.generators.decisions.answers import Answer, to_row
-from twinset.generators.decisions.pictures import Picture
 from twinset.manifests.errors import WrongUse
 from twinset.review.exchange.form import Answered, Form, Row, Show
 from twinset.review.showing import NO_POSITION, shown_options
@@ -44,11 +43,13 @@ class LabelStudio(Form):
         folder = path.with_name(f"{path.stem}_images")
         tasks = []
         for task, answers in answered:
-            names = [_image_name(task, number, picture(task, number)) for number in range(len(task.candidate.images))]
-            for number, name in enumerate(names):
+            urls = []
+            for number in range(len(task.candidate.images)):
+                image = picture(task, number)
+                name = f"{task.id}-{number}{_TYPES.get(image.media_type, '')}"
                 with whole_file(folder / name) as beside:
-                    beside.write_bytes(picture(task, number).content)
-            urls = [f"/data/local-files/?d={folder.name}/{name}" for name in names]
+                    beside.write_bytes(image.content)
+                urls.append(f"/data/local-files/?d={folder.name}/{name}")
             tasks.append({"data": _data(task, urls), "annotations": [_annotation(task, one) for one in answers]})
         if answered:
             write_text(path.with_suffix(".xml"), _interface(answered[0][0]))
@@ -81,10 +82,6 @@ class LabelStudio(Form):
 def _shape(task: ReviewTask) -> tuple[int, ...]:
     layout = task.question.layout(task.candidate)
     return len(layout.texts), len(layout.images), len(layout.options)
-
-
-def _image_name(task: ReviewTask, number: int, image: Picture) -> str:
-    return f"{task.id}-{number}{_TYPES.get(image.media_type, '')}"
 
 
 def _choice(task: ReviewTask, value: str) -> str:

@@ -121,11 +121,7 @@ def _write_groups(exported: Iterator[tuple[StoredPair, Entry]], path: Path, desc
     return written
 
 
-_BY_VIDEO: dict[str, Callable[[Exported], Any]] = {
-    "action-genome": _by_object,
-    "gebc": _entries,
-    "youcook2": _entries,
-}
+_BY_VIDEO: dict[str, Callable[[Exported], Any]] = {"action-genome": _by_object, "gebc": _entries, "youcook2": _entries}
 
 
 EQBEN_FORMAT = Format(PAIR, export_eqben)

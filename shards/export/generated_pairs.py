@@ -7,6 +7,7 @@ TROHN-Img:  DIR/data/train-00000-of-00001.parquet   image_id, caption, negative_
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +29,12 @@ TROHN = ("image_id", "caption", "negative_caption", "negative_image")
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
-def export_bivlc(store: Store, subsets: Sequence[str], folder: Path) -> int:
+def export_generated(store: Store, subsets: Sequence[str], folder: Path, columns: Sequence[str], format: str) -> int:
     """Write a Parquet file a split into ``folder``; returns the number of pairs.
 
     Raises `WrongUse` for pairs that do not come from ``generated-pairs``.
     """
-    return _export(store, subsets, folder, BIVLC, "bivlc")
 
-
-def export_trohn_img(store: Store, subsets: Sequence[str], folder: Path) -> int:
-    """As `export_bivlc`."""
-    return _export(store, subsets, folder, TROHN, "trohn-img")
-
-
-def _export(store: Store, subsets: Sequence[str], folder: Path, columns: Sequence[str], format: str) -> int:
     def tables() -> Iterator[tuple[str, pa.Table]]:
         schema = split_schema(columns)
         for subset in subsets:
@@ -99,8 +92,8 @@ def split_schema(columns: Sequence[str]) -> pa.Schema:
     return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
 
 
-BIVLC_FORMAT = Format(PAIR, export_bivlc)
-TROHN_IMG_FORMAT = Format(PAIR, export_trohn_img)
+BIVLC_FORMAT = Format(PAIR, partial(export_generated, columns=BIVLC, format="bivlc"))
+TROHN_IMG_FORMAT = Format(PAIR, partial(export_generated, columns=TROHN, format="trohn-img"))
 
 
 def export_openclip(store: Store, subsets: Sequence[str], folder: Path) -> int:

@@ -171,12 +171,7 @@ def _receipt_there(store: Store, home: str, number: int) -> Receipt | None:
 
 
 def finish_shard(
-    store: Store,
-    home: str,
-    verdicts: Collection[tuple[str, str]],
-    spool: Path,
-    before: Receipt | None,
-    made: Made,
+    store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, before: Receipt | None, made: Made
 ) -> Receipt:
     """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
 

@@ -10,7 +10,7 @@ _BEGINS = re.compile(r"(?:^|(?<=[.;:)]\s))((?:[a-z_][a-z_0-9]*, )*[a-z_][a-z_0-9
 
 def summary(described: object) -> str:
     """The first line of a docstring, without the full stop; empty where there is none."""
-    text = inspect.getdoc(described) or ""
+    text = inspect.getdoc(getattr(described, "func", described)) or ""  # of a partial, what is called
     return plain(" ".join(text.split("\n\n")[0].split())).removesuffix(".")
 
 
