@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from twinset.manifests.errors import BuildFailed
+from twinset.manifests.errors import BuildFailed, TwinsetError
 from twinset.shards.storage.spool import is_running, refuse_link
 
 logger = logging.getLogger("twinset")
@@ -64,8 +64,22 @@ def _locked(root: Path) -> Iterator[None]:
     with file:
         try:
             yield
+        except (TwinsetError, OSError) as error:
+            if not _lies_at(file, path):  # what the error says to remove is gone too
+                raise BuildFailed(
+                    f"{root}: was removed while a build wrote there; run the same command again to build it all"
+                ) from error
+            raise
         finally:
-            path.unlink(missing_ok=True)
+            if _lies_at(file, path):
+                path.unlink(missing_ok=True)
+
+
+def _lies_at(file: Any, path: Path) -> bool:
+    """Whether an open file is still the one of a path."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    return False
 
 
 def _lock(path: Path) -> Any:
@@ -80,15 +94,14 @@ def _lock(path: Path) -> Any:
                     file.seek(0)
                     raise _taken(str(path.parent), _read(file.read(10_000))) from None
                 raise
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
-                try:
-                    file.truncate(0)
-                    file.write(_whoami())
-                except OSError:
-                    path.unlink()
-                    raise
-                return file
+        if _lies_at(file, path):
+            try:
+                file.truncate(0)
+                file.write(_whoami())
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
+            return file
         file.close()  # its build ended between the two calls and removed it
 
 

@@ -189,7 +189,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
 
         model = save_transformers(folder / "blip", "blip")
         told = ("--batch", "4", "--epochs", "1", "--checkpoint-every", "3", "--threads", "1")
-        command = ("train", "fusion", "--model", f"blip:{model}", "--data", f"{built()}:eq-gebc", *told)
+        command = ("train", "fusion", "--model", f"blip-itm:{model}", "--data", f"{built()}:eq-gebc", *told)
         return Command(folder / "train-fusion", lambda out: (*command, "--out", str(out)), variables, ("tensorboard",))
 
     def export() -> Command:

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import importlib
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -152,6 +153,6 @@ def _become(
 def warm(log: Path) -> None:
     """Import what a command that ended well had imported, but for what reads its environment then."""
     for name in log.with_suffix(".modules").read_text().split():
-        if name not in sys.modules and name.partition(".")[0] not in ("prefect", "__mp_main__", "numba"):
+        if name not in sys.modules and not re.match(r"prefect|twinset\.flows|__mp_main__", name):
             with contextlib.suppress(Exception):
                 importlib.import_module(name)

@@ -1,6 +1,7 @@
 """One build at a time writes into OUT, and none waits for a dead one (a local folder; a store in memory)."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -144,3 +145,19 @@ def test_a_left_folder_may_name_any_number_of_a_process(tmp_path: Path) -> None:
     left.mkdir(parents=True)
     Store(str(tmp_path)).sweep()
     assert not left.exists()
+
+
+def test_a_folder_that_is_removed_is_what_the_error_says(tmp_path: Path) -> None:
+    """Not the file that was missed first; nor is the claim of a build that began there since taken away."""
+    out = tmp_path / "out"
+    with (
+        pytest.raises(BuildFailed, match=r"out: was removed while a build wrote there; run the same command again"),
+        Store(str(out)).for_one_build(),
+    ):
+        shutil.rmtree(out)
+        out.mkdir()
+        (out / CLAIM).write_text("another's")
+        raise FileNotFoundError(2, "No such file or directory", str(out / "eq-ag/_meta/stage.json"))
+    assert (out / CLAIM).read_text() == "another's"
+    with pytest.raises(FileNotFoundError, match="stage"), Store(str(tmp_path / "whole")).for_one_build():
+        raise FileNotFoundError(2, "No such file or directory", "stage.json")
