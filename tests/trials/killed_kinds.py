@@ -54,6 +54,7 @@ class Command:
         place: of its trials.
         arguments: what it is, of the folder that it writes.
         ignored: parts of paths below the folder that are not compared.
+        once: it refuses a folder that it has finished.
     """
 
     def __init__(
@@ -62,7 +63,9 @@ class Command:
         arguments: Callable[[Path], Sequence[str]],
         variables: dict[str, str],
         ignored: Sequence[str] = (),
+        once: bool = False,
     ) -> None:
+        self._once = once
         self.place, self._arguments, self._variables, self._ignored = place, arguments, variables, ignored
         self._tried = 0
 
@@ -106,10 +109,10 @@ class Command:
             whole = chance.random() < 0.5
             if process.wait(seconds) is None and process.kill(whole):
                 found.kills += 1
-            if process.code not in (0, -9):
+            if process.code not in (0, -9) and not self._refused(process, out):
                 found.fell(f"{out}: resumed, exit code {process.code}: {process.last_words()}")
                 break
-            if process.code == 0 or found.kills - before >= most or chance.random() > AGAIN:
+            if process.code != -9 or found.kills - before >= most or chance.random() > AGAIN:
                 break
         self.settle(out, killed, found)
 
@@ -120,7 +123,7 @@ class Command:
         if process.wait(ENDS_IN) is None:
             found.fell(f"{out}: resumed, it does not end in {ENDS_IN:.0f} s: {process.last_words()}")
             process.kill(whole=True)
-        elif process.code != 0:
+        elif process.code != 0 and not self._refused(process, out):
             found.fell(f"{out}: resumed, exit code {process.code}: {process.last_words()}")
         living = sum(one.end() for one in (*killed, process))
         found.remain(living, f"{out}: {living} processes live on")
@@ -132,6 +135,9 @@ class Command:
 
     def end(self) -> None:
         """Nothing runs on."""
+
+    def _refused(self, process: Process, out: Path) -> bool:
+        return self._once and process.code == 2 and digests(out) == self.whole
 
     @staticmethod
     def _scratch(out: Path) -> Path:
@@ -194,7 +200,7 @@ def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[st
 
     def export() -> Command:
         command = ("export", str(built()), "--only", "eq-gebc", "--format", "eqben")
-        return Command(folder / "export", lambda out: (*command, "--out", str(out)), variables)
+        return Command(folder / "export", lambda out: (*command, "--out", str(out)), variables, once=True)
 
     def evaluation() -> Command:
         from tests.evaluation.scorers.tiny_models import open_clip_config

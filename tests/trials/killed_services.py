@@ -61,7 +61,9 @@ class ServerOfPrefect:
 
     def deploy(self) -> None:
         """The pools and the deployments of the checkout."""
-        for told in (("work-pool", "create", "main", "--type", "process", "--overwrite"), ("deploy", "--all")):
+        pools = ("main", "cpu", "render", "gpu")  # it stops at the first that is absent
+        made = [("work-pool", "create", pool, "--type", "process", "--overwrite") for pool in pools]
+        for told in [*made, ("deploy", "--all")]:
             command = [str(BIN / "prefect"), "--no-prompt", *told]
             done = subprocess.run(command, env=self.started(), capture_output=True, text=True, timeout=ENDS_IN)
             if done.returncode:
