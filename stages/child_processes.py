@@ -22,6 +22,7 @@ from typing import Any
 from pebble import ProcessExpired, ProcessPool
 
 from twinset.manifests.errors import BuildFailed, TwinsetError, in_words
+from twinset.shards.storage.spool import Spool
 
 PARENT_CHECK_SECONDS = 0.5
 CLOSED_CHECK_SECONDS = 0.5
@@ -46,8 +47,11 @@ class Children:
     """A pool of processes that make shards; they start when they are needed."""
 
     def __init__(self, workers: int) -> None:
-        # The first child creates it: what is killed before it has children leaves nothing.
-        self._scratch = os.path.join(tempfile.gettempdir(), f"twinset-{secrets.token_hex(8)}")
+        # The first child creates it: what is killed before it has children leaves nothing. What is killed with them
+        # leaves it to the next.
+        spool = Spool(None)
+        spool.sweep()
+        self._scratch = str(spool.parent / f"{spool.prefix}{os.getpid()}.{secrets.token_hex(8)}")
         _scratches.append(self._scratch)
         self._closed = threading.Event()
         self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -28,6 +27,7 @@ from twinset.models.encoders.open_clip_files import (
 )
 from twinset.models.files import files_digest, sha256_once
 from twinset.models.loading import NO_CODE, loading
+from twinset.shards.storage.spool import temporary_folder
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -151,9 +151,9 @@ def _build(architecture: Architecture, precision: str = "fp32") -> tuple[Any, An
     text = architecture.model["text_cfg"]
     own = {key: value for key, value in (text.get("tokenizer_kwargs") or {}).items() if key in TOKENIZER_SETTINGS}
     own["context_length"] = text.get("context_length", open_clip.tokenizer.DEFAULT_CONTEXT_LENGTH)
-    with tempfile.TemporaryDirectory() as made, loading(Path(architecture.name)), _silent():
+    with temporary_folder() as made, loading(Path(architecture.name)), _silent():
         said = {"model_cfg": architecture.model, "preprocess_cfg": dict(architecture.image)}
-        (Path(made) / CONFIG).write_text(json.dumps(said), "utf-8")
+        (made / CONFIG).write_text(json.dumps(said), "utf-8")
         network = open_clip.create_model(
             f"local-dir:{made}", load_weights=False, pretrained_text=False, precision=precision
         )

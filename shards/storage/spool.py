@@ -28,7 +28,8 @@ class Spool:
     def __init__(self, store: Path | None) -> None:
         """store: folder of a local store; None for an object store."""
         self._store = store
-        self._prefix = f"{'twinset-' if store is None else ''}{socket.gethostname()}."
+        #: Of the names of this machine's folders, before the number of their process.
+        self.prefix = f"{'twinset-' if store is None else ''}{socket.gethostname()}."
 
     @property
     def parent(self) -> Path:
@@ -55,7 +56,7 @@ class Spool:
             names = os.listdir(self.parent)
         except (FileNotFoundError, NotADirectoryError):
             return
-        remove_left(self.parent, names, self._prefix)
+        remove_left(self.parent, names, self.prefix)
         if self._store is not None:
             with contextlib.suppress(OSError):
                 self.parent.rmdir()
@@ -67,7 +68,7 @@ class Spool:
         while True:
             try:
                 self.parent.mkdir(parents=True, exist_ok=True)
-                prefix = f"{self._prefix}{os.getpid()}."
+                prefix = f"{self.prefix}{os.getpid()}."
                 return tempfile.TemporaryDirectory(prefix=prefix, dir=self.parent, ignore_cleanup_errors=True)
             except (FileNotFoundError, FileExistsError):
                 # Another process's sweep can remove the empty parent at any time: before mkdtemp, or while mkdir looks
@@ -99,6 +100,15 @@ class Spool:
         if remedy is None or elsewhere or str(place) in str(error.strerror):
             return error
         return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", error.filename)
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A new folder in the temporary folder, removed at the end, after a kill by the next process that asks for one."""
+    spool = Spool(None)
+    spool.sweep()
+    with spool.folder() as folder:
+        yield folder
 
 
 def remove_left(parent: Path, names: Iterable[str], owner: str) -> None:

@@ -6,7 +6,6 @@ distractor of a triplet is not compared; batch normalisation of a ResNet is trai
 """
 
 import contextlib
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Running
 from twinset.models.encoders.open_clip_models import OpenClip
+from twinset.shards.storage.spool import temporary_folder
 from twinset.training.clip.data import Start, open_start, write_config
 from twinset.training.clip.validation import evaluating
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, CombinerData, HeldOut, open_data
@@ -62,12 +62,12 @@ class Validation:
         """Recall at 1, 5 and 10 of the weights as they are now, in percent; a tie with the target counts as a miss."""
         self._check()
         composer = Combiner("the Combiner in training", self._encoder, "in training", trainee.combiner)
-        with tempfile.TemporaryDirectory() as folder, evaluating(trainee):
-            store = self._store or FeatureStore(Path(folder), "features")
+        with temporary_folder() as folder, evaluating(trainee):
+            store = self._store or FeatureStore(folder, "features")
             queries = ByFeatures(self._encoder, store, self._size, composer)
             try:
-                write_scores(self._benchmark, queries, Path(folder) / "scores.parquet", {})
-                ranks = pq.read_table(Path(folder) / "scores.parquet", columns=["higher", "tied"])
+                write_scores(self._benchmark, queries, folder / "scores.parquet", {})
+                ranks = pq.read_table(folder / "scores.parquet", columns=["higher", "tied"])
             finally:
                 queries.close()
                 if self._store is None:

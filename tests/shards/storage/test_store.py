@@ -1,5 +1,6 @@
 """A local store: files are whole or absent, the spool is swept, and trouble with the disk says what to do."""
 
+import contextlib
 import errno
 import gc
 import os
@@ -14,8 +15,9 @@ from typing import Any
 import pytest
 
 from twinset.manifests.errors import WrongUse
-from twinset.shards.storage.spool import SPOOL
+from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
+from twinset.stages.child_processes import Children
 
 
 @pytest.fixture
@@ -245,3 +247,19 @@ def test_trouble_elsewhere_is_not_blamed_on_the_output(tmp_path: Path) -> None:
 def test_a_kind_of_url_that_nobody_knows_is_refused() -> None:
     with pytest.raises(WrongUse, match="not a URL that is opened; name a folder"):
         Store("nonsense://bucket/out")
+
+
+def test_temporary_folders_of_killed_processes_go_with_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of models that were being opened, and those of the children of a build that died with them."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    names = [f"twinset-{socket.gethostname()}.{pid}.a" for pid in (ended.pid, os.getpid())]
+    for begin in (temporary_folder, lambda: contextlib.closing(Children(1))):
+        for name in names:
+            (tmp_path / name / "deep").mkdir(parents=True, exist_ok=True)
+        with begin():
+            assert [name for name in names if (tmp_path / name).exists()] == names[1:]
+    assert os.listdir(tmp_path) == names[1:]
