@@ -11,8 +11,9 @@ def load_yaml(content: str | bytes) -> Any:
     """The value of one YAML document; raises `yaml.YAMLError`, naming line and column, where it is not a plain one.
 
     Refused besides what safe load refuses: a key that stands twice (the last would win silently), aliases (a file of a
-    kilobyte can hold the tenth power of ten of them), half surrogate pairs (no text that could be written), more than
-    `MOST_BYTES`. Values nested too deep raise RecursionError.
+    kilobyte can hold the tenth power of ten of them), half surrogate pairs (no text that could be written), numbers in
+    base 60 (1:30 is 90; long ones take time by the square of their length), more than `MOST_BYTES`. Values nested too
+    deep raise RecursionError.
     """
     if len(content) > MOST_BYTES:
         raise yaml.YAMLError(f"longer than {MOST_BYTES:,} bytes")
@@ -34,6 +35,9 @@ class _StrictLoader(yaml.SafeLoader):
         value = super().construct_scalar(node)
         if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
             raise yaml.constructor.ConstructorError(None, None, "found half a surrogate pair", node.start_mark)
+        if ":" in str(value) and node.tag.endswith((":int", ":float")):
+            found = "found a number in base 60; put quotes round it"
+            raise yaml.constructor.ConstructorError(None, None, found, node.start_mark)
         return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -178,6 +178,7 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ("description=[&a x, *a]", "found an alias"),
         ("description={a: 1, a: 2}", "found the key 'a' twice"),
         ('description="\\ud800"', "half a surrogate pair"),
+        ("seed=1:30", "found a number in base 60; put quotes round it"),
         ("subsets.eq-ag.source.media=/videos/\udcff", "is not a YAML value"),
         ("subsets.eq-ag.source.media=miniature:../..", "--set subsets.eq-ag.source.media: "),
         ("subsets.eq-ag.source.media=miniature:/etc", "leaves the folder of miniature"),

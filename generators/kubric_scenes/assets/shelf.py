@@ -11,6 +11,7 @@ from collections import OrderedDict
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from twinset.generators.kubric_scenes.assets.archives import Mesh, check_collisions, check_materials, read_mesh, unpack
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
@@ -40,8 +41,8 @@ class AssetShelf:
     """The assets that a manifest lists; each archive is fetched, checked and unpacked when it is first asked for.
 
     manifest: path or URL of ``{"data_dir": …, "assets": {ID: …}}``, as Kubric publishes it. An absent `data_dir` means
-    the manifest's own folder, a relative one is taken from there; none but a URL leads out. scratch: where assets are
-    unpacked, in a folder of this object's own that goes when it goes.
+    the manifest's own folder, a relative one is taken from there; none but a URL leads out, of http(s) one of the
+    manifest's own host. scratch: where assets are unpacked, in a folder of this object's own that goes when it goes.
 
     listing: the manifest's file. entries: by asset id. data: folder or URL of the archives; recorded: what their names
     are recorded with, the folder below the manifest's own or the URL.
@@ -194,6 +195,8 @@ def _archives(location: str, folder: str, data: str) -> tuple[str, str]:
     if "://" in data:
         if data.startswith("file:"):
             raise WrongUse(f"{location}: data_dir: {data!r} is a folder of this machine; {REMEDY}")
+        if data.startswith("http") and urlsplit(data).netloc != urlsplit(location).netloc:
+            raise WrongUse(f"{location}: data_dir: {data!r} is on another host; name the manifest by its URL there")
         return data, f"{data.rstrip('/')}/"
     below = data if "://" in folder else os.path.relpath(os.path.join(folder, data), folder)
     try:

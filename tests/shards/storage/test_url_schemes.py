@@ -59,6 +59,14 @@ def test_a_listing_of_assets_names_no_folder_of_this_machine(tmp_path: Path) -> 
         AssetShelf(manifest, tmp_path / "scratch")
 
 
+def test_a_listing_of_assets_names_no_other_host(tmp_path: Path) -> None:
+    """By `data_dir: http://169.254.169.254/…` this machine would ask a host that only it can reach."""
+    manifest = tmp_path / "assets.json"
+    manifest.write_text(json.dumps({"data_dir": "http://127.0.0.1:9/latest", "assets": {}}))
+    with pytest.raises(WrongUse, match=r"data_dir: 'http://127.0.0.1:9/latest' is on another host"):
+        AssetShelf(manifest, tmp_path / "scratch")
+
+
 def test_one_module_hands_urls_to_fsspec() -> None:
     """A second way to fsspec would not ask for the scheme."""
     using = []
