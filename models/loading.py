@@ -75,7 +75,9 @@ def refuse_compressed(path: Path) -> None:
     """
     if zipfile.is_zipfile(path):
         with loading(path), zipfile.ZipFile(path) as parts:
-            packed = any(one.compress_type != zipfile.ZIP_STORED for one in parts.infolist())
+            # TorchScript packs its code, which is not read.
+            listed = [one for one in parts.infolist() if not one.filename.endswith((".py", ".debug_pkl"))]
+            packed = any(one.compress_type != zipfile.ZIP_STORED for one in listed)
         if packed:
             raise WrongUse(
                 f"{path}: is compressed, as torch.save never is; unpack it where you trust it, save it again"

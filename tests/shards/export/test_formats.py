@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tests.made_datasets import MadeDataset, index_of
-from twinset.cards.describe import describe
+from twinset.cards.describe import describe, show
 from twinset.manifests.errors import TwinsetError, WrongUse
 from twinset.shards.export.eqben import EQBEN_FORMAT
 from twinset.shards.export.formats import Format, export
@@ -168,7 +168,9 @@ def test_all_of_it_works_from_an_object_store(made_pairs: MadeDataset, tmp_path:
         if path.is_file():
             remote.write(path.relative_to(made_pairs.root).as_posix(), path.read_bytes())
     for store in (remote, made_pairs.store):
-        describe(store, {name: index_of(store, name) for name in made_pairs.stages})
+        for name in made_pairs.stages:
+            describe(store, name, index_of(store, name))
+        show(store, made_pairs.stages)
     names = ["look.html", "eq-ag/README.md"]
     names += [f"eq-gebc/_meta/{name}" for name in ("index.parquet", "croissant.json", "look.png", "histograms.png")]
     assert [remote.read(name) for name in names] == [made_pairs.store.read(name) for name in names]

@@ -49,7 +49,7 @@ def test_a_ball_does_not_roll_away(shelf: AssetShelf) -> None:
 
 
 def test_a_thing_that_the_simulator_cannot_load(shelf: AssetShelf, manifest: Path) -> None:
-    pack(manifest.parent / "can.tar.gz", files("can") | {"object.urdf": b"<robot>"})
+    pack(manifest.parent / "can.tar.gz", files("can") | {"object.urdf": b"<robot/>"})
     with pytest.raises(WrongUse, match=r"can\.tar\.gz: PyBullet cannot load its URDF"):
         settle(shelf, [BOX], CAN)
     assert settle(shelf, [], replace(BOX, position=(0.0, 0.0, 0.5))).still
