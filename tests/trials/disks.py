@@ -16,6 +16,7 @@ import os
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -212,6 +213,7 @@ WHAT = ("size", "full", "gone", "readonly", "inodes", "descriptors", "slow")
 
 def main() -> int:
     """Run the cases; returns the exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it has it tidy up
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--what", default=",".join(WHAT), help="kinds of disks, with commas between them")
     parser.add_argument("--every", type=int, default=1, help="of numbered cases only each N-th")

@@ -125,6 +125,7 @@ def _become(
         for stream in (1, 2):
             os.dup2(opened, stream)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         atexit._clear()  # what this process left to do is not the child's
         os.environ.clear()
         os.environ.update(variables)

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -124,6 +125,7 @@ def main() -> int:
     from tests.trials.killed_kinds import WEIGHTS, made_kinds
     from tests.trials.killed_processes import TookTooLong
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # whoever ends it has it tidy up
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=60)
     parser.add_argument("--seed", type=int, required=True)

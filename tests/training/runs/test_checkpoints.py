@@ -4,6 +4,8 @@ import json
 import multiprocessing
 import resource
 import signal
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -96,3 +98,20 @@ def test_nothing_is_removed_from_a_folder_that_a_link_leads_to(tmp_path: Path) -
     (tmp_path / "checkpoints").symlink_to("models")
     with pytest.raises(WrongUse, match="a link to models"):
         Checkpoints(tmp_path)
+
+
+def test_what_killed_runs_left_goes_with_the_next_write_and_at_the_end(tmp_path: Path) -> None:
+    """safetensors writes into a file of its own before it renames it; the weights may be gigabytes."""
+    checkpoints = Checkpoints(tmp_path)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left = checkpoints.folder / "_spool" / f"{socket.gethostname()}.{ended.pid}.a"
+    for write in (lambda: checkpoints.write(3, {"a": torch.zeros(1)}, "identity", "runtime", None), checkpoints.clear):
+        left.mkdir(parents=True)
+        (left / ".tmpAbCdEf").write_bytes(b"half")
+        write()
+        assert not left.parent.exists()
+    checkpoints.write(6, {"a": torch.zeros(1)}, "identity", "runtime", None)
+    (checkpoints.folder / f".00000009.json.{socket.gethostname()}.{ended.pid}").write_text("half")
+    checkpoints.clear()
+    assert list(tmp_path.iterdir()) == []
