@@ -97,7 +97,7 @@ def describe_build(job: Job) -> None:
 def _funnel(state: StageState, report: MiningReport | None) -> list[dict[str, Any]]:
     """Steps in order: of mining where there was any, what the plan left out, then what the shards rejected."""
     counts = state.counts()
-    steps: list[tuple[str, int]] = list(report.funnels[report.rules].items()) if report is not None else []
+    steps: list[tuple[str, int]] = [*report.funnel.items()] if report is not None else []
     steps += [(f"left out by the plan: {reason}", count) for reason, count in state.stage.excluded.items()]
     steps += [("planned", counts["planned"])]
     steps += [(f"rejected: {reason}", count) for reason, count in counts["rejected"].items()]

@@ -69,7 +69,7 @@ class TripletGenerator(Generator[Triplets]):
 
     def reports(self) -> Mapping[str, bytes]:
         """``mining.json`` (`generators.triplets.report.MiningReport`)."""
-        ratings = load_ratings(self.source.concreteness, "published")
+        ratings = load_ratings(self.source.concreteness, self.source.rules)
         report = make_report(self._relations, ratings, self.source, Draws(self.seed, self.name))
         return {MINING: report.to_bytes()}
 

@@ -2,8 +2,6 @@
 Python, but for as long as they like; here their steps are counted, and what makes numbers or texts huge is refused.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Images of others, of which a file may hold anything: the one place where the product opens them."""
 
-from __future__ import annotations
-
 import io
 import re
 import warnings

@@ -4,8 +4,6 @@ A value is stored once and repeated by its number, a page may be a single byte r
 the headers of all pages are read first: no value is larger than a page, which says how many rows memory has room for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO

@@ -112,7 +112,7 @@ def test_what_was_mined_is_told_beside_the_plan(recipe: Path, tmp_path: Path) ->
     store = build(recipe, tmp_path / "out")
     report = parsed(MiningReport, store.read("triplets/_meta/mining.json"))
     assert report is not None
-    assert report.funnels["strict"]["captions"] == len(SCENES)
+    assert report.funnel["captions"] == len(SCENES)
     assert set(report.subjects) == {"dog", "cat", "horse"}
 
 

@@ -1,7 +1,5 @@
 """Writes what a finished run says of itself: ``data.json``, the model card ``README.md``, and ``report.html``."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
