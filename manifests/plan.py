@@ -55,11 +55,12 @@ def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str,
 
 @contextmanager
 def _broken_told() -> Iterator[None]:
-    """Much of what pyarrow finds wrong in a file it raises as OSError, as if the disk failed, but without a number."""
+    """Much of what pyarrow finds wrong in a file it raises as OSError, as if the disk failed, but without a number, and
+    what is wrong in a text only when that is asked for."""
     try:
         yield
-    except OSError as error:
-        if error.errno is not None:
+    except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
             raise
         raise pa.ArrowInvalid(str(error).strip()) from error
 
@@ -172,7 +173,10 @@ def read_shards(stream: BinaryIO, where: str) -> list[PlannedShard]:
     Raises `WrongUse` when it is not one that `write_plan` wrote.
     """
     try:
-        shards = [PlannedShard(**row) for row in read_parquet(stream).to_pylist()]
+        table = read_parquet(stream)
+        if not table.schema.equals(SHARD_SCHEMA):
+            raise ValueError("its columns are not those of a plan")
+        shards = [PlannedShard(**row) for row in table.to_pylist()]
         sound = all(shard.shard == number and re.fullmatch(SPLIT, shard.split) for number, shard in enumerate(shards))
     except (TypeError, ValueError, pa.ArrowException) as error:
         raise WrongUse(f"{where}: cannot be read ({error}); {_REMEDY}") from error

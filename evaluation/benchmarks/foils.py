@@ -141,7 +141,7 @@ class BiVlc(Reader):
             for number, (record, photo) in enumerate(zip(rows.rows(), photos, strict=True)):
                 where = f"{path} row {number}"
                 if photo:
-                    kind = [record[field] or "" for field in WORDS[2:]]
+                    kind = [str(record[field] or "") for field in WORDS[2:]]
                     yield Matching(
                         key=f"{subset}/{row:06d}",
                         subset=subset,

@@ -54,6 +54,8 @@ class ParquetRows:
                 raise WrongUse(f"{path}: no column {missing[0]!r} (it has {', '.join(names)[:200]}); {REFETCH}")
             if twice := [name for name in (*images, *words) if names.count(name) > 1]:
                 raise WrongUse(f"{path}: two columns are called {twice[0]!r}; {REFETCH}")
+            if nested := [name for name in words if pa.types.is_nested(file.schema_arrow.field(name).type)]:
+                raise WrongUse(f"{path}: the column {nested[0]!r} holds no plain values; {REFETCH}")
             for name in images:
                 type_ = file.schema_arrow.field(name).type
                 if not pa.types.is_struct(type_) or type_.get_field_index("bytes") < 0:

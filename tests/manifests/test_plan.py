@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -11,8 +12,10 @@ from twinset.manifests.candidate import Candidate, arrow_schema, from_row, to_ro
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.plan import (
     LARGEST_GROUP,
+    SHARD_SCHEMA,
     SHARDS_A_FILE,
     PlanSummary,
+    parquet_rows,
     plan_digest,
     plan_file,
     read_shards,
@@ -178,3 +181,22 @@ def test_planning_holds_one_shard_at_a_time() -> None:
 
     for count, shard in enumerate(shards_of(endless(), 10), 1):
         assert len(shard) == 10 and alive <= count * 10
+
+
+def test_a_list_of_shards_with_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "shards.parquet"
+    columns = {"shard": [0], "split": ["test"], "planned": [[4]], "slice": ["a"]}
+    pq.write_table(pa.table(columns), path)
+    with path.open("rb") as stream, pytest.raises(WrongUse, match=r"shards\.parquet: cannot be read .*columns"):
+        read_shards(stream, "shards.parquet")
+    pq.write_table(pa.Table.from_pylist([], SHARD_SCHEMA), path)
+    with path.open("rb") as stream:
+        assert read_shards(stream, "shards.parquet") == []
+
+
+def test_a_text_that_is_none_is_damage_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    broken = pa.array([b"caf\xe5"]).view(pa.string())
+    pq.write_table(pa.table({"text": broken}), path)
+    with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="utf-8"):
+        list(parquet_rows(stream, ["text"]))

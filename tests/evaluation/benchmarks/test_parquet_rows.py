@@ -102,6 +102,21 @@ def test_other_columns_are_named(tmp_path: Path) -> None:
         list(open_benchmark("bivlc", tmp_path).examples())
 
 
+@pytest.mark.parametrize("subtype", [["att"], 4])
+def test_lists_are_no_words_and_numbers_are(tmp_path: Path, subtype: object) -> None:
+    path = tmp_path / "test.parquet"
+    parquet(path, bivlc_rows(2), IMAGES)
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("subtype")
+    pq.write_table(table.set_column(place, "subtype", pa.array([subtype] * 2)), path)
+    if isinstance(subtype, list):
+        with pytest.raises(WrongUse, match="the column 'subtype' holds no plain values"):
+            list(open_benchmark("bivlc", tmp_path).examples())
+    else:
+        found = [item for item in open_benchmark("bivlc", tmp_path).examples() if isinstance(item, Matching)]
+        assert {one.category for one in found} == {"replace_4"}
+
+
 @pytest.mark.parametrize("place", [0.02, 0.5, 1.0])
 def test_a_damaged_file_is_named(tmp_path: Path, place: float) -> None:
     path = tmp_path / "test.parquet"
