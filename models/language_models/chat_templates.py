@@ -1,7 +1,9 @@
 """Chat templates: programs of Jinja that a model's folder brings. `transformers` runs them in a sandbox without code of
-Python, but for as long as they like; here their steps are counted, and what makes numbers or texts huge is refused.
+Python, but for as long as they like; here their steps are counted, their memory has a bound, and what makes numbers
+huge is refused.
 """
 
+import resource
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +18,7 @@ from twinset.manifests.errors import WrongUse
 
 LONGEST = 200_000  # characters; the longest of common models has 20,000
 LARGEST = 1_000_000  # a number
+MOST_MEMORY = 256 << 20  # bytes beyond what the process has: a text can be doubled forty times in as many steps
 MOST_STEPS = 1_000_000  # lines of Python for the prompts of a batch; a prompt takes a few hundred
 REMEDY = "name a model whose template only writes down the messages"
 
@@ -40,8 +43,11 @@ def check_template(template: str | dict[str, str], place: Path) -> None:
 
 
 @contextmanager
-def counted_steps(place: Path) -> Iterator[None]:
-    """Raise `WrongUse` where what is done meanwhile takes more than `MOST_STEPS` lines of Python."""
+def bounded(place: Path) -> Iterator[None]:
+    """Raise `WrongUse` where what is done meanwhile takes more than `MOST_STEPS` lines of Python, or `MOST_MEMORY`.
+
+    The bound on memory is of the whole process, for the milliseconds that prompts take.
+    """
     left, before = MOST_STEPS, sys.gettrace()
 
     def step(_frame: FrameType, _event: str, _argument: Any) -> Any:
@@ -51,8 +57,15 @@ def counted_steps(place: Path) -> Iterator[None]:
             raise WrongUse(f"{place}: its chat template takes more than {MOST_STEPS:,} steps; {REMEDY}")
         return step
 
+    held = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    least = min(limit for limit in (soft, hard, held + MOST_MEMORY) if limit != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_DATA, (least, hard))
     sys.settrace(step)
     try:
         yield
+    except MemoryError as error:
+        raise WrongUse(f"{place}: its chat template takes more than {MOST_MEMORY >> 20} MiB; {REMEDY}") from error
     finally:
         sys.settrace(before)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))

@@ -12,7 +12,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU, inference, within_memory
 from twinset.models.engines import LocalEngine
 from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Answer, Request, Schema, tally_of
-from twinset.models.language_models.chat_templates import check_template, counted_steps
+from twinset.models.language_models.chat_templates import LONGEST, REMEDY, bounded, check_template
 from twinset.models.language_models.settings import Transformers
 from twinset.models.loading import load_with_tokenizer
 from twinset.shards.metering import count
@@ -110,8 +110,12 @@ class LocalModel(LocalEngine[Transformers]):
 
 def _prompt(tokenizer: Any, request: Request) -> list[int]:
     chat = [{"role": one.role, "content": one.content} for one in request.messages]
-    with counted_steps(Path(tokenizer.name_or_path)):
+    with bounded(Path(tokenizer.name_or_path)):
         text = tokenizer.apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+    if len(text) > LONGEST + sum(len(one.content) for one in request.messages):
+        raise WrongUse(
+            f"{tokenizer.name_or_path}: its chat template makes {len(text):,} characters of a prompt; {REMEDY}"
+        )
     ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     return ids
 
