@@ -1,4 +1,4 @@
-"""What links are signed with, who has one, and whose were withdrawn: small files beside the answers of OUT."""
+"""What links are signed with, who has one, and whose were withdrawn: files in the cache of who serves the page."""
 
 import contextlib
 import json

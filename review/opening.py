@@ -1,5 +1,6 @@
 """From OUT to a desk and its page: which stages ask people, where answers lie, what links are signed with, sockets."""
 
+import os
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -101,6 +102,8 @@ def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], Non
             raise WrongUse(f"--stage {name}: {store.root} has no such stage that asks people; {has}")
     if not names:
         return None
+    if not store.is_remote:
+        refuse_link(Path(store.root) / FOLDER)
     tasks = ReviewTasks(store, read_secret(_folder(store)), only)
     tasks.now()
     if tasks.answers is None:
@@ -119,8 +122,5 @@ def open_links(out: str) -> Links:
 
 
 def _folder(store: Store) -> Path:
-    """Where secret and links lie: below OUT, or on this machine for OUT in a bucket. Raises `WrongUse` for a link."""
-    if not store.is_remote:
-        refuse_link(folder := Path(store.root) / FOLDER)
-        return folder
-    return cache_folder() / "review" / digest(store.root)
+    """Where secret and links lie: on this machine. Below OUT they would be known to whoever sent it."""
+    return cache_folder() / "review" / digest(store.root if store.is_remote else os.path.realpath(store.root))

@@ -1,6 +1,7 @@
 """Small finished datasets that tests of several rooms read, under the names that say what they hold."""
 
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -48,7 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[permissions.ANSWERS] = tempfile.gettempdir()  # recipes of tests keep answers in their folders
     locations.SCHEMES = (*locations.SCHEMES, "memory")  # an object store of this process
     # What twinset draws for itself is drawn once as long as its code stays, for all tests and the commands they start.
-    os.environ["TWINSET_CACHE"] = str(cached(config, "drawn", lambda folder: None, DRAWN_BY))
+    drawn = cached(config, "drawn", lambda folder: None, DRAWN_BY)
+    os.environ["TWINSET_CACHE"] = str(drawn)
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(drawn / "review", ignore_errors=True)  # secrets of pages of the last run
 
 
 @pytest.fixture(autouse=True)

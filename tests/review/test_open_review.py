@@ -26,7 +26,7 @@ from twinset.generators.decisions.answers import table_of
 from twinset.manifests.errors import DecisionsMissing, WrongUse
 from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.review.links import read_secret
-from twinset.review.opening import open_desk
+from twinset.review.opening import open_desk, open_links
 from twinset.review.tasks import LOOK_SECONDS
 
 PAIRS = 4
@@ -82,7 +82,21 @@ def test_a_waiting_stage_is_asked_with_its_images(out: Path) -> None:
         image = desk.tasks.picture(task, number)
         assert hashlib.sha256(image.content).hexdigest() == task.candidate.image_sha256s[number]
         assert image.media_type == "image/jpeg"
-    secret = out / "_review" / "secret"
+
+
+def test_the_secret_is_the_readers_own_whatever_lies_in_the_folder(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWINSET_CACHE", str(tmp_path / "cache"))
+    (out / "_review").mkdir()
+    (out / "_review" / "secret").write_text("ab" * 32)
+    (out / "_review" / "links.json").write_text('{"mallory": 0}')
+    desk = open_desk(str(out))
+    assert desk is not None and desk.tasks.secret != b"\xab" * 32 and open_links(str(out)).names() == ()
+    [secret] = (tmp_path / "cache" / "review").glob("*/secret")
+    (tmp_path / "link").symlink_to(out)
+    again = open_desk(str(tmp_path / "link"))
+    assert again is not None and again.tasks.secret == desk.tasks.secret
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     secret.chmod(0o644)
     with pytest.raises(WrongUse, match="others can read it"):
