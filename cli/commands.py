@@ -17,6 +17,7 @@ import twinset
 from twinset.cli.bars import bars
 from twinset.cli.options import add_arguments, add_described, answer
 from twinset.cli.tables import print_counts, print_verified
+from twinset.cli.terminal import say
 from twinset.manifests.errors import WrongUse
 from twinset.shards.export.formats import EXPORTERS
 
@@ -48,7 +49,7 @@ def plan(asked: argparse.Namespace) -> None:
     recipe = twinset.load_recipe(asked.recipe, asked.set).only(asked.only)
     named = outside(recipe, recipe_folder(asked.recipe))
     for line in in_words(named):
-        print(line, file=sys.stderr)
+        say(line, file=sys.stderr)
     _show(asked, {**twinset.plan(recipe, asked.out), "outside": named}, planning=True)
 
 
@@ -73,7 +74,7 @@ def parse(asked: argparse.Namespace) -> None:
     counts = _built(parse_recipe(raw), asked.out, asked.workers, "threads")
     left_out = twinset.status(asked.out)["subsets"][GRAPHS]["examples"]
     for reason, where in left_out:
-        print(f"{where}: left out, {reason}", file=sys.stderr)
+        say(f"{where}: left out, {reason}", file=sys.stderr)
     _show(asked, counts)
 
 
@@ -89,7 +90,7 @@ def verify(asked: argparse.Namespace) -> int:
     for row in {**found["stages"], **found["subsets"]}.values():
         problems += len(row["problems"])
         for problem in (*row["problems"], *filter(None, [row.get("unchecked")])):
-            print(problem, file=sys.stderr)
+            say(problem, file=sys.stderr)
     answer(asked, found, lambda: print_verified(found))
     return 1 if problems else 0
 
@@ -97,13 +98,13 @@ def verify(asked: argparse.Namespace) -> int:
 def look(asked: argparse.Namespace) -> None:
     """``twinset look``."""
     written = twinset.look(asked.dataset, asked.only, asked.count)
-    answer(asked, {"written": written}, lambda: print(*written, sep="\n"))
+    answer(asked, {"written": written}, lambda: say(*written, sep="\n"))
 
 
 def export(asked: argparse.Namespace) -> None:
     """``twinset export``."""
     count = twinset.export(asked.dataset, asked.format, asked.out, asked.only)
-    answer(asked, {"samples": count, "out": asked.out}, lambda: print(f"{count:,} samples in {asked.out}"))
+    answer(asked, {"samples": count, "out": asked.out}, lambda: say(f"{count:,} samples in {asked.out}"))
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinset.cli.options import add_described, answer
 from twinset.cli.tables import print_columns
+from twinset.cli.terminal import say
 
 if TYPE_CHECKING:
     from twinset.evaluation.answers.report import Read, Report, SplitReport
@@ -37,7 +38,7 @@ def answers(asked: argparse.Namespace) -> None:
 
         write_scores(asked.out, found.answers, {"model": f"answers in {asked.folder.name}"})
     for note in found.notes:
-        print(note, file=sys.stderr)
+        say(note, file=sys.stderr)
     answer(asked, found.as_json(), lambda: _print(found))
 
 
@@ -49,7 +50,7 @@ def _print(found: Report) -> None:
     _print_answers("read in another way by the released evaluation", found.differences)
     _print_answers("unparsed", found.unparsed)
     for file, held in found.stray.items():
-        print(f"{file}: not answers: {json.dumps(held)[:SHOWN]}")
+        say(f"{file}: not answers: {json.dumps(held)[:SHOWN]}")
 
 
 _HEADER = ("split", "order", "n", "right", "%", "95 % interval", "wrong", "unparsed", "as published", "chose first")
@@ -85,13 +86,13 @@ def _value(figure: Figure | None) -> tuple[str, str]:
 def _print_answers(title: str, some: Iterable[Read]) -> None:
     shown = [*some]
     if shown:
-        print(f"\n{title}: {len(shown):,}")
+        say(f"\n{title}: {len(shown):,}")
     for one in shown:
         said = "" if one.reading.choice is None else f"({one.reading.choice}), {'right' if one.right else 'wrong'}"
         text = one.answered.text
         # As a literal: an answer can hold control characters. The whole text is in --json.
         literal = repr(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
-        print(f"{one.file}: {one.answered.key}: {said or one.reading.reason}: {literal}")
+        say(f"{one.file}: {one.answered.key}: {said or one.reading.reason}: {literal}")
 
 
 _PEOPLE_HEADER = ("", "pairs", "I2T", "95 % interval", "T2I", "95 % interval", "group", "95 % interval")
@@ -121,10 +122,10 @@ def human(asked: argparse.Namespace) -> None:
 
 def _print_people(found: People, lines: Iterable[str]) -> None:
     if found.answered.simulated:
-        print("Nobody was asked: the answers are those of simulated annotators.")
+        say("Nobody was asked: the answers are those of simulated annotators.")
     print_columns(_PEOPLE_HEADER, [*_rows_of_people(found)])
     if found.undecided:
-        print(f"{found.undecided:,} of {found.answered.sampled:,} pairs are left out: not all four are decided")
+        say(f"{found.undecided:,} of {found.answered.sampled:,} pairs are left out: not all four are decided")
     print()
     rows = [
         (name, f"{one.of:,}", f"{100 * one.count / one.of:.2f}", f"{100 * one.low:.2f} to {100 * one.high:.2f}")
@@ -134,9 +135,9 @@ def _print_people(found: People, lines: Iterable[str]) -> None:
     print_columns(("annotator", "answers", "right %", "95 % interval (Wilson)"), rows)
     agreement = found.answered.agreement
     if agreement["mean"] is not None:
-        print(f"Cohen's kappa: mean {agreement['mean']:.3f} over {len(agreement['pairs'])} pairs of annotators")
+        say(f"Cohen's kappa: mean {agreement['mean']:.3f} over {len(agreement['pairs'])} pairs of annotators")
     for line in lines:
-        print(line)
+        say(line)
 
 
 def _rows_of_people(found: People) -> Iterator[tuple[str, ...]]:

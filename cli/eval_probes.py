@@ -6,6 +6,7 @@ from typing import Any
 
 from twinset.cli.options import add_cache, add_described, answer
 from twinset.cli.tables import print_columns
+from twinset.cli.terminal import say
 from twinset.manifests.errors import WrongUse
 
 
@@ -30,7 +31,7 @@ def blind(asked: argparse.Namespace) -> None:
     for name, data in asked.benchmarks:
         for part in open_benchmarks(name, data, asked.only, captions_only):
             if isinstance(part, Part) and part.kind not in ("pair", "text-pair"):
-                print(f"{part.name}: not probed, it has no pairs of captions", file=sys.stderr)
+                say(f"{part.name}: not probed, it has no pairs of captions", file=sys.stderr)
             else:
                 opened.append(part)
     if not opened:
@@ -59,7 +60,7 @@ def blind(asked: argparse.Namespace) -> None:
 
 def _print_table(found: dict[str, Any]) -> None:
     rule = found["rule"]
-    print(f"{found['title']}: {found['all']['pairs']:,} pairs of {found['all']['groups']:,} groups, chance 50 %")
+    say(f"{found['title']}: {found['all']['pairs']:,} pairs of {found['all']['groups']:,} groups, chance 50 %")
     lines = [("", "pairs", "guess", "right %", "95 % interval", "ties %", "")]
     small = [name for name, row in found["by"].items() if "/" in name and row["groups"] < rule["least_groups"]]
     for name, row in {"all": found["all"], **found["by"]}.items():
@@ -74,13 +75,13 @@ def _print_table(found: dict[str, Any]) -> None:
         for detected, share in row["detectors"].items():
             lines.append(("", "", f"detectors: {detected}", f"{share:.2f}", "", "", ""))
     print_columns(lines[0], lines[1:])
-    print(
+    say(
         f"Half of ties count as right. Flagged where the interval, clustered by group, begins above "
         f"{rule['chance'] + rule['margin']:g} %: SOLVED, or predictable, where it stays open what belongs to what.\n"
     )
     if small:
-        print(f"{found['benchmark']}: {len(small)} categories of too few groups; --json has them", file=sys.stderr)
+        say(f"{found['benchmark']}: {len(small)} categories of too few groups; --json has them", file=sys.stderr)
     for reason, count in found["left_out"].items():
-        print(f"{found['benchmark']}: {count:,} examples left out: {reason}", file=sys.stderr)
+        say(f"{found['benchmark']}: {count:,} examples left out: {reason}", file=sys.stderr)
     for note in found["notes"]:
-        print(f"{found['benchmark']}: {note}", file=sys.stderr)
+        say(f"{found['benchmark']}: {note}", file=sys.stderr)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from twinset.cli.options import add_cache, add_described, answer
+from twinset.cli.terminal import say
 from twinset.manifests.errors import WrongUse
 
 
@@ -70,15 +71,15 @@ def _print(run: dict[str, Any]) -> None:
     for one in run["scores"]:
         left_out = "".join(f", {count:,} left out: {reason}" for reason, count in one["left_out"].items())
         cut = f", {one['cut_texts']:,} texts longer than the model reads" if one["cut_texts"] else ""
-        print(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{cut}")
+        say(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{cut}")
         found = one["figures"]
         expected, interval = found["expected"], found["interval"]
         for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:
             line = f"  {name:16} {found[name]:8.2f}"
             line += f"  {interval[name][0]:.2f} to {interval[name][1]:.2f}" if name in interval else ""
-            print(line + (f", {expected[name]:.2f} with ties broken at random" if name in expected else ""))
-        print(f"  {one['path']}")
-    print(run["report"])
+            say(line + (f", {expected[name]:.2f} with ties broken at random" if name in expected else ""))
+        say(f"  {one['path']}")
+    say(run["report"])
 
 
 def report(asked: argparse.Namespace) -> None:
@@ -89,4 +90,4 @@ def report(asked: argparse.Namespace) -> None:
     opened = [one for name, folder in asked.benchmark for one in open_benchmarks(name, folder)]
     benchmarks = {one.name: one for one in opened}
     written = [str(path) for path in write_report(asked.run_folder, benchmarks)]
-    answer(asked, {"written": written}, lambda: print(*written, sep="\n"))
+    answer(asked, {"written": written}, lambda: say(*written, sep="\n"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from twinset.cli.options import add_described, answer
 from twinset.cli.tables import print_columns
+from twinset.cli.terminal import say
 
 
 def add(commands: Any) -> None:
@@ -74,5 +75,5 @@ def _interval(low: float | None, high: float | None, digits: int = 2) -> str:
 def _answer(asked: argparse.Namespace, found: Any, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table or JSON on stdout, notes on stderr."""
     for note in found.notes:
-        print(note, file=sys.stderr)
+        say(note, file=sys.stderr)
     answer(asked, found.as_json(), lambda: print_columns(header, rows))

@@ -7,16 +7,13 @@ import atexit
 import contextlib
 import logging
 import os
-import re
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
+from twinset.cli.terminal import PlainLines, say
 from twinset.manifests.errors import DecisionsMissing, TwinsetError, WrongUse
-
-#: Control characters but tabs and ends of lines, and what turns the direction of text.
-_STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,9 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_streams()
     try:
         asked = _parser().parse_args(arguments)
-        logging.basicConfig(
-            stream=sys.stderr, format="%(message)s", level=logging.INFO if asked.verbose else logging.WARNING
-        )
+        lines = logging.StreamHandler()
+        lines.setFormatter(PlainLines())
+        logging.basicConfig(handlers=[lines], level=logging.INFO if asked.verbose else logging.WARNING)
         asked.stdout = sys.stdout  # of `cli.options.answer` alone
         with contextlib.redirect_stdout(sys.stderr):
             code = int(asked.run(asked) or 0)
@@ -34,27 +31,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except WrongUse as error:
         _log_cause(error)
-        print(_plain(f"twinset: {error}"), file=sys.stderr)
+        say(f"twinset: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
         # The reader has seen enough, as with `twinset status OUT | head`; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as error:  # builds have their own way to end (`cli.commands.ending_at_once`)
-        print("; ".join(["twinset: interrupted", *getattr(error, "__notes__", [])]), file=sys.stderr)
+        say("; ".join(["twinset: interrupted", *getattr(error, "__notes__", [])]), file=sys.stderr)
         if arguments is None:  # the process is this command
             _end_at_once(1)
         return 1
     except (TwinsetError, OSError) as error:
         _log_cause(error)
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
-        print(_plain("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy])), file=sys.stderr)
+        say("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
         return 3 if isinstance(error, DecisionsMissing) else 1
-
-
-def _plain(text: str) -> str:
-    """A message without what would steer a terminal: it may quote a file's name, or another machine's claim."""
-    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _end_at_once(code: int) -> NoReturn:

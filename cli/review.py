@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from twinset.cli.options import add_arguments, add_described, answer
 from twinset.cli.tables import print_columns
+from twinset.cli.terminal import say
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_loopback
 
@@ -48,7 +49,7 @@ def review(asked: argparse.Namespace) -> None:
     desk = open_desk(asked.dataset, asked.stage, on_enough)
     if desk is None:
         said = f"{asked.dataset}: nothing waits for people; none of its stages asks any"
-        answer(asked, {"links": {}}, lambda: print(said))
+        answer(asked, {"links": {}}, lambda: say(said))
         return
     try:
         if asked.out is not None:
@@ -68,7 +69,7 @@ def _withdraw(asked: argparse.Namespace) -> None:
 
     open_links(asked.dataset).withdraw(asked.withdraw)
     said = f"{asked.withdraw}: no link of before opens the page any more; the next twinset review prints a new one"
-    answer(asked, {"withdrawn": asked.withdraw}, lambda: print(said))
+    answer(asked, {"withdrawn": asked.withdraw}, lambda: say(said))
 
 
 def _write(desk: ReviewDesk, asked: argparse.Namespace) -> None:
@@ -79,7 +80,7 @@ def _write(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     form_of(asked.out, asked.form).write(asked.out, answered, desk.tasks.picture)
     count = sum(len(answers) for _, answers in answered)
     said = f"{count:,} answers to {len(tasks):,} tasks in {asked.out}"
-    answer(asked, {"answers": count, "tasks": len(tasks), "out": asked.out}, lambda: print(said))
+    answer(asked, {"answers": count, "tasks": len(tasks), "out": asked.out}, lambda: say(said))
 
 
 def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
@@ -96,7 +97,7 @@ def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     told += [f"{found.known:,} were there"] if found.known else []
     told += [f"{found.others:,} of other stages left out"] if found.others else []
     told += [f"{found.unanswered:,} without an answer left out"] if found.unanswered else []
-    answer(asked, {"stage": stage.name, **asdict(found)}, lambda: print("; ".join(told)))
+    answer(asked, {"stage": stage.name, **asdict(found)}, lambda: say("; ".join(told)))
     desk.announce()
 
 
@@ -112,7 +113,7 @@ def _print_agreement(measured: dict[str, Any]) -> None:
             rows.append([name, "mean", "", "-" if found.mean is None else f"{found.mean:.3f}", ""])
             print_columns(("stage", "annotators", "tasks", "kappa", "95 % interval"), rows)
         else:
-            print(f"{name}: no task has answers of two annotators; agreement is not measured")
+            say(f"{name}: no task has answers of two annotators; agreement is not measured")
         if found.gold:
             golds = [
                 [name, who, str(one.of), f"{one.count / one.of:.1%}", f"{one.low:.1%} to {one.high:.1%}"]
@@ -136,7 +137,7 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     stages = desk.tasks.now().stages.values()
     if not asked.stage and all(desk.has_enough(stage) for stage in stages):
         said = f"{asked.dataset}: nothing waits for people: the decisions are in; --stage NAME serves them all the same"
-        answer(asked, {"links": {}}, lambda: print(said))
+        answer(asked, {"links": {}}, lambda: say(said))
         return
     names = [name.strip() for name in asked.annotators.split(",") if name.strip()]
     if not names:
@@ -158,7 +159,7 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
         lines += [f"{name}: {url}" for name, url in urls.items()]
         lines.append(f"Links end after {asked.days} days; --withdraw NAME ends those of a person at once.")
         lines.append("Ctrl-C ends the page; every answer is stored.")
-        answer(asked, {"links": urls}, lambda: print(*lines, sep="\n", flush=True))
+        answer(asked, {"links": urls}, lambda: say(*lines, sep="\n", flush=True))
         if not is_loopback(asked.host) and not proxy:
             _tell(
                 f"warning: all who reach {asked.host} see this page, and links, images and answers travel as plain "
@@ -180,4 +181,4 @@ def _origin(url: str | None) -> str:
 
 
 def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    say(line, file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from twinset.cli.terminal import say
 from twinset.manifests.errors import missing_words
 
 
@@ -33,19 +34,19 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
     print(shown.get(), end="")  # rich would end the process with 1 when the reader has seen enough
     for name, row in stages.items():
         if row.get("kinds"):
-            print(f"{name}:", ", ".join(f"{count:,} {kind}" for kind, count in row["kinds"].items()))
+            say(f"{name}:", ", ".join(f"{count:,} {kind}" for kind, count in row["kinds"].items()))
         for reason, count in row.get("excluded", {}).items():
-            print(f"{name}: {count:,} left out by the plan: {reason}")
+            say(f"{name}: {count:,} left out by the plan: {reason}")
         for number, why in row.get("stale", {}).items():
-            print(f"{name} shard {number}: stale, {why}")
+            say(f"{name} shard {number}: stale, {why}")
         if waiting := row.get("waiting"):
-            print(f"{name}: {missing_words(**waiting)}; ask people with twinset review OUT")
+            say(f"{name}: {missing_words(**waiting)}; ask people with twinset review OUT")
         if spent := row.get("spent"):
             cost = "" if spent["cost"] is None else f", cost {spent['cost']:,.2f}"
             tokens = f"{spent['prompt_tokens']:,} tokens read, {spent['completion_tokens']:,} written"
-            print(f"{name}: {spent['answers']:,} answers of language models, {tokens}{cost}")
+            say(f"{name}: {spent['answers']:,} answers of language models, {tokens}{cost}")
         for problem in row.get("problems", []):
-            print(problem)
+            say(problem)
 
 
 def print_verified(found: dict[str, Any]) -> None:
@@ -53,7 +54,7 @@ def print_verified(found: dict[str, Any]) -> None:
     for name, row in {**found["stages"], **found["subsets"]}.items():
         numbers = {"shard": row["shards"], "sample": row["kept"], "problem": len(row["problems"])}
         counted_as = [f"{_number(number)} {what}{'s' * (number != 1)}" for what, number in numbers.items()]
-        print(f"{name}:", ", ".join(counted_as))
+        say(f"{name}:", ", ".join(counted_as))
 
 
 def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -65,7 +66,7 @@ def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     ]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def _number(value: int | None) -> str:

@@ -147,7 +147,13 @@ def load_with_tokenizer(kind: str, files: ModelFiles, dtype: Any, left_over: Col
     tokenizer = load_beside(transformers.AutoTokenizer, files.folder, **packed)
     if any(path.suffix == ".safetensors" for path in files.paths):
         packed["use_safetensors"] = True
-    return tokenizer, load_network(getattr(transformers, kind), files.folder, dtype, left_over, **packed)
+    network = load_network(getattr(transformers, kind), files.folder, dtype, left_over, **packed)
+    if len(tokenizer) > (known := network.config.get_text_config().vocab_size):
+        raise WrongUse(
+            f"{files.folder}: its tokenizer has {len(tokenizer):,} tokens and its network {known:,}; fetch both again, "
+            "or name another model"
+        )
+    return tokenizer, network
 
 
 def _check_settings(path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from twinset.cli.options import answer
+from twinset.cli.terminal import say
 from twinset.training.tasks import Task
 
 RANDOM = "random"  # instead of weights
@@ -31,19 +32,19 @@ def tell(found: dict[str, Any]) -> None:
     for half, facts in found.get("halves", {}).items():  # of detectors
         pairs = ", ".join(f"{facts[f'{part}_pairs']:,} {part}" for part in ("train", "validation", "test"))
         correct = f"{100 * facts['test_accuracy']:.2f} % of held-out halves are classified correctly"
-        print(f"{half}: {correct} (pairs: {pairs})")
+        say(f"{half}: {correct} (pairs: {pairs})")
     if "halves" in found:
-        print(found["report"], found["out"], sep="\n")
+        say(found["report"], found["out"], sep="\n")
         return
     if found["resumed_at"] == found["steps"]:
-        print(f"finished before, after {found['steps']:,} steps: nothing was left to do")
+        say(f"finished before, after {found['steps']:,} steps: nothing was left to do")
     else:
         resumed = f", resumed after {found['resumed_at']:,}" if found["resumed_at"] else ""
-        print(f"{found['steps']:,} steps{resumed}; loss {found['loss']:.4f}")
+        say(f"{found['steps']:,} steps{resumed}; loss {found['loss']:.4f}")
     for name, value in found["validation"].items():
-        print(f"  validation {name:10} {value:8.3f}")
-    print(f"best weights: {found['best']} (step {found['best_step']:,})")
-    print(found["report"], found["model"], sep="\n")
+        say(f"  validation {name:10} {value:8.3f}")
+    say(f"best weights: {found['best']} (step {found['best_step']:,})")
+    say(found["report"], found["model"], sep="\n")
 
 
 def given_settings(asked: argparse.Namespace) -> dict[str, Any]:

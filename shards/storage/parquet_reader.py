@@ -116,11 +116,12 @@ def _pages(path: Path, file: pq.ParquetFile, group: int, place: int, most: int) 
     with path.open("rb") as stream:
         while at < end:
             header, length = _header(stream, at)
-            expanded, stored = header.get(2, -1), header.get(3, -1)
-            details = header.get(8) or header.get(5) or {}
+            own, newer = _numbers(header), _numbers(header.get(8))
+            expanded, stored = own.get(2, -1), own.get(3, -1)
             if min(expanded, stored) < 0:
                 raise pa.ArrowInvalid(f"{where} has a damaged page at byte {at}")
-            encoding = details.get(4 if 8 in header else 2)
+            details = newer or _numbers(header.get(5))
+            encoding = details.get(4 if newer else 2)
             if expanded > (MOST_PREFIXED if encoding == _DELTA_BYTE_ARRAY else most):
                 raise pa.ArrowInvalid(f"{where} has a page of {expanded:,} bytes, expanded")
             largest = max(largest, expanded)
@@ -129,6 +130,11 @@ def _pages(path: Path, file: pq.ParquetFile, group: int, place: int, most: int) 
                 raise pa.ArrowInvalid(f"{where} holds lists of {listed:,} values")
             at += length + stored
     return largest, listed
+
+
+def _numbers(fields: Any) -> dict[int, int]:
+    """The numbers among the fields of a struct; none of what is no struct."""
+    return {number: one for number, one in fields.items() if isinstance(one, int)} if isinstance(fields, dict) else {}
 
 
 def _header(stream: BinaryIO, at: int) -> tuple[dict[int, Any], int]:

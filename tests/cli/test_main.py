@@ -1,8 +1,10 @@
 """What each command prints, and its exit code; everything runs in this process."""
 
 import json
+import logging
 import re
 from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from twinset.cli.bars import Lines
 from twinset.cli.main import main
+from twinset.cli.terminal import PlainLines, say
 from twinset.generators.image_pairs import ImagePairGenerator, NamedPairCandidate
 
 Said = pytest.CaptureFixture[str]
@@ -280,6 +283,16 @@ def test_a_message_does_not_steer_the_terminal(tmp_path: Path, capsys: Said) -> 
     assert main(["status", str(place)]) != 0
     said = capsys.readouterr().err
     assert "title" in said and not {"\x1b", "\x07", "\u202e"} & set(said)
+
+
+def test_lines_of_the_log_and_of_results_do_not_steer_it_either(capsys: Said) -> None:
+    shown = StringIO()
+    handler = logging.StreamHandler(shown)
+    handler.setFormatter(PlainLines())
+    handler.handle(logging.makeLogRecord({"msg": "shard %s", "args": ("\x1b]0;title\x07\nnext",)}))
+    say("\x1b[2J", Path("\u202e"), sep="\n")
+    said = shown.getvalue() + capsys.readouterr().out
+    assert said.splitlines() == ["shard \ufffd]0;title\ufffd", "next", "\ufffd[2J", "\ufffd"]
 
 
 def test_the_version_is_told(capsys: Said) -> None:

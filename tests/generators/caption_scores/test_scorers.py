@@ -1,6 +1,7 @@
 """Each scorer on its published layout, against a transcription that reads one text at a time without padding."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,16 @@ def test_a_language_models_mean_is_that_of_one_text_at_a_time(scorer_folders: di
     with torch.inference_mode():
         for micro_batch in (1, 2, 100):
             assert np.allclose(scorer(TEXTS, micro_batch).values, expected, atol=1e-4)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_network_is_refused(
+    scorer_folders: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(scorer_folders["language-model"], tmp_path / "model")
+    settings = json.loads((folder / "tokenizer_config.json").read_bytes())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**settings, "bos_token": "NaN"}))
+    with pytest.raises(WrongUse, match=r"model: its tokenizer has \d+ tokens and its network \d+"):
+        scored("language-model", folder)
 
 
 @pytest.mark.parametrize("trees", [True, False])

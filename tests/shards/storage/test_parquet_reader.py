@@ -86,8 +86,9 @@ def test_ordinary_files_are_read_as_they_are(tmp_path: Path, settings: dict[str,
 def test_damaged_pages_are_an_error_of_arrow(tmp_path: Path) -> None:
     whole = written(tmp_path, {"a": [f"a man {one}" for one in range(200)]}).read_bytes()
     path = tmp_path / "damaged.parquet"
-    for at in range(4, 400, 5):
-        path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+    cut = [whole[:at] + whole[at + size :] for size in (1, 4, 8) for at in range(4, 400)]
+    for content in [*(whole[:at] + b"\xff" + whole[at + 1 :] for at in range(4, 400, 5)), *cut]:
+        path.write_bytes(content)
         try:
             list(batches(path, ["a"]))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
