@@ -17,7 +17,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
 from twinset.stages.job import forget_workers, job_of
 from twinset.stages.making.make import make_shard
-from twinset.stages.run_here import HOPELESS, RETRIES
+from twinset.stages.run_here import HOPELESS, RETRIES, failed_shards
 from twinset.stages.status import state_of
 
 Runner = Literal["threads", "processes", "ray", "dask"]
@@ -100,7 +100,7 @@ def build_shards(
     if len(todo) > SHARDS_A_RUN:
         raise BuildFailed(f"{len(todo)} shards in one run; ask for at most {SHARDS_A_RUN} (first, last)")
     bar = ProgressArtifact(f"{name}-shards", len(wanted), len(wanted) - len(todo))
-    failures: list[str] = []
+    failures: dict[int, str] = {}
     try:
         with task_runner(runner, workers or worker.source.shards_at_a_time) as pool:
             given = {"out": out, "home": subset, "isolated": worker.isolated}
@@ -110,15 +110,12 @@ def build_shards(
                 if future.state.is_completed():
                     bar.advance()
                 else:
-                    failures.append(f"{name} shard {shard:05d}: {_reason(future.state)}")
+                    failures[shard] = _reason(future.state)
     finally:
         close_children()
     if failures:
-        get_run_logger().error("\n".join(failures))
-        raise BuildFailed(
-            f"{len(failures)} of {len(todo)} shards failed; run the same command again to make those. First:\n"
-            + "\n".join(failures[:5])
-        )
+        get_run_logger().error("\n".join(f"{name} shard {shard:05d}: {why}" for shard, why in failures.items()))
+        raise BuildFailed(failed_shards(name, failures, len(todo)))
     return len(todo)
 
 

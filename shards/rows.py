@@ -164,7 +164,9 @@ def _kind_of(schema: pa.Schema) -> SampleKind:
     doubles = [one.name for one in schema if one.type == pa.float64()]
     for kind in KINDS.values():
         found = kind.with_numbers([name for name in doubles if name not in (*JUDGED.names, *kind.numbers)])
-        if schema.names == schema_of(found).names:
+        if schema.names == (own := schema_of(found)).names:
+            if other := [name for name in schema.names if schema.field(name).type != own.field(name).type]:
+                raise ValueError(f"the column {other[0]} is of {schema.field(other[0]).type}")
             return found
     raise ValueError(f"columns {', '.join(schema.names)} are of no kind of samples")
 

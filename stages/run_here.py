@@ -4,7 +4,7 @@ import errno
 import os
 import resource
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Literal
@@ -69,6 +69,18 @@ def build_here(
         here.close()
 
 
+def failed_shards(name: str, failures: Mapping[int, str], asked: int) -> str:
+    """Why shards of a stage failed, by number: five reasons, each once, with five of the shards that it befell."""
+    befell: dict[str, list[str]] = {}
+    for number, why in sorted(failures.items()):
+        befell.setdefault(why, []).append(f"{number:05d}")
+    lines = [f"{len(failures)} of {asked} shards failed; run the same command again to make those. First:"]
+    for why, numbers in [*befell.items()][:5]:
+        more = f" and {len(numbers) - 5:,} more" if len(numbers) > 5 else ""
+        lines.append(f"{name} shard{'s' * (len(numbers) > 1)} {', '.join(numbers[:5])}{more}: {why}")
+    return "\n".join(lines)
+
+
 class LocalRunner:
     """Threads and child processes that together make at most ``workers`` shards at a time, whatever their stage."""
 
@@ -90,7 +102,7 @@ class LocalRunner:
         here = partial(make_shard, worker=worker.on_this_machine(), stage=state.stage)
         make = children.run if children is not None else here
         own = threading.BoundedSemaphore(worker.source.shards_at_a_time or self._workers)
-        failures: list[str] = []
+        failures: dict[int, str] = {}
 
         def work(number: int) -> None:
             try:
@@ -99,7 +111,7 @@ class LocalRunner:
                 self._retried(make, root, home, number)
                 self._progress.advance(name)
             except BaseException as error:  # of SystemExit, which a source may raise, a pool says nothing
-                failures.append(f"{name} shard {number:05d}: {in_words(error)}")
+                failures[number] = in_words(error)
             finally:
                 own.release()
                 self._slots.release()
@@ -120,12 +132,8 @@ class LocalRunner:
         wait(running)
         if children is not None:
             children.close()
-        if self._closed.is_set():
-            failures.append("the build was interrupted")
-        if not failures:
-            return []
-        head = f"{len(failures)} of {len(state.todo)} shards failed; run the same command again to make those. First:"
-        return ["\n".join([head, *failures[:5]])]
+        told = [failed_shards(name, failures, len(state.todo))] if failures else []
+        return [*told, "the build was interrupted"] if self._closed.is_set() else told
 
     def close(self) -> None:
         """End the children and start nothing more."""

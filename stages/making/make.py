@@ -60,11 +60,7 @@ def make_shard(
         machines = {first.machine} if first is not None and first.content == stage.content else set()
         refuse_mixed_runtimes(f"{store.root}/{home}", {worker.runtime} | machines)
     candidates = _candidates(store, worker, stage.plan, number)
-    try:
-        return write_shard(store, stage, planned, candidates, worker)
-    except OSError as error:
-        error.add_note(f"while making {home} shard {number:05d}")
-        raise
+    return write_shard(store, stage, planned, candidates, worker)
 
 
 def _candidates(store: Store, worker: StageWorker, plan: str, number: int) -> list[Candidate]:

@@ -53,6 +53,14 @@ def test_rows_of_no_kind_are_refused(tmp_path: Path) -> None:
         read_rows(io.BytesIO((tmp_path / "rows").read_bytes()), "a.parquet")
 
 
+def test_rows_with_a_column_of_another_type_are_refused(tmp_path: Path) -> None:
+    schema = schema_of(KINDS["pair"])
+    place = schema.get_field_index("reason")
+    pq.write_table(schema.set(place, pa.field("reason", pa.decimal128(38, 3))).empty_table(), tmp_path / "rows")
+    with pytest.raises(BuildFailed, match=r"damaged \(the column reason is of decimal128"):
+        read_rows(io.BytesIO((tmp_path / "rows").read_bytes()), "a.parquet")
+
+
 def candidate(number: int) -> Candidate:
     return Candidate(key=f"t-{number}", group=f"g{number // 2}", split="train", identity=f"[{number}]")
 

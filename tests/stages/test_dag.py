@@ -166,7 +166,7 @@ def test_what_reads_a_failing_stage_is_not_built(recipe: Any, tmp_path: Path, mo
         patch.setattr("tests.stages.drawn_tables.LongerGenerator.make", lambda *_: 1 / 0)
         with pytest.raises(BuildFailed) as caught:
             build_here(recipe(), str(tmp_path / "out"))
-    assert "long shard 00000: ZeroDivisionError: division by zero (" in str(caught.value)
+    assert "long shards 00000, 00001, 00002: ZeroDivisionError: division by zero (" in str(caught.value)
     assert "test_dag.py:" in str(caught.value)  # where in the code
     assert str(caught.value).endswith("not built, because they read a stage that failed: said")
     assert kept(tmp_path / "out") == {"words": 3, "long": 0, "all-said": 6, "greys": 2}

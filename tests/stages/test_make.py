@@ -171,11 +171,3 @@ def test_a_worker_knows_nothing_but_where_the_dataset_lies(tmp_path: Path, plann
     (tmp_path / "eq-x.json").unlink()  # annotations are for planning
     made = make_shard(build.store.root, "eq-x", 1)
     assert (made.kept, made.rejected) == (0, {"missing-media": 1}) and build.state().done[1] == made
-
-
-def test_an_error_of_the_disk_says_which_shard_it_met(tmp_path: Path, planned_build: Any, trouble: Any) -> None:
-    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
-    trouble("b", "errno 5 9")
-    with pytest.raises(OSError, match="Input/output error") as caught:
-        make_shard(build.store.root, "eq-x", 2)
-    assert caught.value.__notes__ == ["while making eq-x shard 00002"]

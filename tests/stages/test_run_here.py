@@ -19,7 +19,7 @@ from twinset.stages.child_processes import _scratches
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.job import Job
 from twinset.stages.plan import prepare
-from twinset.stages.run_here import build_here
+from twinset.stages.run_here import build_here, failed_shards
 from twinset.stages.status import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
@@ -156,6 +156,14 @@ def test_trouble_that_stays_ends_the_build_with_the_shard(
     assert (media / "trouble/b.tries").read_text() == "x" * tries
     trouble("b")
     assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 4
+
+
+def test_a_reason_is_told_once_with_its_shards() -> None:
+    failures = {number: "the disk is full" for number in range(8)} | {9: "other"}
+    assert failed_shards("eq-x", failures, 12).splitlines()[1:] == [
+        "eq-x shards 00000, 00001, 00002, 00003, 00004 and 3 more: the disk is full",
+        "eq-x shard 00009: other",
+    ]
 
 
 def test_a_crash_in_a_child_fails_its_shard_alone(greys: Any, tmp_path: Path, trouble: Any, files_below: Any) -> None:
