@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pydantic
 from numpy.typing import NDArray
 
-from twinset.evaluation.examples import GROUNDING_ERRORS, IDENTITY, MATCHING_OUTCOMES, MATCHING_SCORES, QUERY_RANKS
+from twinset.evaluation.examples import GROUNDING_ERRORS, MATCHING_OUTCOMES, MATCHING_SCORES, QUERY_RANKS
 from twinset.manifests.errors import WrongUse
 
 RUN = ".run.json"  # beside a score file: what the run that wrote it computed
@@ -143,11 +143,21 @@ def _opened(path: Path) -> ModelAnswers:
     kinds = [(asked, expected, True) for asked, expected in SCHEMAS.items()]
     for asked, expected, scores in [*kinds, ("matching", MATCHING_OUTCOMES, False)]:
         if set(expected.names) - OPTIONAL <= set(schema.names):
-            for name, kind in IDENTITY:
-                if schema.names.count(name) > 1 or schema.field(name).type not in (kind, pa.large_string()):
-                    raise WrongUse(f"{path}: column {name} is not one column of text; write it as {kind}")
+            for one in expected:
+                held = [field.type for field in schema if field.name == one.name]
+                if len(held) > 1 or not all(_fits(type_, one.type) for type_ in held):
+                    raise WrongUse(f"{path}: column {one.name} is not one column of {one.type}; write it so")
             return ModelAnswers(path, asked, about, scores)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a column of a type is read as that of another: text as text, any plain number as a number."""
+    if pa.types.is_list(wanted):
+        return bool(pa.types.is_list(found)) and _fits(found.value_type, wanted.value_type)
+    if wanted == pa.string():
+        return found in (wanted, pa.large_string())
+    return any(is_one(found) for is_one in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean))
 
 
 class _Lenient(pydantic.BaseModel):

@@ -62,14 +62,16 @@ def _locked(root: Path) -> Iterator[None]:
         yield
         return
     with file:
+        removed = f"{root}: was removed while a build wrote there; run the same command again to build it all"
         try:
             yield
         except (TwinsetError, OSError) as error:
             if not _lies_at(file, path):  # what the error says to remove is gone too
-                raise BuildFailed(
-                    f"{root}: was removed while a build wrote there; run the same command again to build it all"
-                ) from error
+                raise BuildFailed(removed) from error
             raise
+        else:
+            if not _lies_at(file, path):
+                raise BuildFailed(removed)
         finally:
             if _lies_at(file, path):
                 path.unlink(missing_ok=True)

@@ -197,6 +197,8 @@ def _spoil(path: Path, how: str) -> None:
         pq.write_table(table.drop_columns(["s00"]), path)
     elif how == "numbers":
         pq.write_table(table.set_column(1, "subset", pa.array([1] * len(table))), path)
+    elif how == "decimals":
+        pq.write_table(table.set_column(4, "s00", table["s00"].cast(pa.decimal128(38, 3))), path)
     elif how == "run":
         path.with_suffix(".run.json").write_text("")
     else:
@@ -210,7 +212,8 @@ def _spoil(path: Path, how: str) -> None:
         ("json", "metadata 'twinset'"),
         ("columns", "are not those of matchings, queries or groundings"),
         ("bytes", "not a Parquet file"),
-        ("numbers", "column subset is not one column of text"),
+        ("numbers", "column subset is not one column of string"),
+        ("decimals", "column s00 is not one column of float"),
     ],
 )
 def test_a_file_that_is_no_score_file_is_named(tmp_path: Path, how: str, message: str) -> None:

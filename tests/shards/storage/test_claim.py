@@ -161,3 +161,16 @@ def test_a_folder_that_is_removed_is_what_the_error_says(tmp_path: Path) -> None
     assert (out / CLAIM).read_text() == "another's"
     with pytest.raises(FileNotFoundError, match="stage"), Store(str(tmp_path / "whole")).for_one_build():
         raise FileNotFoundError(2, "No such file or directory", "stage.json")
+
+
+def test_a_build_whose_folder_went_at_its_end_did_not_succeed(tmp_path: Path) -> None:
+    """What is written last makes the folder anew, with the rest lost."""
+    out = tmp_path / "out"
+    with (
+        pytest.raises(BuildFailed, match=r"out: was removed while a build wrote there; run the same command again"),
+        Store(str(out)).for_one_build(),
+    ):
+        shutil.rmtree(out)
+        Store(str(out)).write("sizes.json", b"{}")
+    with Store(str(out)).for_one_build():
+        pass
