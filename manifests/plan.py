@@ -32,7 +32,7 @@ def read_parquet(
     Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
     names = None if columns is None else list(columns)
-    with _broken_told():
+    with _as_arrow_error():
         file = pq.ParquetFile(stream, pre_buffer=False, page_checksum_verification=checksums)
         if row_group is None:
             return file.read(columns=names, use_threads=False)
@@ -41,20 +41,20 @@ def read_parquet(
 
 def parquet_columns(stream: BinaryIO) -> list[str]:
     """Names of the columns; raises as `read_parquet`."""
-    with _broken_told():
+    with _as_arrow_error():
         return list(pq.ParquetFile(stream, pre_buffer=False).schema_arrow.names)
 
 
 def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of a file that need not fit into memory, as dicts of the named columns; raises as `read_parquet`."""
-    with _broken_told():
+    with _as_arrow_error():
         file = pq.ParquetFile(stream, pre_buffer=False)
         for batch in file.iter_batches(columns=list(columns), use_threads=False):
             yield from batch.to_pylist()
 
 
 @contextmanager
-def _broken_told() -> Iterator[None]:
+def _as_arrow_error() -> Iterator[None]:
     """Much of what pyarrow finds wrong in a file it raises as OSError, as if the disk failed, but without a number, and
     what is wrong in a text only when that is asked for."""
     try:
