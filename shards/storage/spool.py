@@ -99,7 +99,9 @@ class Spool:
         }.get(error.errno or 0)
         if remedy is None or elsewhere or str(place) in str(error.strerror):
             return error
-        return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", error.filename)
+        # Which temporary file met a full disk helps nobody, and would make as many messages as there are shards.
+        path = () if error.errno in (errno.ENOSPC, errno.EDQUOT) else (error.filename,)
+        return type(error)(error.errno, f"{error.strerror} ({place}): {remedy}", *path)
 
 
 @contextlib.contextmanager
