@@ -68,8 +68,10 @@ def in_words(error: BaseException) -> str:
     """An error for people: twinset's own and the system's say what happened; others also where in the code."""
     if isinstance(error, TwinsetError | OSError):
         return "; ".join([str(error) or type(error).__name__, *getattr(error, "__notes__", [])])
-    if isinstance(error, ImportError) and "failed to map segment" in str(error):
-        return f"memory runs out while a library is loaded ({error}); ulimit -v unlimited, or use a larger machine"
+    unloaded = isinstance(error, ImportError) and "failed to map segment" in str(error)  # a library
+    if isinstance(error, MemoryError) or unloaded:
+        remedy = "lift the limit (ulimit -v and -d unlimited), make fewer shards at a time, or use a larger machine"
+        return f"memory runs out ({error or 'MemoryError'}); {remedy}"
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"

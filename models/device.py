@@ -17,8 +17,12 @@ from twinset.shards.contracts import OutOfMemory
 T = TypeVar("T")
 
 GPU = "cuda:0"
-# Errors that torch raises as plain RuntimeErrors: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two.
-RAN_OUT = ("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate memory", "not enough memory")
+#: Errors that torch raises as plain RuntimeErrors: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two,
+#: oneDNN's.
+RAN_OUT = (
+    *("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate memory", "not enough memory"),
+    "could not create a primitive",
+)
 
 
 class OnDevice(PlacedSettings):

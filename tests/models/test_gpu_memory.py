@@ -23,6 +23,7 @@ def raising(error: Exception) -> Any:
         RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
         RuntimeError("[enforce fail at alloc_cpu.cpp:75] data. DefaultCPUAllocator: not enough memory: you tried"),
         RuntimeError("CUDA error: out of memory"),
+        RuntimeError("could not create a primitive"),  # oneDNN's, seen below ulimit -d
     ],
 )
 def test_what_libraries_say_when_memory_runs_out(error: Exception) -> None:
