@@ -71,7 +71,7 @@ def in_words(error: BaseException) -> str:
     unloaded = isinstance(error, ImportError) and "failed to map segment" in str(error)  # a library
     if isinstance(error, MemoryError) or unloaded:
         remedy = "lift the limit (ulimit -v and -d unlimited), make fewer shards at a time, or use a larger machine"
-        return f"memory runs out ({error or 'MemoryError'}); {remedy}"
+        return f"memory runs out ({str(error) or 'MemoryError'}); {remedy}"
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
