@@ -17,15 +17,6 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What became of each row. chosen: it is the image of its caption. ambiguous: it would be, but also fits the
-    caption that it must not show."""
-
-    chosen: Bools
-    ambiguous: Bools
-
-
 def best_of(captions: Sequence[str] | Ints, scores: Floats, numbers: Ints) -> Ints:
     """The row of the best image of each caption, in the order in which captions first occur.
 
@@ -35,10 +26,8 @@ def best_of(captions: Sequence[str] | Ints, scores: Floats, numbers: Ints) -> In
         numbers: of the images of a caption; of equal scores the smallest number is taken.
 
     Raises:
-        WrongUse: the shapes differ, or two images of a caption have one number.
+        WrongUse: two images of a caption have one number.
     """
-    if not len(captions) == len(scores) == len(numbers):
-        raise WrongUse(f"choose: {len(captions)} captions, {len(scores)} scores, {len(numbers)} numbers; give as many")
     if not len(captions):
         return np.zeros(0, np.int64)
     code = pc.dictionary_encode(pa.array(captions)).indices.to_numpy()
@@ -76,18 +65,15 @@ def choose(
     numbers: Ints,
     limit: float | None = 1.0,
     compared: bool = True,
-) -> Choice:
-    """The best image of each caption by `best_of`, unless it `is_ambiguous` (BiVLC, section 3.2, steps 3 and 4).
+) -> tuple[Ints, Ints]:
+    """Rows of the best images of captions by `best_of`: of those that are not `is_ambiguous`, and of those that are.
 
-    Where people have not decided, the verification's scores stand in for them. The result depends on neither the order
-    of the rows nor on other captions.
+    Where people have not decided, the verification's scores stand in for them (BiVLC, section 3.2, steps 3 and 4). The
+    result depends on neither the order of the rows nor on other captions.
     """
     best = best_of(captions, scores, numbers)
-    chosen, ambiguous = (np.zeros(len(captions), np.bool_) for _ in range(2))
     fits_both = is_ambiguous(scores[best], originals[best], limit, compared)
-    chosen[best[~fits_both]] = True
-    ambiguous[best[fits_both]] = True
-    return Choice(chosen, ambiguous)
+    return best[~fits_both], best[fits_both]
 
 
 NONE = -1
@@ -180,10 +166,10 @@ def best_images(
     if verified is None:
         return Chosen(first_images(images, negatives), ambiguous, score, original)
     owners = images.negatives[scored]
-    result = choose(owners, score[scored], original[scored], images.numbers[scored], limit, compared)
+    chosen, both = choose(owners, score[scored], original[scored], images.numbers[scored], limit, compared)
     image = np.full(negatives, NONE, np.int64)
-    image[owners[result.chosen]] = scored[result.chosen]
-    ambiguous[owners[result.ambiguous]] = True
+    image[owners[chosen]] = scored[chosen]
+    ambiguous[owners[both]] = True
     return Chosen(image, ambiguous, score, original)
 
 

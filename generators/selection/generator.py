@@ -12,7 +12,7 @@ import pyarrow as pa
 from twinset.generators.blind_attacks import LENGTHS, SignCounts
 from twinset.generators.negative_captions.kinds import ScoredCaption, columns_of, scored_schema, scores_in, with_scores
 from twinset.generators.negative_captions.prompts import prompt_of
-from twinset.generators.selection.refinement import Bools, axis_of
+from twinset.generators.selection.refinement import Bools, reach_of
 from twinset.generators.selection.scored import Scored, Step, load_scored, select
 from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives
 from twinset.manifests.candidate import Candidate
@@ -115,7 +115,7 @@ def _gaps(scored: Scored, points: Mapping[str, Bools]) -> dict[str, Any]:
     for name, gaps in scored.gaps.items():
         if name == "characters" or np.isnan(gaps).all():
             continue
-        reach = axis_of(name).reach
+        reach = reach_of(name)
         edges = np.linspace(-reach, reach, BINS + 1) if reach else np.arange(-MOST_WORDS - 0.5, MOST_WORDS + 1)
         lowest, highest = (-reach, reach) if reach else (-MOST_WORDS, MOST_WORDS)
         counts = {

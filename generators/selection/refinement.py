@@ -7,7 +7,6 @@ a model without the image learns from the scores is then right of half of the pa
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -26,26 +25,18 @@ HASHED = 16  # characters of a key that are a hash
 COARSE = 10  # bins of a gap where the gap of another score is exactly zero, as SugarCrepe's code has it
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """How gaps of one kind are laid on the grid.
+WORDS = "words"
 
-    reach: the gap that the grid's last bin ends with; larger ones are in that bin too. 0: a bin for every whole number.
+
+def reach_of(name: str) -> float:
+    """The gap in ``words`` or in a score that the grid's last bin ends with; larger ones are in that bin too.
+
+    0: a bin for every whole number. Raises `UnknownKind` where no scorer here gives the score.
     """
-
-    name: str
-    reach: float
+    return 0.0 if name == WORDS else scorer_of(name)[1].reach
 
 
-WORDS = Axis("words", 0.0)
-
-
-def axis_of(name: str) -> Axis:
-    """The axis of ``words`` or of a score; raises `UnknownKind` where no scorer here gives it."""
-    return WORDS if name == WORDS.name else Axis(name, scorer_of(name)[1].reach)
-
-
-def cells_of(gaps: Sequence[Floats], axes: Sequence[Axis], grid: int) -> Cells:
+def cells_of(gaps: Sequence[Floats], reaches: Sequence[float], grid: int) -> Cells:
     """The cell of every pair.
 
     A gap g of reach r is in bin floor(|g| n / r) + 1, at most n, with its sign; a gap of 0 is in bin 0. n is ``grid``,
@@ -53,22 +44,22 @@ def cells_of(gaps: Sequence[Floats], axes: Sequence[Axis], grid: int) -> Cells:
 
     Args:
         gaps: finite, one array of length n an axis.
-        axes: of the gaps.
+        reaches: of the gaps (`reach_of`).
         grid: bins on each side of zero.
 
     Returns:
         (n, axes) signed bins.
     """
     zeros = np.zeros(len(gaps[0]), dtype=np.bool_)
-    for gap, axis in zip(gaps, axes, strict=True):
-        if axis.reach:
+    for gap, reach in zip(gaps, reaches, strict=True):
+        if reach:
             zeros |= gap == 0
     bins = np.where(zeros, min(COARSE, grid), grid)
     columns = []
-    for gap, axis in zip(gaps, axes, strict=True):
-        if axis.reach:
+    for gap, reach in zip(gaps, reaches, strict=True):
+        if reach:
             # A gap of the reach itself (1 of probabilities) would be in bin n + 1: a KeyError in the released code.
-            found = np.minimum(np.floor(np.abs(gap) * (bins / axis.reach)), bins - 1).astype(np.int64) + 1
+            found = np.minimum(np.floor(np.abs(gap) * (bins / reach)), bins - 1).astype(np.int64) + 1
         else:
             found = np.minimum(np.abs(gap), grid).astype(np.int64)
         columns.append(np.where(gap == 0, 0, np.sign(gap).astype(np.int64) * found))
@@ -115,9 +106,9 @@ def balanced(cells: Cells, ranks: Ranks) -> Bools:
     return kept
 
 
-def refined(gaps: Sequence[Floats], axes: Sequence[Axis], grid: int, ranks: Ranks) -> Bools:
+def refined(gaps: Sequence[Floats], reaches: Sequence[float], grid: int, ranks: Ranks) -> Bools:
     """Which pairs adversarial refinement keeps; `cells_of` and `balanced` say what is what."""
-    return balanced(cells_of(gaps, axes, grid), ranks)
+    return balanced(cells_of(gaps, reaches, grid), ranks)
 
 
 def ranks_of(seed: int, stage: str, keys: Iterable[pa.Array]) -> Ranks:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from twinset.generators.blind_attacks import COLUMNS, LENGTHS, NEGATIVE, gaps_of, kinds_of, numbers_of, scores_among
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.selection.refinement import Bools, Floats, axis_of, ranks_of, refined
+from twinset.generators.selection.refinement import Bools, Floats, ranks_of, reach_of, refined
 from twinset.generators.selection.source import SelectedNegatives, remedy
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
@@ -174,8 +174,8 @@ def select(scored: Scored, earlier: FinishedStage, source: SelectedNegatives, se
         keys = (batch[0] for batch in earlier.batches(["key"], kept))
         gaps = [scored.gaps[axis][rows].astype(np.float64) for axis in source.refine]
         balanced = np.zeros(len(scored), dtype=np.bool_)
-        axes = [axis_of(axis) for axis in source.refine]
-        balanced[rows] = refined(gaps, axes, source.grid, ranks_of(seed, stage, keys))
+        reaches = [reach_of(axis) for axis in source.refine]
+        balanced[rows] = refined(gaps, reaches, source.grid, ranks_of(seed, stage, keys))
         narrow("unbalanced", balanced)
     return steps
 

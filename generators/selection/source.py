@@ -86,7 +86,7 @@ class SelectedNegatives(Source):
         if len(set(names)) < len(names):
             raise ValueError("name each score once")
         for name in names:
-            if setting.field_name == "refine" and name == WORDS.name:
+            if setting.field_name == "refine" and name == WORDS:
                 continue
             try:
                 kind, scorer = scorer_of(name)
@@ -108,14 +108,14 @@ class SelectedNegatives(Source):
 
     @property
     def brought(self) -> dict[str, str]:
-        axes = [axis for axis in self.refine if axis != WORDS.name]
+        axes = [axis for axis in self.refine if axis != WORDS]
         return bringing(self.quality, "quality") | bringing(axes, "refine")
 
     def misfit(self, earlier: SourceSettings) -> str:
         if (given := earlier.scores_given) is None:
             return ""
         for setting, score in self.scores_needed():
-            if score not in (*given, WORDS.name):
+            if score not in (*given, WORDS):
                 return f"source.{setting} needs the score {score}, and {self.scores} has only {', '.join(given)}. " + (
                     remedy(setting, score)
                 )
@@ -153,7 +153,7 @@ class SelectedNegatives(Source):
 
 
 def _title(axis: str) -> str:
-    if axis == WORDS.name:
+    if axis == WORDS:
         return axis
     unit = scorer_of(axis)[1].unit
     return title_of(axis) + (f", {unit}" if unit else "")

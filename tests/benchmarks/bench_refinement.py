@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 from tests.generators.finished_stage import write_index  # noqa: E402
 from tests.generators.selection.published_procedure import refine  # noqa: E402
 from tests.generators.selection.scored_stage import context, drawn, selection  # noqa: E402
-from twinset.generators.selection.refinement import axis_of, ranks_of, refined  # noqa: E402
+from twinset.generators.selection.refinement import ranks_of, reach_of, refined  # noqa: E402
 from twinset.manifests.canonical import sample_key  # noqa: E402
 from twinset.shards.finished_stage import FinishedStage  # noqa: E402
 from twinset.shards.kinds.text_pair import TEXT_SCORES  # noqa: E402
@@ -50,7 +50,7 @@ def against_the_published_way(pairs: int) -> None:
     ranks = ranks_of(0, "selected", [keys])
     hashed = time.perf_counter() - began
     began = time.perf_counter()
-    fast = int(refined(gaps, [axis_of("vera"), axis_of("cola")], 50, ranks).sum())
+    fast = int(refined(gaps, [reach_of("vera"), reach_of("cola")], 50, ranks).sum())
     seconds = time.perf_counter() - began
     assert fast == slow, f"{fast} pairs are kept, not {slow}"
     print(f"{pairs:,} pairs, of which {fast:,} are kept, one core each")

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generators.selection.published_procedure import refine
-from twinset.generators.selection.refinement import COARSE, axis_of, balanced, cells_of, ranks_of, refined
+from twinset.generators.selection.refinement import COARSE, balanced, cells_of, ranks_of, reach_of, refined
 from twinset.manifests.canonical import sample_key
 
-PUBLISHED = [axis_of("vera"), axis_of("cola")]
+PUBLISHED = [reach_of("vera"), reach_of("cola")]
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.
 GAP = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.02, -0.02, 0.019, -0.019, 0.5, -0.5, 0.99, -0.99, 1e-12, -1e-12])
 PAIRS = st.lists(st.tuples(GAP, GAP), max_size=120)
 MORE = st.lists(st.tuples(GAP, GAP, GAP, st.integers(-3, 3).map(float)), min_size=1, max_size=120)
 STEADY = settings(deadline=None, derandomize=True)
-FOUR = [axis_of("vera"), axis_of("cola"), axis_of("lm"), axis_of("words")]
+FOUR = [reach_of("vera"), reach_of("cola"), reach_of("lm"), reach_of("words")]
 
 
 def columns(pairs: list[tuple[float, ...]], axes: int) -> list[np.ndarray]:
@@ -92,8 +92,8 @@ def test_bins_are_right_at_zero_and_at_one() -> None:
 
 def test_words_have_a_bin_a_word_and_equal_lengths_keep_the_grid_of_scores() -> None:
     gaps = [np.array([0.30, 0.30, 0.0]), np.array([0.0, -70.0, -2.0])]
-    assert cells_of(gaps, [axis_of("vera"), axis_of("words")], 50).tolist() == [[16, 0], [16, -50], [0, -2]]
-    assert cells_of([np.array([1.99, -5.0])], [axis_of("lm")], 50).tolist() == [[50], [-50]]
+    assert cells_of(gaps, [reach_of("vera"), reach_of("words")], 50).tolist() == [[16, 0], [16, -50], [0, -2]]
+    assert cells_of([np.array([1.99, -5.0])], [reach_of("lm")], 50).tolist() == [[50], [-50]]
 
 
 def test_nothing_and_one_side_alone_keep_nothing() -> None:
@@ -107,7 +107,7 @@ def test_the_seed_the_stage_and_the_key_decide_what_remains() -> None:
     names = pa.array([sample_key("scores", number) for number in range(1000)])
 
     def kept(seed: int, stage: str) -> set[int]:
-        found = refined(gaps, [axis_of("vera")], 50, ranks_of(seed, stage, [names[:300], names[300:]]))
+        found = refined(gaps, [reach_of("vera")], 50, ranks_of(seed, stage, [names[:300], names[300:]]))
         assert found.sum() == 200 and found[900:].all()
         return {*np.flatnonzero(found).tolist()}
 
