@@ -12,10 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from studies.calibration import at_threshold
-from studies.released_answers import TUPLES, both, read_answers, read_columns, read_ratings
+from studies.calibration import Floats, at_threshold
+from studies.released_answers import TUPLES, both, read_columns, read_ratings, read_scores
 from twinset.generators.image_verification.questions.asking import prepared, questions_of
-from twinset.generators.image_verification.scoring import Floats
 
 MODELS = {"PaLI": "pali17b_dsg.csv", "mPLUG": "mplug_dsg.csv", "InstructBLIP": "instructblip_dsg.csv"}
 RATINGS, CAPTIONS = "tifa160-likert-anns.csv", ("tifa160-dev-anns.csv", "dsg-1k-anns.csv")
@@ -146,7 +145,7 @@ def document(folder: Path) -> str:
     ratings = read_ratings(folder / RATINGS)
     lines = ["| model | images | Spearman | rejected below 0.75 | good kept |", "| --- | --- | --- | --- | --- |"]
     for name, file in MODELS.items():
-        scores, means = both(read_answers(folder / file), ratings)
+        scores, means = both(read_scores(folder / file), ratings)
         effect = at_threshold(scores, means >= GOOD, THRESHOLD)
         shares = f"{effect.rejected:.1%} | {effect.good_kept:.1%}"
         lines.append(f"| {name} | {len(scores)} | {spearman(scores, means):.3f} | {shares} |")

@@ -1,7 +1,6 @@
 """The released files of the Davidsonian Scene Graph (Cho et al. 2023): answers of models and ratings by people."""
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from twinset.generators.image_verification.scoring import Asked, Bools, Floats, asked, scores
+from studies.calibration import Floats
+from twinset.generators.image_verification.scoring import counted
 from twinset.manifests.errors import WrongUse
 
 ANSWERS = ("t2i_model", "item_id", "question_id", "dependency_id", "answer")
@@ -18,34 +18,24 @@ TUPLES = ("item_id", "text", "proposition_id", "dependency", "category_broad", "
 _NUMBER = re.compile(r"\d+")
 
 
-@dataclass(frozen=True, slots=True)
-class ReleasedAnswers:
-    """Answers of one model. images: (text-to-image model, item), by the numbers in ``questions``."""
+def read_scores(path: Path) -> dict[tuple[str, str], float]:
+    """The score of each image, (text-to-image model, item), by the answers of one model.
 
-    images: list[tuple[str, str]]
-    questions: Asked
-    yes: Bools
-
-    def scores(self) -> dict[tuple[str, str], float]:
-        """The score of each image."""
-        return dict(zip(self.images, scores(self.questions, self.yes).tolist(), strict=True))
-
-
-def read_answers(path: Path) -> ReleasedAnswers:
-    """Answers in a file such as ``pali17b_dsg.csv``; only "yes" is a yes. Raises `WrongUse` for another file."""
+    path: a file such as ``pali17b_dsg.csv``; only "yes" is a yes. Raises `WrongUse` for another file.
+    """
     table = read_columns(path, ANSWERS)
     names = list(zip(table["t2i_model"].to_pylist(), table["item_id"].to_pylist(), strict=True))
-    images = list(dict.fromkeys(names))
-    numbers = {name: number for number, name in enumerate(images)}
     try:
-        ids = pc.cast(table["question_id"], pa.int64()).to_numpy()
+        ids = pc.cast(table["question_id"], pa.int64()).to_pylist()
     except pa.ArrowInvalid as error:
         raise WrongUse(f"{path}: question_id is not a number in every row ({error}); fetch the file again") from error
     parents = [parents_of(text) for text in table["dependency_id"].to_pylist()]
     said = pc.utf8_trim_whitespace(pc.utf8_lower(table["answer"]))
-    return ReleasedAnswers(
-        images, asked([numbers[name] for name in names], ids, parents), pc.equal(said, "yes").to_numpy(False)
-    )
+    answers: dict[tuple[str, str], list[tuple[int, tuple[int, ...], bool]]] = {}
+    for name, *answer in zip(names, ids, parents, pc.equal(said, "yes").to_pylist(), strict=True):
+        answers.setdefault(name, []).append((answer[0], answer[1], answer[2]))
+    counts = {name: counted(*zip(*own, strict=True)) for name, own in answers.items()}
+    return {name: sum(found) / len(found) for name, found in counts.items()}
 
 
 def read_ratings(path: Path) -> dict[tuple[str, str], float]:
@@ -57,9 +47,9 @@ def read_ratings(path: Path) -> dict[tuple[str, str], float]:
     return dict(zip(names, means["rating_mean"].to_pylist(), strict=True))
 
 
-def both(answers: ReleasedAnswers, ratings: dict[tuple[str, str], float]) -> tuple[Floats, Floats]:
+def both(scores: dict[tuple[str, str], float], ratings: dict[tuple[str, str], float]) -> tuple[Floats, Floats]:
     """Scores and mean ratings of the images that have both."""
-    found = {name: score for name, score in answers.scores().items() if name in ratings}
+    found = {name: score for name, score in scores.items() if name in ratings}
     return np.array(list(found.values())), np.array([ratings[name] for name in found])
 
 

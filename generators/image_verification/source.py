@@ -8,13 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-import numpy as np
 import pyarrow as pa
 from pydantic import Field
 
 from twinset.generators.image_verification.questions.asking import ImageQuestion, prepared, questions_of
 from twinset.generators.image_verification.questions.vocabulary import vocabulary
-from twinset.generators.image_verification.scoring import asked, counted
+from twinset.generators.image_verification.scoring import counted
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from twinset.manifests.candidate import Candidate
@@ -213,9 +212,9 @@ def _scored(
     """Questions with their answers, and the share that counts; None without questions."""
     if not questions:
         return [], None
-    answers = np.array([found[one.question] for one in questions])
-    graph = asked([0] * len(questions), [one.id for one in questions], [one.parents for one in questions])
-    counts = counted(graph, answers >= YES)
+    answers = [float(found[one.question]) for one in questions]
+    yes = [answer >= YES for answer in answers]
+    counting = counted([one.id for one in questions], [one.parents for one in questions], yes)
     told = [
         {
             "id": one.id,
@@ -223,9 +222,9 @@ def _scored(
             "kind": one.kind,
             "tuple": list(one.words),
             "question": one.question,
-            "yes": float(answer),
-            "counted": bool(counts[at]),
+            "yes": answer,
+            "counted": counts,
         }
-        for at, (one, answer) in enumerate(zip(questions, answers, strict=True))
+        for one, answer, counts in zip(questions, answers, counting, strict=True)
     ]
-    return told, float(counts.mean())
+    return told, sum(counting) / len(counting)

@@ -7,7 +7,7 @@ import pytest
 
 from studies.calibration import at_threshold, calibrate
 from studies.question_quality import spearman
-from studies.released_answers import both, parents_of, read_answers, read_ratings
+from studies.released_answers import both, parents_of, read_ratings, read_scores
 from twinset.manifests.errors import WrongUse
 
 DSG = Path(__file__).parents[2] / "../shared/data/dsg"
@@ -18,9 +18,7 @@ def test_released_answers_agree_with_people_as_published() -> None:
     if not DSG.is_dir():
         pytest.skip("the released answers are not in ../shared/data/dsg on this machine")
     ratings = read_ratings(DSG / "tifa160-likert-anns.csv")
-    found = {
-        name: both(read_answers(DSG / f"{name}_dsg.csv"), ratings) for name in ("pali17b", "mplug", "instructblip")
-    }
+    found = {name: both(read_scores(DSG / f"{name}_dsg.csv"), ratings) for name in ("pali17b", "mplug", "instructblip")}
     assert len(ratings) == 800 and {len(given) for given, _ in found.values()} == {795}
     assert {name: round(spearman(*values), 3) for name, values in found.items()} == {
         "pali17b": 0.566,
@@ -41,7 +39,7 @@ def test_dirty_lists_of_parents() -> None:
 
 def test_only_yes_is_a_yes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEADER + 'm,i,1,0,Yes\nm,i,2,"1,7",yes 1000\nm,i,3,1, yes\nm,j,1,0,"no\nbus"\n')
-    assert read_answers(tmp_path / "a.csv").scores() == {("m", "i"): pytest.approx(2 / 3), ("m", "j"): 0.0}
+    assert read_scores(tmp_path / "a.csv") == {("m", "i"): pytest.approx(2 / 3), ("m", "j"): 0.0}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +49,7 @@ def test_only_yes_is_a_yes(tmp_path: Path) -> None:
 def test_other_files_are_named(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(WrongUse, match=rf"a\.csv: {message}.*fetch"):
-        read_answers(tmp_path / "a.csv")
+        read_scores(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("keep", [0.01, 0.5, 0.8, 0.95, 1.0])

@@ -16,7 +16,7 @@ from tests.generators.selection.scored_stage import context, drawn, row, selecte
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.selection.refinement import axis_of, cells_of
+from twinset.generators.selection.refinement import cells_of, reach_of
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.models import Recipe
 from twinset.shards.finished_stage import FinishedStage
@@ -55,7 +55,7 @@ def test_published_rules_select_what_the_published_procedure_does(
     gaps = gaps_of([by_id[name] for name in expected])
     slow = [gaps[place] for place in refine(gaps)]
     fast = gaps_of([by_id[name] for name in selected(earlier)])
-    axes = [axis_of("vera"), axis_of("cola")]
+    axes = [reach_of("vera"), reach_of("cola")]
     cells = [Counter(map(tuple, cells_of(np.array(side).T, axes, 50).tolist())) for side in (slow, fast)]  # type: ignore[arg-type]
     assert cells[0] == cells[1] and 10 < len(fast) < len(found)
 
