@@ -4,15 +4,19 @@ import gzip
 import json
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import reasons_beside
 from twinset.shards.contracts import LeftOut
 from twinset.shards.media.media_folder import EscapesRoot, inside
+from twinset.shards.storage.parquet_reader import batches
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite
@@ -107,6 +111,25 @@ def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
                     yield number, Skipped(f"line {number}", "not-utf-8")
     except (OSError, EOFError, zlib.error) as error:
         raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
+
+
+def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file, streamed. columns: chooses those that are read, or raises `WrongUse`.
+
+    Raises `WrongUse` where it is no Parquet file, or ends early.
+    """
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            chosen = columns(file.schema_arrow)
+        for batch in batches(path, chosen):
+            yield from batch.to_pylist()
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
+
+
+def text_of(value: Any) -> str:
+    """A field that is text or a whole number, as text; empty for anything else."""
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def is_media_name(name: str) -> bool:

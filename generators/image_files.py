@@ -136,6 +136,11 @@ def _broken(stored: StoredImage, problem: str) -> UnusableImage:
     return UnusableImage("broken-media", f"{stored.name}: {problem}", stored.name, stored.size)
 
 
+def looked_for_by(image: str, image_id: str) -> str:
+    """The name that an image is looked for by: its place as the captions' source names it, else its id."""
+    return image if image and "://" not in image else image_id
+
+
 def rgb(picture: Image.Image) -> Pixels:
     """(height, width, 3) uint8, alpha dropped."""
     if picture.mode.startswith("I"):  # 16 bits of grey, which Pillow would clip instead of scaling

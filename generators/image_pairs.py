@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, Literal, TypeVar, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from twinset.generators.annotation_files import (
     LINE_REASONS,
     Skipped,
     is_media_name,
+    parquet_rows,
     read_json,
     read_json_lines,
     refuse_unusable,
+    text_of,
 )
-from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFolderSource
+from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, ImageFolderSource, UnusableImage
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.manifests.errors import WrongUse
@@ -29,10 +31,6 @@ from twinset.manifests.source import Reference, Settings
 from twinset.shards.contracts import Generator, LeftOut
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Json, Rejected
-from twinset.shards.storage.parquet_reader import batches
-
-if TYPE_CHECKING:
-    from twinset.generators.image_files import ImageFiles
 
 
 class NamedPairSource(ImageFolderSource):
@@ -63,17 +61,12 @@ class NamedPairGenerator(Generator[S]):
 
     candidate = NamedPairCandidate
     libraries = ("numpy", "pillow")
-    _files: ImageFiles | None = None
 
     def inputs(self) -> str:
         return sha256_of_file(self.source.annotations)[0]
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs with their images, or why one has none; images that pairs of one call share are read once."""
-        from twinset.generators.image_files import ImageFiles, UnusableImage
-
-        if self._files is None:
-            self._files = ImageFiles(self.source.media, upright=True)
         planned = cast(Sequence[NamedPairCandidate], candidates)
         read = self._files.read(name for one in planned for name in (one.image0, one.image1))
         for one in planned:
@@ -92,6 +85,10 @@ class NamedPairGenerator(Generator[S]):
                     image1=second,
                     provenance=json.loads(one.provenance),
                 )
+
+    @cached_property
+    def _files(self) -> ImageFiles:
+        return ImageFiles(self.source.media, upright=True)
 
     def planned(
         self,
@@ -166,16 +163,13 @@ def read_records(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[str, Rec
 
 
 def _rows(path: Path, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            missing = [name for name in fields if name not in file.schema_arrow.names]
-            if missing:
-                there = ", ".join(file.schema_arrow.names)[:200]
-                raise WrongUse(f"{path}: no column {missing[0]!r} (it has {there}); name it with source.fields")
-        for batch in batches(path, fields):
-            yield from batch.to_pylist()
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
+    def columns(schema: pa.Schema) -> tuple[str, ...]:
+        if missing := [name for name in fields if name not in schema.names]:
+            there = ", ".join(schema.names)[:200]
+            raise WrongUse(f"{path}: no column {missing[0]!r} (it has {there}); name it with source.fields")
+        return fields
+
+    return parquet_rows(path, columns)
 
 
 class Fields(Settings):
@@ -251,8 +245,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
         return "" if self._captions(record, "caption0") and self._captions(record, "caption1") else "no-caption"
 
     def _text(self, record: Record, field: str) -> str:
-        value = None if isinstance(record, Skipped) else record.get(getattr(self.source.fields, field))
-        return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        return "" if isinstance(record, Skipped) else text_of(record.get(getattr(self.source.fields, field)))
 
     def _captions(self, record: Record, field: str) -> list[str]:
         value = None if isinstance(record, Skipped) else record.get(getattr(self.source.fields, field))

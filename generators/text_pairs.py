@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
-from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage
+from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, columns_of, scores_in, with_scores
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
@@ -117,7 +117,7 @@ class TextPairGenerator(StageGenerator[TextPairs]):
             )
         named = self._images is None
         for row in self._rows():
-            image = _name_of(row)
+            image = looked_for_by(row["image"], row["image_id"])
             if self._images is not None and not image:
                 self.excluded.add("no-image", f"{self.source.negatives} {row['identity']}")
                 continue
@@ -208,9 +208,3 @@ class TextPairGenerator(StageGenerator[TextPairs]):
                 provenance={"caption_id": one.caption_id, "image_id": one.image_id, "negative_key": one.negative_key},
                 scores=one.scores(),
             )
-
-
-def _name_of(row: Mapping[str, Any]) -> str:
-    """What the image is looked for by: its place as the captions' source names it, else its id."""
-    image: str = row["image"]
-    return image if image and "://" not in image else row["image_id"]

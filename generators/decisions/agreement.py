@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import Decision, ReviewQuestion, TaskCandidate
+from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.questions import question_of
 from twinset.manifests.errors import WrongUse
 
@@ -40,8 +40,7 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
     if settling := [one for one in counted if one.adjudicated]:
         # Of several the last word counts.
         last = max(settling, key=lambda one: (one.at, one.annotator))
-        found = question.decide([last])
-        assert found is not None, "one answer is no tie"
+        found = question.decided(last.answer, [last])
         voters = {one.annotator for one in votes} | {last.annotator}
         share = sum(one.answer == last.answer for one in votes) / len(votes) if votes else 1.0
         simulated = found.simulated or any(one.simulated for one in votes)
@@ -57,20 +56,7 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
         )
     if len(votes) < max(needed, 1):
         return None
-    return question.decide(votes) or (_as_known(question, votes, gold) if gold else None)
-
-
-def _as_known(question: ReviewQuestion, votes: Sequence[Answer], gold: str) -> Decision:
-    """The decision on a gold task whose votes are a tie: nobody need settle what is known."""
-    return Decision(
-        choice=gold,
-        reason=question.drops.get(gold, ""),
-        detail=question.why(gold, votes),
-        votes=len(votes),
-        agreement=sum(one.answer == gold for one in votes) / len(votes),
-        annotators=tuple(sorted(one.annotator for one in votes)),
-        simulated=any(one.simulated for one in votes),
-    )
+    return question.decide(votes) or (question.decided(gold, votes) if gold else None)
 
 
 def is_tie(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gold: str = "") -> bool:

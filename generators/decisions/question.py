@@ -181,13 +181,16 @@ class ReviewQuestion(ABC):
         winners = sorted((value for value, count in votes.items() if count == most), key=lambda one: (len(one), one))
         if len(winners) > 1 and not self.settled:
             return None
-        choice = winners[0]
+        return self.decided(winners[0], answers)
+
+    def decided(self, choice: str, answers: Sequence[Answer]) -> Decision:
+        """The decision for a value, by all answers that count."""
         return Decision(
             choice=choice,
             reason=self.drops.get(choice, ""),
-            detail=self.why(choice, side),
+            detail=self.why(choice, answers),
             votes=len(answers),
-            agreement=most / len(answers),
+            agreement=sum(one.answer == choice for one in answers) / len(answers),
             annotators=tuple(sorted(one.annotator for one in answers)),
             simulated=any(one.simulated for one in answers),
         )

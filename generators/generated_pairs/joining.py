@@ -15,6 +15,8 @@ from twinset.shards.finished_stage import FinishedStage
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+#: Key of an image, or name of a photo; tar and sha256, both empty for a photo.
+ImagePlace = tuple[str, str, str]
 
 
 def best_of(captions: Sequence[str] | Ints, scores: Floats, numbers: Ints) -> Ints:
@@ -98,6 +100,10 @@ class Images:
 
     def __len__(self) -> int:
         return len(self.negatives)
+
+    def places(self) -> list[ImagePlace]:
+        """Of each image."""
+        return list(zip(*(one.to_pylist() for one in (self.keys, self.tars, self.sha256s)), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

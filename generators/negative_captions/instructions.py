@@ -9,18 +9,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from twinset import manifests
 from twinset.generators.negative_captions.changes import nothing_kept, problem
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 
-FILE = Path(manifests.__file__).parent / "vocabularies/negative_prompts.yaml"
+FILE = VOCABULARIES / "negative_prompts.yaml"
 
 #: The JSON schema of an answer; null where nothing can be changed.
 SCHEMA = {

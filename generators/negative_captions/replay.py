@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TextIO, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
-from twinset.generators.annotation_files import LONGEST_LINE, Skipped, read_json
+from twinset.generators.annotation_files import LONGEST_LINE, Skipped, parquet_rows, read_json, text_of
 from twinset.generators.negative_captions.changes import unchanged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
@@ -25,7 +24,6 @@ from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Need, Place, Reference
 from twinset.shards.contracts import Generator, LeftOut, Source
 from twinset.shards.kinds.samples import TableRows
-from twinset.shards.storage.parquet_reader import batches
 
 _IMAGE = ("filename", "image_id", "image", "file_name")
 _COLUMNS = (*_IMAGE, "caption", "negative_caption", "type", "subtype")
@@ -85,11 +83,11 @@ def _released(path: Path, record: str, fields: Any) -> Released | Skipped:
         return Skipped(place, fields.reason)
     if not isinstance(fields, Mapping):
         return Skipped(place, "not-an-object")
-    caption, negative = _text(fields, "caption"), _text(fields, "negative_caption")
-    image = next((text for name in _IMAGE if (text := _text(fields, name))), "")
+    caption, negative = text_of(fields.get("caption")), text_of(fields.get("negative_caption"))
+    image = next((text for name in _IMAGE if (text := text_of(fields.get(name)))), "")
     kind = KINDS.get(path.stem)
     if "type" in fields or "subtype" in fields:
-        kind = KINDS.get(f"{_text(fields, 'type').lower()}_{_text(fields, 'subtype').lower()}")
+        kind = KINDS.get(f"{text_of(fields.get('type')).lower()}_{text_of(fields.get('subtype')).lower()}")
         if kind is None:
             return Skipped(place, "unknown-kind")
     if not caption.strip() or not negative.strip():
@@ -99,11 +97,6 @@ def _released(path: Path, record: str, fields: Any) -> Released | Skipped:
     if unchanged(caption, negative):
         return Skipped(place, "unchanged")
     return Released(f"{path.stem}/{record}", image, caption, negative, kind)
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    value = fields.get(name)
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def _json(path: Path) -> Iterator[tuple[str, Any]]:
@@ -151,20 +144,13 @@ def _lines(stream: TextIO) -> Iterator[str]:
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
-    number = 0
-    try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            names = file.schema_arrow.names
-            _check_columns(path, names)
-            wanted = [name for name in _COLUMNS if name in names]
-            # A picture may lie in the column that is called image: it is no name.
-            wanted = [name for name in wanted if not pa.types.is_nested(file.schema_arrow.field(name).type)]
-        for batch in batches(path, wanted):
-            for row in batch.to_pylist():
-                number += 1
-                yield str(number), row
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch it again") from error
+    def columns(schema: pa.Schema) -> list[str]:
+        _check_columns(path, schema.names)
+        # A picture may lie in the column that is called image: it is no name.
+        wanted = [name for name in _COLUMNS if name in schema.names]
+        return [name for name in wanted if not pa.types.is_nested(schema.field(name).type)]
+
+    yield from ((str(number), row) for number, row in enumerate(parquet_rows(path, columns), 1))
 
 
 def _check_columns(path: Path, names: Sequence[str]) -> None:

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, read_json
+from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, parquet_rows, read_json
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import reasons_beside
-from twinset.shards.storage.parquet_reader import batches
 from twinset.shards.storage.tar_reader import HEADER_ERRORS
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
@@ -193,20 +191,17 @@ def _parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
     Raises `WrongUse` when it is no Parquet file, ends early or has no column of captions.
     """
     wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, "status"}
-    try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            names = [
-                field.name for field in file.schema_arrow if field.name in wanted and not pa.types.is_nested(field.type)
-            ]
-            if not set(CAPTION) & set(names):
-                raise WrongUse(
-                    f"{path}: no column {' or '.join(CAPTION)} (it has {', '.join(file.schema_arrow.names)[:200]}); "
-                    "rename the column of captions"
-                )
-        for batch in batches(path, names):
-            yield from batch.to_pylist()
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
-        raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
+
+    def columns(schema: pa.Schema) -> list[str]:
+        names = [field.name for field in schema if field.name in wanted and not pa.types.is_nested(field.type)]
+        if not set(CAPTION) & set(names):
+            raise WrongUse(
+                f"{path}: no column {' or '.join(CAPTION)} (it has {', '.join(schema.names)[:200]}); "
+                "rename the column of captions"
+            )
+        return names
+
+    return parquet_rows(path, columns)
 
 
 class _Header(tarfile.TarInfo):

@@ -50,8 +50,6 @@ class ParsedCaptions(Source):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
         if "annotations" in needs:
-            from twinset.generators.scene_graphs.caption_sources import CaptionSources
-
             with naming(f"{key}.captions"):
                 CaptionSources(self.captions)
         if "models" in needs:

@@ -4,19 +4,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from twinset import manifests
 from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct, found_in
 from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import load_yaml
 
-FILE = Path(manifests.__file__).parent / "vocabularies/triplets.yaml"
+FILE = VOCABULARIES / "triplets.yaml"
 
 
 @dataclass(frozen=True, slots=True)

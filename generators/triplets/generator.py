@@ -9,7 +9,7 @@ from typing import cast
 
 import numpy as np
 
-from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.generators.image_files import ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.triplets.captions import concepts
 from twinset.generators.triplets.draws import NONE, Draws
 from twinset.generators.triplets.graphs import Relations, load_relations
@@ -117,7 +117,7 @@ class TripletGenerator(Generator[Triplets]):
                     caption_ids=parts["caption_id"],
                     captions=parts["caption"],
                     image_ids=parts["image_id"],
-                    images=tuple(map(_name_of, parts["image"], parts["image_id"])),
+                    images=tuple(map(looked_for_by, parts["image"], parts["image_id"])),
                 )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
@@ -166,8 +166,3 @@ class TripletGenerator(Generator[Triplets]):
             provenance={"draw": candidate.number, "rules": self.source.rules, "seed": self.seed, **relations},
             scores={"concreteness": candidate.concreteness},
         )
-
-
-def _name_of(image: str, image_id: str) -> str:
-    """What an image is looked for by: the place that its caption's source names, else its id."""
-    return image if image and "://" not in image else image_id

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Literal
 
-from twinset.generators.annotation_files import read_json, seconds
+from twinset.generators.annotation_files import read_json, seconds, text_of
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.errors import WrongUse
@@ -49,7 +49,11 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
             raise WrongUse(f"{self.source.annotations}: no mapping under 'database'; {_REMEDY}")
         for video, place in self.usable_videos(database, _has_annotations, _REMEDY):
             entry = database[video]
-            about = {"video": video, "subset": _text(entry.get("subset")), "recipe": _text(entry.get("recipe_type"))}
+            about = {
+                "video": video,
+                "subset": text_of(entry.get("subset")),
+                "recipe": text_of(entry.get("recipe_type")),
+            }
             for first, second in combinations(self._segments(entry["annotations"], place), 2):
                 yield self._pair(video, about, first, second)
 
@@ -57,7 +61,7 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
         segments: dict[str, Segment] = {}
         for number, record in enumerate(records, 1):
             place = f"{video} segment {number}"
-            name = _text(record.get("id")) if isinstance(record, dict) else ""
+            name = text_of(record.get("id")) if isinstance(record, dict) else ""
             if not name:
                 self.excluded.add("segment-malformed", place)
                 continue
@@ -65,7 +69,7 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
             if interval is None:
                 self.excluded.add("segment-without-time", place)
                 continue
-            sentence = as_sentence(_text(record.get("sentence")))
+            sentence = as_sentence(text_of(record.get("sentence")))
             if not sentence:
                 self.excluded.add("segment-unsayable", place)
             elif name in segments:
@@ -88,10 +92,6 @@ _REMEDY = "source.annotations must be a youcookii_annotations file of {database:
 
 def _has_annotations(entry: Any) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("annotations"), list)
-
-
-def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def _interval(value: Any) -> tuple[float, float] | None:

@@ -5,7 +5,6 @@ Sources ``image-choice`` (step 3) and ``image-ambiguity`` (step 4).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -23,12 +22,10 @@ from twinset.generators.decisions.generated_images.settings import (
     place_of,
 )
 from twinset.generators.decisions.generator import decision_of
-from twinset.generators.decisions.question import UNSCORED, Decision, TaskCandidate, tasks_of
+from twinset.generators.decisions.question import Decision, TaskCandidate, tasks_of
 from twinset.generators.decisions.questions import BOTH, NONE, PHOTO, BestImage, FitsCaption
 from twinset.generators.generated_pairs.joining import NONE as NO_IMAGE
-from twinset.generators.generated_pairs.joining import best_images, decided_images, first_images, images_of
-from twinset.generators.negative_captions.kinds import kind_name
-from twinset.manifests.canonical import sample_key
+from twinset.generators.generated_pairs.joining import ImagePlace, best_images, decided_images, first_images, images_of
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
@@ -69,12 +66,14 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
         after = self.source.after
         before = [] if after is None else tasks_of(self.context.earlier(after))
         ambiguous = {one.identity for one in before if one.decision and decision_of(one).reason == "ambiguous"}
-        images, (keys, tars, sha256s) = self._by_caption(), self.places
+        images, places = self._by_caption(), self.drawn.places()
         for number, row in self.wanted(left_out):
-            own, key = images.get(number, []), sample_key(self.name, *json.loads(row["identity"]))
-            best = self._best_score(own)
+            own = images.get(number, [])
+            best = self.best_score(own)
+            shown, text = [places[one] for one in own], row["negative_caption"]
+            task = self.task(row, shown, text, BestImage.name, priority=best, truth=self._truth(own))
             low = self.source.least is not None and not best >= self.source.least
-            audit = low and share_of("audit", key) < self.source.audit
+            audit = low and share_of("audit", task.key) < self.source.audit
             if not own:
                 left_out.add("no-image", place_of(row))
             elif row["identity"] in ambiguous:
@@ -82,22 +81,7 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
             elif low and not audit:
                 left_out.add("not-verified", place_of(row))
             else:
-                yield TaskCandidate(
-                    key=key,
-                    group=key,
-                    split=self.split,
-                    identity=row["identity"],
-                    question=BestImage.name,
-                    texts=(row["negative_caption"],),
-                    images=tuple(keys[one] for one in own),
-                    image_tars=tuple(tars[one] for one in own),
-                    image_sha256s=tuple(sha256s[one] for one in own),
-                    subject=row["key"],
-                    kind_name=kind_name(row["type"], row["subtype"]),
-                    priority=best,
-                    audit=audit,
-                    truth=self._truth(own),
-                )
+                yield replace(task, audit=audit)
 
     def chosen_image(self, task: TaskCandidate, made: Decision) -> int:
         return int(made.choice)
@@ -139,10 +123,6 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
             )
         return found
 
-    def _best_score(self, own: list[int]) -> float:
-        scored = [float(one) for one in self.scores[own] if not np.isnan(one)]
-        return max(scored, default=UNSCORED)
-
     def _truth(self, own: list[int]) -> str:
         if self.true_scores is None:
             return ""
@@ -174,17 +154,13 @@ class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):
     """A task a negative caption that has an image."""
 
     @cached_property
-    def _folder(self) -> ImageFolder | None:
-        return None if self.source.photos is None else ImageFolder(self.source.photos)
-
-    @property
     def photos(self) -> ImageFolder | None:
-        return self._folder
+        return None if self.source.photos is None else ImageFolder(self.source.photos)
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         asked = self.source.asked
         before = {} if asked is None else {one.identity: one for one in tasks_of(self.context.earlier(asked))}
-        chosen, originals, (keys, tars, sha256s) = self._chosen(), self._originals(), self.places
+        chosen, originals, places = self._chosen(), self._originals(), self.drawn.places()
         lacking = "no-image" if self.source.choices is None else "not-chosen"
         for number, row in self.wanted(left_out):
             image, photo = int(chosen[number]), (row["image"] or row["image_id"], "", "")
@@ -195,22 +171,9 @@ class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):
             elif not photo[0]:
                 left_out.add("no-photo" if originals is None else "no-image", place_of(row))
             else:
-                key, score = sample_key(self.name, *json.loads(row["identity"])), float(self.scores[image])
-                task = TaskCandidate(
-                    key=key,
-                    group=key,
-                    split=self.split,
-                    identity=row["identity"],
-                    question=FitsCaption.name,
-                    texts=(row["caption"],),
-                    images=(photo[0], keys[image]),
-                    image_tars=(photo[1], tars[image]),
-                    image_sha256s=(photo[2], sha256s[image]),
-                    subject=row["key"],
-                    kind_name=kind_name(row["type"], row["subtype"]),
-                    priority=UNSCORED if np.isnan(score) else score,
-                    truth=self._truth(image),
-                )
+                shown, priority = (photo, places[image]), self.best_score([image])
+                truth = self._truth(image)
+                task = self.task(row, shown, row["caption"], FitsCaption.name, priority=priority, truth=truth)
                 same = before.get(row["identity"])
                 yield task if same is None or same.binding != task.binding else replace(task, decision=same.decision)
 
@@ -224,15 +187,14 @@ class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):
         verified = None if self.source.verified is None else self.context.earlier(self.source.verified)
         return best_images(self.drawn, len(self.negatives), verified, None, False).image
 
-    def _originals(self) -> dict[int, tuple[str, str, str]] | None:
-        """Key, tar and sha256 of the image of each original caption; None where photos are shown."""
+    def _originals(self) -> dict[int, ImagePlace] | None:
+        """The image of each original caption; None where photos are shown."""
         if self.source.photos is not None:
             return None
         images = images_of(self.pictured, self.negatives, "caption")
         first = first_images(images, len(self.negatives))
-        columns = [one.to_pylist() for one in (images.keys, images.tars, images.sha256s)]
-        told = ((number, int(at)) for number, at in enumerate(first) if at != NO_IMAGE)
-        return {number: (columns[0][at], columns[1][at], columns[2][at]) for number, at in told}
+        places = images.places()
+        return {number: places[at] for number, at in enumerate(first.tolist()) if at != NO_IMAGE}
 
     def _truth(self, image: int) -> str:
         if self.true_scores is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, TypeVar
 
@@ -11,10 +12,12 @@ import pyarrow as pa
 from pydantic import Field, field_validator, model_validator
 
 from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.question import UNSCORED, TaskCandidate
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.generated_pairs.joining import Images, images_of, scores_of
+from twinset.generators.generated_pairs.joining import ImagePlace, Images, images_of, scores_of
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, kind_name
 from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.manifests.canonical import sample_key
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import StageName
 from twinset.shards.contracts import LeftOut
@@ -72,6 +75,33 @@ class ImageDecisionGenerator(DecisionGenerator[I]):
     def pictured(self) -> FinishedStage:
         return self.context.earlier(self.source.images)
 
+    def task(
+        self, row: Mapping[str, str], images: Sequence[ImagePlace], text: str, question: str, **fields: Any
+    ) -> TaskCandidate:
+        """The task that asks about a negative caption.
+
+        Args:
+            row: of the negative caption.
+            images: that are shown.
+            text: that is shown.
+            fields: further ones of `TaskCandidate`.
+        """
+        key = sample_key(self.name, *json.loads(row["identity"]))
+        return TaskCandidate(
+            key=key,
+            group=key,
+            split=self.split,
+            identity=row["identity"],
+            question=question,
+            texts=(text,),
+            images=tuple(name for name, _, _ in images),
+            image_tars=tuple(tar for _, tar, _ in images),
+            image_sha256s=tuple(sha256 for _, _, sha256 in images),
+            subject=row["key"],
+            kind_name=kind_name(row["type"], row["subtype"]),
+            **fields,
+        )
+
     def wanted(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:
         """Rows of negative captions of the kinds that are asked about, with their numbers."""
         for number, row in enumerate(self.negatives.to_pylist()):
@@ -91,15 +121,14 @@ class ImageDecisionGenerator(DecisionGenerator[I]):
         return images_of(self.pictured, self.negatives, "negative_caption")
 
     @cached_property
-    def places(self) -> tuple[list[str], list[str], list[str]]:
-        """Keys, tars and sha256s of their images."""
-        return self.drawn.keys.to_pylist(), self.drawn.tars.to_pylist(), self.drawn.sha256s.to_pylist()
-
-    @cached_property
     def scores(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """How well each image shows its caption, NaN where that is not known."""
         verified = None if self.source.verified is None else self.context.earlier(self.source.verified)
         return scores_of(self.drawn, verified)[0]
+
+    def best_score(self, images: list[int]) -> float:
+        """The highest score among some of the images; `UNSCORED` where none has one."""
+        return max((float(one) for one in self.scores[images] if not np.isnan(one)), default=UNSCORED)
 
     @cached_property
     def true_scores(self) -> tuple[Any, Any] | None:

@@ -29,6 +29,7 @@ from twinset.generators.kubric_scenes.scene.surroundings import (
     lit_by_sun_and_sky,
     sample_azimuth,
     sample_ground,
+    sun_at,
 )
 
 GAP = (0.25, 0.5)  # scene units beside each other: what is nearer takes light from each other
@@ -128,7 +129,7 @@ def compose(
 def sunlight(rng: np.random.Generator) -> Vector:
     """Where the light shines from: high, and from the viewer's side."""
     azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(45, 65))
-    return math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)
+    return sun_at(azimuth, height)
 
 
 def lit_from(sun: Vector, rng: np.random.Generator) -> View:

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from twinset import manifests
 from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import load_yaml
 
-FILE = Path(manifests.__file__).parent / "vocabularies/negatives.yaml"
+FILE = VOCABULARIES / "negatives.yaml"
 
 
 @dataclass(frozen=True, slots=True)
