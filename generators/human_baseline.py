@@ -120,8 +120,5 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
 
     def _kinds(self, pairs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         """Of each pair by key what differs: its index does not say, the JSON beside its images does."""
-        wanted: dict[str, set[str]] = {}
-        for row in pairs:
-            wanted.setdefault(row["tar"], set()).add(row["key"])
-        found = (self.pictured.samples(tar, keys) for tar, keys in wanted.items())
-        return {key: stored.json.category for samples in found for key, stored in samples.items()}
+        found = self.pictured.samples((row["tar"], row["key"]) for row in pairs)
+        return {key: stored.json.category for key, stored in found.items()}

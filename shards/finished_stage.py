@@ -1,6 +1,6 @@
 """A finished stage as a later one reads it: its index, in columns."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -74,22 +74,23 @@ class FinishedStage:
                 if len(batch):
                     yield batch
 
-    def samples(self, tar: str, keys: Collection[str]) -> dict[str, Stored[Any]]:
-        """Samples of one tar by key; where its members lie is read once in a process.
+    def samples(self, places: Iterable[tuple[str, str]]) -> dict[str, Stored[Any]]:
+        """Samples by key; each tar is opened once, and where its members lie is read once in a process.
 
         Args:
-            tar: as the column ``tar`` of the index names it.
-            keys: of samples in it.
+            places: of each sample, its tar as the column ``tar`` of the index names it, and its key.
 
         Raises:
-            BrokenTar: the tar is absent, broken, or lacks one of the keys.
+            BrokenTar: a tar is absent, broken, or lacks one of the keys.
         """
-        wanted, found = set(keys), dict[str, Stored[Any]]()
-        place = f"{self.home}/{tar}" if self.home else tar
-        for sample in read_from_tar(self.store, place, wanted, self.digest) if wanted else ():
-            found[sample.key] = sample
-        if lacking := sorted(wanted - found.keys()):
-            raise BrokenTar(f"{self.store.root}/{place}: lacks {lacking[0]}, which its index names; {REMEDY}")
+        wanted, found = dict[str, set[str]](), dict[str, Stored[Any]]()
+        for tar, key in places:
+            wanted.setdefault(tar, set()).add(key)
+        for tar, keys in wanted.items():
+            place = f"{self.home}/{tar}" if self.home else tar
+            found |= {sample.key: sample for sample in read_from_tar(self.store, place, keys, self.digest)}
+            if lacking := sorted(keys - found.keys()):
+                raise BrokenTar(f"{self.store.root}/{place}: lacks {lacking[0]}, which its index names; {REMEDY}")
         return found
 
     @contextmanager

@@ -30,7 +30,7 @@ def picture_of_stage(stage: FinishedStage, name: str, tar: str, sha256: str) -> 
         BrokenTar: it is absent, or another one.
     """
     key, _, role = name.partition("/")
-    stored = stage.samples(tar, {key})[key]
+    stored = stage.samples([(tar, key)])[key]
     content = stored.images[role or "image"]
     if hashlib.sha256(content).hexdigest() != sha256:
         raise BrokenTar(f"{stage.where}/{tar}: the image {name} is not the one that was planned; run its build again")

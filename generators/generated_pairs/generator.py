@@ -184,19 +184,14 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
 
     def _generated(self, planned: Sequence[GeneratedPairCandidate]) -> dict[str, tuple[Frame, Stored[Any]]]:
         """Frame and stored sample of each generated image, by its key; each tar is read once."""
-        wanted: dict[str, set[str]] = {}
-        for one in planned:
-            wanted.setdefault(one.tar1, set()).add(one.key1)
-            if not one.photo:
-                wanted.setdefault(one.tar0, set()).add(one.key0)
+        tars = {one.key1: one.tar1 for one in planned} | {one.key0: one.tar0 for one in planned if not one.photo}
         found = {}
-        for tar, keys in wanted.items():
-            for key, stored in self._images.samples(tar, keys).items():
-                content = stored.images["image"]
-                # A URL: the stage vouches for its images, which lie in no folder of media.
-                path = f"stage://{self._images.stage.name}/{tar}/{key}.{stored.extension}"
-                source = MediaFile(path, len(content), hashlib.sha256(content).hexdigest())
-                found[key] = Frame(key, rgb(decode(content, key)), -1.0, source), stored
+        for key, stored in self._images.samples((tar, key) for key, tar in tars.items()).items():
+            content = stored.images["image"]
+            # A URL: the stage vouches for its images, which lie in no folder of media.
+            path = f"stage://{self._images.stage.name}/{tars[key]}/{key}.{stored.extension}"
+            source = MediaFile(path, len(content), hashlib.sha256(content).hexdigest())
+            found[key] = Frame(key, rgb(decode(content, key)), -1.0, source), stored
         return found
 
     def _planned(

@@ -134,7 +134,7 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         planned = cast(Sequence[VerificationCandidate], candidates)
         questions = self._questions(planned)
         askable = [one for one in planned if questions[one.caption]]
-        stored = self._stored(askable)
+        stored = self.earlier.samples((one.tar, one.image_key) for one in askable)
         inquiries = [self._inquiry(one, stored[one.image_key], questions) for one in askable]
         answered = dict(zip((one.key for one in askable), self.engine.answers(inquiries), strict=True))
         said = dict(zip((one.key for one in askable), inquiries, strict=True))
@@ -158,12 +158,6 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         nlp = parser_of(self._pipeline).nlp
         with nlp.memory_zone():
             return dict(zip(texts, map(questions_of, nlp.pipe(map(prepared, texts), batch_size=BATCH)), strict=True))
-
-    def _stored(self, planned: Sequence[VerificationCandidate]) -> dict[str, Stored[Any]]:
-        keys: dict[str, list[str]] = {}
-        for one in planned:
-            keys.setdefault(one.tar, []).append(one.image_key)
-        return {key: found for tar, some in keys.items() for key, found in self.earlier.samples(tar, some).items()}
 
     def _inquiry(
         self, one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
 from twinset.generators.decisions.questions import DROP, KeepPair
@@ -21,7 +22,7 @@ from twinset.generators.screened_pairs.pair_screening import (
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.markdown import table
+from twinset.manifests.markdown import block_of
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import Reference, SourceSettings, StageName
 from twinset.shards.contracts import Generator, LeftOut, Source
@@ -51,6 +52,7 @@ class ScreenedPairs(Source):
     reference = Reference("pairs of an earlier stage")
     verb = "kept from"
     reports = (REPORT,)
+    card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {**SCREENED_OUT, **reasons_beside(__file__, "screened-pairs")}
 
     @property
@@ -63,25 +65,8 @@ class ScreenedPairs(Source):
         return ""
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        if (found := reports.get(REPORT)) is None:
-            return ""
-        who = "**Simulated annotators, not people**, judged" if found["simulated"] else "People judged"
-        lost = sum(found["dropped"].values())
-        again = found.get("duplicates", 0)  # absent from what an earlier version wrote
-        repeated = f" {again:,} repeat the images and captions of another one." if again else ""
-        text = (
-            f"Of {found['planned']:,} planned pairs {found['made']:,} were made.{repeated} {who} {found['shown']:,} of "
-            f"them and kept {found['kept']:,}; {lost:,} were dropped and {found['undecided']:,} left undecided. What "
-            "is kept is copied byte by byte.\n"
-        )
-        if not lost:
-            return text
         said = {**KeepPair.reasons, DROP: "no reason given"}
-        rows = [
-            [said.get(why, why), f"{count:,}", f"{count / found['shown']:.1%}"]
-            for why, count in found["dropped"].items()
-        ]
-        return f"{text}\n{table(['dropped because', 'pairs', 'of those shown'], rows)}"
+        return block_of(self.card_template, "how_made", found=reports.get(REPORT), said=said)
 
 
 UNDECIDED = "undecided"
@@ -150,11 +135,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
         that people saw.
         """
         planned = cast(Sequence[ScreenedPairCandidate], candidates)
-        wanted: dict[str, set[str]] = {}
-        for one in planned:
-            if not one.dropped:
-                wanted.setdefault(one.tar, set()).add(one.key)
-        found = {key: pair for tar, keys in wanted.items() for key, pair in self._pairs.samples(tar, keys).items()}
+        found = self._pairs.samples((one.tar, one.key) for one in planned if not one.dropped)
         for one in planned:
             yield Rejected(one.key, one.dropped, one.detail) if one.dropped else self._copied(one, found[one.key])
 
