@@ -13,9 +13,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.generators.kubric_scenes.proof import Instance, Refuted
+from twinset.generators.kubric_scenes.proof import Instance
 from twinset.generators.kubric_scenes.scene.camera import paint, unproject
-from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.composition import Refuted, Standing
 from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, Points, Vector, View
 
 GRID = 160  # cells along the longer side of what the sun sees of the things that throw a shadow
@@ -129,8 +129,8 @@ MIN_PIECE = 0.1  # of an object's outline: shorter pieces do not hide what it is
 _NEIGHBOURS = np.ones((3, 3), np.uint8)
 
 
-def prove_contrast(named: Sequence[Instance], picture: Picture) -> Refuted | None:
-    """None when every named object stands out from the ground, and from every other one that it borders on.
+def prove_contrast(named: Sequence[Instance], picture: Picture) -> None:
+    """Raise `Refuted` unless every named object stands out from the ground and from every one that it borders on.
 
     Args:
         named: what captions name, the first instances of the picture, in the order of its numbers.
@@ -141,14 +141,13 @@ def prove_contrast(named: Sequence[Instance], picture: Picture) -> Refuted | Non
     areas = [_grown(picture.instances == number) for number in range(len(named) + 1)]
     for outline, one in zip(outlines, named, strict=True):
         if (share := _told_apart(outline, areas[0])) < MIN_TOLD_APART:
-            return Refuted("blends-in", f"{share:.0%} of the outline of {one.name} differs in colour from the ground")
+            raise Refuted("blends-in", f"{share:.0%} of the outline of {one.name} differs in colour from the ground")
     for first, second in combinations(range(len(named)), 2):
         # Two objects meet in one line. It is seen when it is seen from either side of it.
         shares = _told_apart(outlines[first], areas[second + 1]), _told_apart(outlines[second], areas[first + 1])
         if max(shares) < MIN_TOLD_APART:
             seen = f"{max(shares):.0%} of the line between {named[first].name} and {named[second].name}"
-            return Refuted("blends-in", f"{seen} differs in colour")
-    return None
+            raise Refuted("blends-in", f"{seen} differs in colour")
 
 
 #: Innermost pixels along the border of a mask, (height, width), and for each of these ΔE*ab between its two sides.
@@ -194,20 +193,19 @@ MAX_MOVED = 0.15  # of the length of the smaller member of a set: how far from e
 Both = tuple[Sequence[Standing], Sequence[Standing]]
 
 
-def prove_spot(drawn: Drawn, first: Standing, second: Standing) -> Refuted | None:
-    """None when the members of an attribute pair stand on one spot, the middles of their bounds on the floor."""
+def prove_spot(drawn: Drawn, first: Standing, second: Standing) -> None:
+    """Raise `Refuted` unless the members of an attribute pair stand on one spot: the middles of their bounds."""
     if drawn.aspect != "attribute":
-        return None
+        return
     lows, highs = (np.array([edge(one.points, axis=0) for one in (first, second)]) for edge in (np.min, np.max))
     apart = float(np.linalg.norm(np.diff((lows + highs)[:, :2] / 2, axis=0)))
     moved = apart / float((highs - lows).max(axis=1).min())
     if moved > MAX_MOVED:
-        return Refuted("moved", f"{second.thing.name} lies {moved:.0%} of its length beside {first.thing.name}'s place")
-    return None
+        raise Refuted("moved", f"{second.thing.name} lies {moved:.0%} of its length beside {first.thing.name}'s place")
 
 
-def prove_change(drawn: Drawn, view: View, things: Both, pictures: tuple[Picture, Picture]) -> Refuted | None:
-    """None when two pictures differ where the changed things are, and almost nowhere else.
+def prove_change(drawn: Drawn, view: View, things: Both, pictures: tuple[Picture, Picture]) -> None:
+    """Raise `Refuted` unless two pictures differ where the changed things are, and almost nowhere else.
 
     Args:
         things: what stands in each, in the order of its mask's numbers.
@@ -225,11 +223,11 @@ def prove_change(drawn: Drawn, view: View, things: Both, pictures: tuple[Picture
             )
     thing = np.isin(first.instances, numbers[0]) | np.isin(second.instances, numbers[1])
     if drawn.aspect == "attribute" and (share := float((difference[thing] >= CHANGED).mean())) < MIN_CHANGED:
-        return Refuted("change-not-seen", f"{drawn.object0.name} and {drawn.object1.name} differ in {share:.0%}")
+        raise Refuted("change-not-seen", f"{drawn.object0.name} and {drawn.object1.name} differ in {share:.0%}")
     seen = (difference > SEEN) & ~_around(thing)
     floor = ~_around(thing) & ~shadow & (first.instances == 0) & (second.instances == 0)
     if (share := _share(seen, floor)) > MAX_FLOOR:
-        return Refuted("differs-elsewhere", f"{share:.1%} of the surroundings differs too")
+        raise Refuted("differs-elsewhere", f"{share:.1%} of the surroundings differs too")
     for number, one in enumerate(things[0], start=1):
         if number in numbers[0]:
             continue
@@ -238,8 +236,7 @@ def prove_change(drawn: Drawn, view: View, things: Both, pictures: tuple[Picture
         if carries(number - 1, things[0]) or carries(again - 1, things[1]):
             part &= ~shadow  # what lies on a thing throws its shadow there
         if (share := _share(seen, part)) > MAX_UNCHANGED:
-            return Refuted("differs-elsewhere", f"{share:.1%} of {one.thing.name} differs too")
-    return None
+            raise Refuted("differs-elsewhere", f"{share:.1%} of {one.thing.name} differs too")
 
 
 def _around(thing: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -13,9 +13,9 @@ from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAs
 from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from twinset.generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
 from twinset.generators.kubric_scenes.difference_proofs import prove_change, prove_contrast, prove_spot, turn_sun
-from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, measure, prove_image, prove_seen
+from twinset.generators.kubric_scenes.proof import Instance, foresee, measure, of_image, prove_image, prove_seen
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
-from twinset.generators.kubric_scenes.scene.composition import NoRoom, compose
+from twinset.generators.kubric_scenes.scene.composition import Refuted, compose
 from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, View
 from twinset.generators.kubric_scenes.scene.surroundings import record as surroundings
@@ -91,43 +91,36 @@ class KubricGenerator(Generator[Kubric]):
         drawn = DRAWN.validate_json(candidate.drawn)
         look = self.source.look.of_one_pair(generator_for(self.seed, self.name, f"{candidate.key}/look"))
         for attempt in range(self.source.attempts):
-            made = self._shoot(candidate, drawn, look, attempt)
-            if isinstance(made, Pair):
-                return made
-            refuted = made
-        return Rejected(candidate.key, refuted.reason, f"{refuted.detail} (the last of {self.source.attempts} tries)")
+            try:
+                return self._shoot(candidate, drawn, look, attempt)
+            except Refuted as error:
+                refuted = error
+        return Rejected(candidate.key, refuted.reason, f"{refuted} (the last of {self.source.attempts} tries)")
 
-    def _shoot(self, candidate: KubricCandidate, drawn: Drawn, look: Look, attempt: int) -> Pair | Refuted:
-        """Both images, if they show what they should; nothing is rendered whose outlines already refute it."""
+    def _shoot(self, candidate: KubricCandidate, drawn: Drawn, look: Look, attempt: int) -> Pair:
+        """Both images; raises `Refuted`, where outlines show it before anything is rendered."""
         rng = generator_for(self.seed, self.name, f"{candidate.key}/{attempt}")
         noise = int(rng.integers(1 << 31))
-        try:
-            scene = compose(drawn, self.shelf, self.source.size_ratio, rng, self._backgrounds, attempt, look)
-        except NoRoom as none:
-            return Refuted(none.reason, str(none))
+        scene = compose(drawn, self.shelf, self.source.size_ratio, rng, self._backgrounds, attempt, look)
         named = (scene.things0, scene.things1)
-        if refuted := prove_spot(drawn, scene.things0[0], scene.things1[0]):
-            return refuted
+        prove_spot(drawn, scene.things0[0], scene.things1[0])
         bystanders = add_bystanders(drawn, named, scene.view, look, self.shelf, rng)
         both = (scene.things0 + bystanders, scene.things1 + bystanders)
         for number, things in enumerate(both):
             expected = foresee(things, scene.view, FORESEEN)
-            if refuted := self._prove(drawn, number, measure(things, scene.view, expected), expected, len(bystanders)):
-                return refuted
+            self._prove(drawn, number, measure(things, scene.view, expected), expected, len(bystanders))
         view = turned_with_sun(scene.view, turn_sun(scene.view, *both))
         pictures, instances = [], []
         for number, things in enumerate(both):
             picture = self._studio.render(view, [thing.placement for thing in things], noise)
             seen = measure(things, view, picture)
-            if refuted := self._prove(drawn, number, seen, picture, len(bystanders)):
-                return refuted
-            if refuted := prove_contrast(seen[: len(named[number])], picture):
-                return Refuted(refuted.reason, f"image {number}: {refuted.detail}")
+            self._prove(drawn, number, seen, picture, len(bystanders))
+            with of_image(number):
+                prove_contrast(seen[: len(named[number])], picture)
             pictures.append(picture)
             instances.append(seen)
         first, second = pictures
-        if refuted := prove_change(drawn, view, both, (first, second)):
-            return refuted
+        prove_change(drawn, view, both, (first, second))
         assets = dict.fromkeys(standing.thing.asset for things in both for standing in things)
         return Pair(
             **candidate.placed,
@@ -140,15 +133,15 @@ class KubricGenerator(Generator[Kubric]):
         )
 
     @staticmethod
-    def _prove(drawn: Drawn, number: int, seen: list[Instance], picture: Picture, bystanders: int) -> Refuted | None:
-        """Whether an image shows what is said of it, and its last instances, the bystanders, whole."""
+    def _prove(drawn: Drawn, number: int, seen: list[Instance], picture: Picture, bystanders: int) -> None:
+        """Raise `Refuted` unless an image shows what is said of it, and its last instances, the bystanders, whole."""
         named = len(seen) - bystanders
         for place, one in enumerate(seen[named:], start=named):
-            if refuted := prove_seen(one, BYSTANDER_VISIBLE, picture.instances.size, BYSTANDER_SHARE):
-                return refuted
+            prove_seen(one, BYSTANDER_VISIBLE, picture.instances.size, BYSTANDER_SHARE)
             if any(_meet(one, other) for other in (*seen[:place], *seen[place + 1 :])):
-                return Refuted("hidden", f"something stands before {one.name} or behind it")
-        return prove_image(drawn, number, seen[:named], picture)
+                raise Refuted("hidden", f"something stands before {one.name} or behind it")
+        with of_image(number):
+            prove_image(drawn, number, seen[:named], picture)
 
     @cached_property
     def _backgrounds(self) -> list[Path]:

@@ -5,7 +5,8 @@ measured from masks, depth and where they stand.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from twinset.generators.kubric_scenes.scene.camera import paint, project
-from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.composition import Refuted, Standing
 from twinset.generators.kubric_scenes.scene.parts import (
     Drawn,
     Picture,
@@ -147,43 +148,38 @@ def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Refuted:
-    """Why a pair of renders does not show its captions. reason: short and countable; detail: which image, what."""
+@contextmanager
+def of_image(number: int) -> Iterator[None]:
+    """Say of what is refuted that it is image ``number`` (0 or 1)."""
+    try:
+        yield
+    except Refuted as refuted:
+        raise Refuted(refuted.reason, f"image {number}: {refuted}") from refuted
 
-    reason: str
-    detail: str
 
-
-def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) -> Refuted | None:
-    """None when picture ``number`` (0 or 1) shows what ``drawn`` says of it, else the first thing that it does not.
+def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) -> None:
+    """Raise `Refuted` with the first thing that picture ``number`` (0 or 1) does not show, though ``drawn`` says so.
 
     seen: its instances, in the order of `generators.kubric_scenes.scene.composition`.
     """
-    refuted = _one(drawn, number, seen, picture)
-    return Refuted(refuted.reason, f"image {number}: {refuted.detail}") if refuted is not None else None
-
-
-def _one(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) -> Refuted | None:
     thing = (drawn.object0, drawn.object1)[number]
     count = (drawn.count0, drawn.count1)[number]
     named = [thing.asset] * count + ([drawn.subject.asset] if drawn.subject is not None else [])
     if [one.asset for one in seen] != named:
-        return Refuted("wrong-count", f"{len(seen)} things where {len(named)} were asked for, or other ones")
+        raise Refuted("wrong-count", f"{len(seen)} things where {len(named)} were asked for, or other ones")
     relation = (drawn.relation0, drawn.relation1)[number]
     for place, one in enumerate(seen):
         least = MIN_COUNTED_VISIBLE if drawn.aspect == "counting" else MIN_VISIBLE
         if relation == "on-top" and place == 1:
             least = MIN_VISIBLE_BELOW
-        if (refuted := prove_seen(one, least, picture.instances.size)) is not None:
-            return refuted
-    if relation and (refuted := _related(relation, seen[0], seen[-1], picture.instances.shape[0])):
-        return refuted
-    return _sized(seen[0], seen[-1])
+        prove_seen(one, least, picture.instances.size)
+    if relation:
+        _prove_relation(relation, seen[0], seen[-1], picture.instances.shape[0])
+    _prove_sizes(seen[0], seen[-1])
 
 
-def prove_seen(one: Instance, least: float, area: int, share: float = MIN_SHARE) -> Refuted | None:
-    """None when enough of an instance is seen.
+def prove_seen(one: Instance, least: float, area: int, share: float = MIN_SHARE) -> None:
+    """Raise `Refuted` unless enough of an instance is seen.
 
     Args:
         least: share (0-1) of its outline that nothing hides.
@@ -191,66 +187,66 @@ def prove_seen(one: Instance, least: float, area: int, share: float = MIN_SHARE)
         share: of the picture that it takes at least.
     """
     if one.cut:
-        return Refuted("cut-off", f"{one.name} is cut by the border")
+        raise Refuted("cut-off", f"{one.name} is cut by the border")
     if one.pixels == 0 or one.visible < least:
-        return Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
+        raise Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
     if one.pixels < share * area:
-        return Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
-    return None
+        raise Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
 
 
-def _related(relation: Relation, thing: Instance, subject: Instance, height: int) -> Refuted | None:
-    """Whether a relation, and none of the other four, holds as the viewer sees it. height: of the picture, pixels."""
+def _prove_relation(relation: Relation, thing: Instance, subject: Instance, height: int) -> None:
+    """Raise `Refuted` unless a relation, and none of the other four, holds as the viewer sees it.
+
+    height: of the picture, pixels.
+    """
     on_top = bool(thing.rests_on) and -1 not in thing.rests_on
     if relation == "on-top":
         if not on_top:
-            return Refuted("not-on-top", f"{thing.name} lies on the floor or on nothing")
+            raise Refuted("not-on-top", f"{thing.name} lies on the floor or on nothing")
         if thing.centroid[1] >= subject.centroid[1]:
-            return Refuted("not-on-top", f"{thing.name} is not seen above {subject.name}")
+            raise Refuted("not-on-top", f"{thing.name} is not seen above {subject.name}")
         if (least := min(thing.foot, thing.contact)) < MIN_CONTACT:
-            return Refuted("foot-hidden", f"{least:.0%} of the foot of {thing.name} is seen on {subject.name}")
-        return None
+            raise Refuted("foot-hidden", f"{least:.0%} of the foot of {thing.name} is seen on {subject.name}")
+        return
     if on_top:
-        return Refuted("wrong-relation", f"{thing.name} lies on {subject.name}")
+        raise Refuted("wrong-relation", f"{thing.name} lies on {subject.name}")
     # Positions are of the assets' centres of mass: across and away from the viewer.
     across = thing.centroid[0] - subject.centroid[0]
     shared = _shared(thing, subject)
     if relation in ("left", "right"):
         if (across > 0) != (relation == "right") or shared > BESIDE_OVERLAP:
-            return Refuted(
+            raise Refuted(
                 "wrong-relation", f"{thing.name} is seen {across:+.0f} pixels to the right, sharing {shared:.0%}"
             )
         if abs(thing.position[1] - subject.position[1]) > 0.6 * abs(thing.position[0] - subject.position[0]):
-            return Refuted("wrong-relation", f"{thing.name} is as much before or behind {subject.name} as beside it")
-        return None
+            raise Refuted("wrong-relation", f"{thing.name} is as much before or behind {subject.name} as beside it")
+        return
     nearer = thing.depth < subject.depth
     if nearer != (relation == "in-front") or shared < DEPTH_OVERLAP:
         away = thing.depth - subject.depth
-        return Refuted("wrong-relation", f"{thing.name} is {away:+.2f} farther away, sharing {shared:.0%} of the width")
+        raise Refuted("wrong-relation", f"{thing.name} is {away:+.2f} farther away, sharing {shared:.0%} of the width")
     middles = [(one.box[0] + one.box[2]) / 2 for one in (thing, subject)]
     aside = abs(middles[0] - middles[1]) / (subject.box[2] - subject.box[0])
     if aside > MAX_ASIDE:
-        return Refuted("off-axis", f"{thing.name} is seen {aside:.2f} times the width of {subject.name} beside it")
+        raise Refuted("off-axis", f"{thing.name} is seen {aside:.2f} times the width of {subject.name} beside it")
     near, far = (thing, subject) if nearer else (subject, thing)
     gap = (near.box[1] - far.box[3]) / height
     if far.foot < MIN_FOOT or abs(gap) < MIN_GAP:
         seen = f"{far.foot:.0%} of its foot is seen, {gap:+.1%} of the picture above"
-        return Refuted("foot-hidden", f"{far.name} could be taken to stand on {near.name}: {seen}")
-    return None
+        raise Refuted("foot-hidden", f"{far.name} could be taken to stand on {near.name}: {seen}")
 
 
-def _sized(one: Instance, other: Instance) -> Refuted | None:
-    """Whether what is called small looks smaller than what is called large, in area and in length."""
+def _prove_sizes(one: Instance, other: Instance) -> None:
+    """Raise `Refuted` unless what is called small looks smaller than what is called large, in area and in length."""
     if {one.size, other.size} != {"small", "large"}:
-        return None
+        return
     small, large = (one, other) if one.size == "small" else (other, one)
     area = small.pixels / small.visible / (large.pixels / large.visible)
     diagonals = [math.hypot(each.box[2] - each.box[0], each.box[3] - each.box[1]) for each in (small, large)]
     length = diagonals[0] / diagonals[1]
     if max(area, length) >= MAX_SMALL:
         seen = f"{area:.2f} times the area and {length:.2f} times the length of {large.name}"
-        return Refuted("size-not-seen", f"small {small.name} has {seen}")
-    return None
+        raise Refuted("size-not-seen", f"small {small.name} has {seen}")
 
 
 def _shared(one: Instance, other: Instance) -> float:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from twinset import Rejected, generator_for
-from twinset.generators.kubric_scenes.proof import Instance, Refuted, foresee, measure
-from twinset.generators.kubric_scenes.scene.composition import NoRoom
+from twinset.generators.kubric_scenes.proof import Instance, foresee, measure
+from twinset.generators.kubric_scenes.scene.composition import Refuted
 from twinset.generators.kubric_scenes.scene.parts import Picture, View
 from twinset.generators.kubric_scenes.studio.cycles import gpu_name
 from twinset.generators.kubric_scenes.studio.studio import Studio
@@ -52,32 +52,28 @@ class KubricPainter(ImageGenerator):
                 yield Rejected(request.key, error.rejection.reason, error.rejection.detail)
                 continue
             for attempt in range(self.settings.attempts):
-                made = self._try(request, scene, attempt)
-                if isinstance(made, Drawn):
+                try:
+                    made = self._try(request, scene, attempt)
+                except Refuted as error:
+                    refuted = error
+                else:
                     yield made
                     break
-                refuted = made
             else:
                 tries = f"(the last of {self.settings.attempts} tries)"
-                yield Rejected(request.key, refuted.reason, f"{refuted.detail} {tries}")
+                yield Rejected(request.key, refuted.reason, f"{refuted} {tries}")
 
-    def _try(self, request: Request, scene: Scene, attempt: int) -> Drawn | Refuted:
-        """One scene, if it shows what the caption says; nothing is rendered whose outlines already refute it."""
-        try:
-            placed = place(scene, self._workshop, request.seed, attempt)
-        except NoRoom as none:
-            return Refuted(none.reason, str(none))
+    def _try(self, request: Request, scene: Scene, attempt: int) -> Drawn:
+        """One scene; raises `Refuted`, where outlines show it before anything is rendered."""
+        placed = place(scene, self._workshop, request.seed, attempt)
         expected = foresee(placed.things, placed.view, FORESEEN)
         seen = measure(placed.things, placed.view, expected)
-        if refuted := prove_placed(scene, placed.owners, seen, expected.instances.size):
-            return refuted
+        prove_placed(scene, placed.owners, seen, expected.instances.size)
         noise = int(generator_for(request.seed, STREAM, "noise").integers(1 << 31))
         picture = self._studio.render(placed.view, [one.placement for one in placed.things], noise)
         seen = measure(placed.things, placed.view, picture)
-        if refuted := prove_placed(scene, placed.owners, seen, picture.instances.size):
-            return refuted
-        if refuted := prove_colours(scene, placed.owners, picture):
-            return refuted
+        prove_placed(scene, placed.owners, seen, picture.instances.size)
+        prove_colours(scene, placed.owners, picture)
         record = _provenance(scene, placed, seen, picture, attempt, noise)
         return Drawn(request.key, picture.pixels, record, picture.instances)
 

@@ -15,7 +15,7 @@ from twinset.generators.kubric_scenes.scene.composition import (
     CLEARED,
     DROP,
     FLATTER,
-    NoRoom,
+    Refuted,
     Standing,
     lit_from,
     sunlight,
@@ -72,7 +72,7 @@ def place(scene: Scene, workshop: Workshop, seed: int, attempt: int) -> Placed:
     """One try at a scene.
 
     Raises:
-        NoRoom: Objects overlap, or one that was dropped does not lie still.
+        Refuted: Objects overlap, or one that was dropped does not lie still.
     """
     view, elevation = _view(seed, attempt)
     groups = [
@@ -158,12 +158,12 @@ def _beside(first: _Group, second: _Group, relation: Relation, elevation: float)
 
 
 def _check_room(groups: list[_Group], lying: list[int]) -> None:
-    """Raise `NoRoom` where the first and the third of three groups overlap."""
+    """Raise `Refuted` where the first and the third of three groups overlap."""
     if len(groups) < 3 or lying:
         return
     first, third = groups[0], groups[2]
     if all(abs(first.centre[k] - third.centre[k]) < first.half[k] + third.half[k] for k in (0, 1)):
-        raise NoRoom("no-room", f"{first.phrase.words} and {third.phrase.words} would stand at one place")
+        raise Refuted("no-room", f"{first.phrase.words} and {third.phrase.words} would stand at one place")
 
 
 def _lie(upper: _Group, lower: Standing, workshop: Workshop, number: int) -> Standing:
@@ -177,7 +177,7 @@ def _lie(upper: _Group, lower: Standing, workshop: Workshop, number: int) -> Sta
     x, y, height = min(spots, key=lambda one: math.hypot(one[0] - middle[0], one[1] - middle[1]))
     settled = settle(workshop.shelf, [lower.placement], model.on_floor(x, y, yaw, height + DROP))
     if not settled.still:
-        raise NoRoom("never-still", f"{upper.phrase.words} was still moving on {lower.thing.name}")
+        raise Refuted("never-still", f"{upper.phrase.words} was still moving on {lower.thing.name}")
     thing = NamedAsset(upper.phrase.words, model.asset, upper.phrase.size)
     return Standing(thing, model, settled.placement, frozenset(number if one == 0 else one for one in settled.touching))
 

@@ -14,9 +14,9 @@ from twinset.generators.kubric_scenes.proof import (
     MIN_VISIBLE,
     MIN_VISIBLE_BELOW,
     Instance,
-    Refuted,
     prove_seen,
 )
+from twinset.generators.kubric_scenes.scene.composition import Refuted
 from twinset.generators.kubric_scenes.scene.parts import Picture
 from twinset_demo.kubric_grammar.colours import of_colour
 from twinset_demo.kubric_grammar.grammar import Scene, sheltered
@@ -30,8 +30,8 @@ SLACK = 0.1  # of the height of what has legs: how far below its feet the edge o
 Box = tuple[float, float, float, float]
 
 
-def prove_placed(scene: Scene, owners: Sequence[int], seen: Sequence[Instance], area: int) -> Refuted | None:
-    """The first thing said of places that a picture does not show; None where it shows all.
+def prove_placed(scene: Scene, owners: Sequence[int], seen: Sequence[Instance], area: int) -> None:
+    """Raise `Refuted` with the first thing said of places that a picture does not show.
 
     Args:
         owners: the phrase of each instance.
@@ -40,40 +40,35 @@ def prove_placed(scene: Scene, owners: Sequence[int], seen: Sequence[Instance], 
     groups = [[one for one, owner in zip(seen, owners, strict=True) if owner == n] for n in range(len(scene.phrases))]
     for number, (phrase, group) in enumerate(zip(scene.phrases, groups, strict=True)):
         if len(group) != phrase.count:
-            return Refuted("wrong-count", f"{len(group)} of {phrase.count} {phrase.words} are there")
+            raise Refuted("wrong-count", f"{len(group)} of {phrase.count} {phrase.words} are there")
         least = MIN_COUNTED_VISIBLE if phrase.count > 1 else MIN_VISIBLE
         if any(relation in ("on", "under") for relation in scene.relations[max(0, number - 1) : number + 1]):
             least = MIN_VISIBLE_BELOW
         for one in group:
-            if (refuted := prove_seen(one, least, area)) is not None:
-                return refuted
+            prove_seen(one, least, area)
     for number, relation in enumerate(scene.relations):
         first, second = groups[number : number + 2]
         if relation == "under" and sheltered(*scene.phrases[number : number + 2]):
-            refuted = _below(first[0], second[0])
+            _prove_below(first[0], second[0])
         elif relation in ("on", "under"):
             upper, lower = (first[0], second[0]) if relation == "on" else (second[0], first[0])
-            refuted = _lies(upper, lower, seen)
+            _prove_lying(upper, lower, seen)
         elif relation in ("front", "behind"):
             near, far = (first, second) if relation == "front" else (second, first)
-            refuted = _in_depth(near, far, math.sqrt(area))
+            _prove_depth(near, far, math.sqrt(area))
         else:
-            refuted = _aside(relation, first, second)
-        if refuted is not None:
-            return refuted
-    return None
+            _prove_aside(relation, first, second)
 
 
-def prove_colours(scene: Scene, owners: Sequence[int], picture: Picture) -> Refuted | None:
-    """The first object whose pixels do not have the colour that the caption says; None where all have."""
+def prove_colours(scene: Scene, owners: Sequence[int], picture: Picture) -> None:
+    """Raise `Refuted` with the first object whose pixels do not have the colour that the caption says."""
     for number, owner in enumerate(owners, start=1):
         phrase = scene.phrases[owner]
         if not phrase.said:
             continue
         share = coloured(picture, number, phrase.colour)
         if share < MIN_COLOURED:
-            return Refuted("wrong-colour", f"{share:.0%} of {phrase.words} is {phrase.colour}")
-    return None
+            raise Refuted("wrong-colour", f"{share:.0%} of {phrase.words} is {phrase.colour}")
 
 
 def coloured(picture: Picture, number: int, colour: str) -> float:
@@ -82,53 +77,49 @@ def coloured(picture: Picture, number: int, colour: str) -> float:
     return float(of_colour(pixels, colour).mean()) if len(pixels) else 0.0
 
 
-def _lies(upper: Instance, lower: Instance, seen: Sequence[Instance]) -> Refuted | None:
+def _prove_lying(upper: Instance, lower: Instance, seen: Sequence[Instance]) -> None:
     if upper.rests_on != (list(seen).index(lower),):
-        return Refuted("not-on-top", f"{upper.name} rests on something else than {lower.name} alone")
+        raise Refuted("not-on-top", f"{upper.name} rests on something else than {lower.name} alone")
     height = lower.box[3] - lower.box[1]
     if upper.centroid[1] >= lower.centroid[1] or upper.box[3] > lower.box[3] - ABOVE * height:
-        return Refuted("not-on-top", f"{upper.name} is not seen above {lower.name}")
-    return None
+        raise Refuted("not-on-top", f"{upper.name} is not seen above {lower.name}")
 
 
-def _below(inner: Instance, over: Instance) -> Refuted | None:
+def _prove_below(inner: Instance, over: Instance) -> None:
     inside = over.box[0] <= inner.box[0] and inner.box[2] <= over.box[2] and over.box[1] < inner.box[1]
     inside = inside and inner.box[3] <= over.box[3] + SLACK * (over.box[3] - over.box[1])
     if not inside or inner.centroid[1] <= (over.box[1] + over.box[3]) / 2:
-        return Refuted("wrong-relation", f"{inner.name} is not seen below {over.name}")
-    return None
+        raise Refuted("wrong-relation", f"{inner.name} is not seen below {over.name}")
 
 
-def _in_depth(near: Sequence[Instance], far: Sequence[Instance], height: float) -> Refuted | None:
+def _prove_depth(near: Sequence[Instance], far: Sequence[Instance], height: float) -> None:
     if max(one.depth for one in near) >= min(one.depth for one in far):
-        return Refuted("wrong-relation", f"{near[0].name} is not nearer than {far[0].name}")
+        raise Refuted("wrong-relation", f"{near[0].name} is not nearer than {far[0].name}")
     shared = _shared(_bounds(near), _bounds(far))
     if shared < DEPTH_OVERLAP:
-        return Refuted("wrong-relation", f"{near[0].name} and {far[0].name} share {shared:.0%} of the width")
+        raise Refuted("wrong-relation", f"{near[0].name} and {far[0].name} share {shared:.0%} of the width")
     if any(one.foot < MIN_FOOT for one in far):
-        return Refuted("hidden", f"too little of the foot of {far[0].name} is seen")
+        raise Refuted("hidden", f"too little of the foot of {far[0].name} is seen")
     if abs(_bounds(near)[1] - _bounds(far)[3]) < MIN_GAP * height:
-        return Refuted("hidden", f"{far[0].name} could be taken to stand on {near[0].name}")
-    return None
+        raise Refuted("hidden", f"{far[0].name} could be taken to stand on {near[0].name}")
 
 
-def _aside(relation: Relation, first: Sequence[Instance], second: Sequence[Instance]) -> Refuted | None:
+def _prove_aside(relation: Relation, first: Sequence[Instance], second: Sequence[Instance]) -> None:
     one, other = _bounds(first), _bounds(second)
     shared = _shared(one, other)
     if shared > BESIDE_OVERLAP:
-        return Refuted("wrong-relation", f"{first[0].name} and {second[0].name} share {shared:.0%} of the width")
+        raise Refuted("wrong-relation", f"{first[0].name} and {second[0].name} share {shared:.0%} of the width")
     left, right = (one, other) if one[0] + one[2] < other[0] + other[2] else (other, one)
     if relation in ("left", "right") and (left is one) is not (relation == "left"):
-        return Refuted("wrong-relation", f"{first[0].name} is seen on the other side of {second[0].name}")
+        raise Refuted("wrong-relation", f"{first[0].name} is seen on the other side of {second[0].name}")
     gap = (right[0] - left[2]) / max(one[2] - one[0], other[2] - other[0])
     if (relation == "beside" and gap > NEXT_TO) or (relation == "far" and gap < FAR_APART):
-        return Refuted("wrong-relation", f"{first[0].name} and {second[0].name} are {gap:.1f} widths apart")
+        raise Refuted("wrong-relation", f"{first[0].name} and {second[0].name} are {gap:.1f} widths apart")
     across = np.mean([thing.position for thing in first], axis=0) - np.mean(
         [thing.position for thing in second], axis=0
     )
     if abs(across[1]) > 0.6 * abs(across[0]):
-        return Refuted("wrong-relation", f"{first[0].name} is as much before or behind {second[0].name} as beside it")
-    return None
+        raise Refuted("wrong-relation", f"{first[0].name} is as much before or behind {second[0].name} as beside it")
 
 
 def _bounds(group: Sequence[Instance]) -> Box:

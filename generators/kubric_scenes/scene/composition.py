@@ -57,8 +57,8 @@ UNTURNED = 4  # tries with things turned freely; later ones have them face the v
 DROP = 0.02  # scene units above what a thing will lie on
 
 
-class NoRoom(Exception):
-    """This try came to nothing; `reason` is short and countable."""
+class Refuted(Exception):
+    """A try at a pair that found no place, or does not show its captions; `reason` is short and countable."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -98,7 +98,7 @@ def compose(
     attempt: int = 0,
     look: Look = PLAIN,
 ) -> Composition:
-    """One try at a scene; raises `NoRoom` when the things find no place.
+    """One try at a scene; raises `Refuted` when the things find no place.
 
     Args:
         size_ratio: how much longer a large object is than a small one.
@@ -208,7 +208,7 @@ def _lie(
     dropped = model.on_floor(x, y, turned, height + DROP)
     settled = settle(shelf, [subject.placement], dropped)
     if not settled.still:
-        raise NoRoom("never-still", f"{thing.name} was still moving on {subject.thing.name}")
+        raise Refuted("never-still", f"{thing.name} was still moving on {subject.thing.name}")
     # Numbers of the simulation are of its one fixed thing, which is the second of the scene.
     return Standing(thing, model, settled.placement, frozenset(1 if n == 0 else n for n in settled.touching))
 
@@ -225,7 +225,7 @@ def _count(
     apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), rows])
     places = _scatter(most, apart, rng)
     if not places:
-        raise NoRoom("no-room", f"no place for {most} of {drawn.object0.name}")
+        raise Refuted("no-room", f"no place for {most} of {drawn.object0.name}")
     things = []
     for x, y in places:
         turned = look.turn(load_vocabulary().entry(drawn.object0.name).front, COUNTED_TURN, rng)

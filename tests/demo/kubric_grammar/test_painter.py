@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from twinset.generators.kubric_scenes.proof import prove_seen
-from twinset.generators.kubric_scenes.scene.composition import NoRoom
+from twinset.generators.kubric_scenes.scene.composition import Refuted
 from twinset.manifests.canonical import digest
 from twinset.models.image_engine import Drawn, Request
 from twinset.shards.kinds.samples import Rejected
@@ -52,7 +52,7 @@ def test_tries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def crowded(_scene: object, _workshop: object, _seed: int, attempt: int) -> None:
         tried.append(attempt)
-        raise NoRoom("no-room", "crowded")
+        raise Refuted("no-room", "crowded")
 
     monkeypatch.setattr(painter, "place", crowded)
     (made,) = KubricPainter(KubricImages(kind="kubric", attempts=3)).draw([request("a red mug")])
@@ -63,7 +63,7 @@ def test_tries_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_reason_is_explained() -> None:
     sources = "".join(path.read_text("utf-8") for path in Path(str(kubric.__file__)).parent.glob("*.py"))
     sources += inspect.getsource(prove_seen)
-    named = set(re.findall(r'(?:Refuted|NotDrawable|NoRoom)\(\s*"([a-z-]+)"', sources))
+    named = set(re.findall(r'(?:Refuted|NotDrawable)\(\s*"([a-z-]+)"', sources))
     assert named == KubricImages.reasons.keys()
 
 

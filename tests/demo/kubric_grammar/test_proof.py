@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from twinset.generators.kubric_scenes.proof import Instance, Refuted
+from tests.generators.kubric_scenes.test_proof import reason_of
+from twinset.generators.kubric_scenes.proof import Instance
 from twinset.generators.kubric_scenes.scene.parts import Picture
 from twinset_demo.kubric_grammar.colours import of_colour
 from twinset_demo.kubric_grammar.grammar import read
@@ -39,8 +40,7 @@ SHOWN = {
 
 
 def refuted(caption: str, *seen: Instance, owners: tuple[int, ...] = (0, 1)) -> str:
-    found = prove_placed(read(caption), owners, seen, SIDE * SIDE)
-    return found.reason if isinstance(found, Refuted) else ""
+    return reason_of(prove_placed, read(caption), owners, seen, SIDE * SIDE)
 
 
 @pytest.mark.parametrize("relation", SHOWN)
@@ -134,11 +134,9 @@ def test_shade_and_light_do_not_change_a_colour() -> None:
 
 def test_a_colour_that_is_said_is_proved() -> None:
     scene = read("a red mug")
-    assert prove_colours(scene, (0,), painted("red")) is None
-    wrong = prove_colours(scene, (0,), painted("blue"))
-    assert wrong is not None
-    assert wrong.reason == "wrong-colour"
-    assert prove_colours(read("a mug"), (0,), painted("blue")) is None
+    prove_colours(scene, (0,), painted("red"))
+    assert reason_of(prove_colours, scene, (0,), painted("blue")) == "wrong-colour"
+    prove_colours(read("a mug"), (0,), painted("blue"))
 
 
 def test_what_stands_behind_does_not_seem_to_stand_on_what_is_before() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.generators.kubric_scenes.test_proof import BOX, CAN, RESOLUTION, VIEW, standing
+from tests.generators.kubric_scenes.test_proof import BOX, CAN, RESOLUTION, VIEW, reason_of, standing
 from twinset.generators.kubric_scenes.difference_proofs import (
     MAX_MOVED,
     SEEN,
@@ -51,8 +51,7 @@ class Shown:
         self.pictures[1].pixels[inside[0] & inside[1] & (self.pictures[1].instances == instance)] = by
 
     def refused(self, drawn: Drawn) -> str:
-        refuted = prove_change(drawn, self.view, self.things, self.pictures)
-        return "" if refuted is None else refuted.reason
+        return reason_of(prove_change, drawn, self.view, self.things, self.pictures)
 
 
 EVERYWHERE = (-9.0, 9.0)
@@ -110,10 +109,9 @@ def test_members_of_a_set_stand_on_one_spot() -> None:
     def beside(x: float) -> Standing:
         return standing(BOX, -2.2 + x * 0.8, 0.0, size=1.0)
 
-    assert prove_spot(ATTRIBUTE, LEFT, beside(MAX_MOVED - 0.01)) is None
-    refuted = prove_spot(ATTRIBUTE, LEFT, beside(MAX_MOVED + 0.01))
-    assert refuted is not None and refuted.reason == "moved"
-    assert prove_spot(LOCATION, LEFT, RIGHT) is None
+    prove_spot(ATTRIBUTE, LEFT, beside(MAX_MOVED - 0.01))
+    assert reason_of(prove_spot, ATTRIBUTE, LEFT, beside(MAX_MOVED + 0.01)) == "moved"
+    prove_spot(LOCATION, LEFT, RIGHT)
 
 
 def test_a_shadow_lies_behind_what_the_sun_shines_on() -> None:

@@ -6,6 +6,7 @@ import pytest
 from tests.generators.kubric_scenes.test_proof import BOX, CAN, related, seen
 from twinset.generators.kubric_scenes.difference_proofs import prove_contrast
 from twinset.generators.kubric_scenes.proof import Instance
+from twinset.generators.kubric_scenes.scene.composition import Refuted
 from twinset.generators.kubric_scenes.scene.parts import Picture
 
 GROUND, BLACK, WHITE, DARK, GREY = 120, 20, 230, 30, 90
@@ -20,9 +21,12 @@ def shown(relation: str, object_shade: int, subject_shade: int) -> tuple[list[In
 
 
 def refuted(instances: list[Instance], picture: Picture) -> str:
-    found = prove_contrast(instances, picture)
-    assert found is None or found.reason == "blends-in"
-    return "" if found is None else found.detail
+    try:
+        prove_contrast(instances, picture)
+    except Refuted as found:
+        assert found.reason == "blends-in"
+        return str(found)
+    return ""
 
 
 @pytest.mark.parametrize(

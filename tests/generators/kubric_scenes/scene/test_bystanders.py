@@ -10,7 +10,7 @@ from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from twinset.generators.kubric_scenes.proof import foresee, measure
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders, unnamed_objects
-from twinset.generators.kubric_scenes.scene.composition import NoRoom, compose
+from twinset.generators.kubric_scenes.scene.composition import Refuted, compose
 from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset
 from twinset.manifests.canonical import generator_for
@@ -37,7 +37,7 @@ def test_bystanders_are_in_nobodys_way(shelf: AssetShelf) -> None:
             rng = generator_for(5, "test", f"{aspect}/{planned.index}")
             try:
                 scene = compose(planned.drawn, shelf, 1.8, rng, [], 0, Look())
-            except NoRoom:
+            except Refuted:
                 continue
             named = (scene.things0, scene.things1)
             found = add_bystanders(planned.drawn, named, scene.view, Look(), shelf, rng)
