@@ -17,6 +17,7 @@ from twinset.shards.contracts import (
     BrokenContract,
     Context,
     Generator,
+    LeftOut,
     Source,
     called,
     check_settings,
@@ -78,6 +79,7 @@ def _check_words(source: Source) -> None:
 
 
 def _planned(generator: Generator[Any], most: int) -> list[Candidate]:
+    generator.excluded = LeftOut()
     return called(f"{generator.source.kind}: plan()", lambda: list(islice(generator.plan(), most)))
 
 

@@ -28,7 +28,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Reference, Settings
-from twinset.shards.contracts import Generator, LeftOut
+from twinset.shards.contracts import Generator
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Json, Rejected
 
@@ -212,7 +212,6 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
 
     def plan(self) -> Iterator[NamedPairCandidate]:
         """Pairs in the order of the file, which is read twice: memory grows by 8 bytes a record."""
-        self.excluded = LeftOut()
         suspects, usable = Ids(self._text(record, "id") for _, record in self._records()).suspects(), False
         for place, record in self._records():
             if problem := self._problem(record):

@@ -16,7 +16,7 @@ from twinset.manifests.canonical import digest, generator_for, sample_key
 from twinset.manifests.source import Reference, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Frame, Json, MediaFile, Rejected
 from twinset.shards.kinds.text_pair import TextPair
 
@@ -112,7 +112,6 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
 
     def plan(self) -> Iterator[ImageCandidate]:
         """Images in the order of the table, which is read a row group at a time."""
-        self.excluded = LeftOut()
         columns = ["identity", *COLUMNS.names, "prompt"]
         for batch in self.earlier.batches(columns):
             for row in batch.to_pylist():

@@ -23,7 +23,7 @@ from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, SourceSettings, StageName
-from twinset.shards.contracts import Context, LeftOut, Source, StageGenerator
+from twinset.shards.contracts import Context, Source, StageGenerator
 from twinset.shards.kinds.samples import Frame, Rejected
 from twinset.shards.kinds.text_pair import TEXT_SCORES, TextPair
 from twinset.shards.media.media_folder import ImageFolder, Media
@@ -109,7 +109,6 @@ class TextPairGenerator(StageGenerator[TextPairs]):
 
         Raises `WrongUse` when images are asked for that no row names.
         """
-        self.excluded = LeftOut()
         if self.source.train is not None and self.split == TRAIN:
             raise WrongUse(
                 f"{self.name}: its split is {TRAIN!r} and source.train names another part so; set split to that of the "

@@ -189,7 +189,7 @@ class Generator(Component, Generic[S]):
     def plan(self) -> Iterator[Candidate]:
         """Candidates in a fixed order, groups contiguous; reads annotations only, and streams.
 
-        What it leaves out is counted in `excluded`, which it empties first.
+        What it leaves out is counted in `excluded`, which is empty when it begins.
         """
 
     def plan_inputs(self) -> str:

@@ -14,6 +14,7 @@ from twinset.manifests.plan import PlanSummary, plan_digest, plan_file, shards_o
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import SOURCES
 from twinset.manifests.stage import Stage
+from twinset.shards.contracts import LeftOut
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -156,6 +157,7 @@ def _made_again(shards: int) -> str:
 
 
 def _candidates(worker: StageWorker) -> Iterator[Candidate]:
+    worker.generator.excluded = LeftOut()
     try:
         yield from islice(worker.generator.plan(), worker.subset.count)
     except (TwinsetError, OSError):

@@ -15,7 +15,7 @@ from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import Context, Generator, LeftOut
+from twinset.shards.contracts import Context, Generator
 from twinset.shards.kinds.samples import Frame, Rejected
 from twinset.shards.kinds.template import Template
 
@@ -55,7 +55,6 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
 
         Raises `WrongUse` for annotations of another shape, and when there is not one template in them.
         """
-        self.excluded = LeftOut()
         nothing = True
         for draft in self._drafts():
             nothing = False

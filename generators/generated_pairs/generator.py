@@ -32,7 +32,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest, sample_key
 from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import EXAMPLES, Context, Generator, LeftOut
+from twinset.shards.contracts import EXAMPLES, Context, Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import Pair
@@ -94,7 +94,6 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
 
         Raises `WrongUse` when an earlier stage is of another kind, or draws one side where both are needed.
         """
-        self.excluded = LeftOut()
         negatives = self.context.earlier(self.source.negatives).read(["key", "identity", *COLUMNS.names])
         images = images_of(self._images, negatives, "negative_caption")
         chosen, choices = self._chosen(images, negatives)

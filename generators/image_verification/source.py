@@ -23,7 +23,7 @@ from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer, Unanswered, VisualQuestionAnswerer
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import Context
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.tar_reader import BrokenTar
@@ -111,7 +111,6 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
 
         Raises `WrongUse` when that stage has no images.
         """
-        self.excluded = LeftOut()
         for batch in self.earlier.batches(_READ):
             for row in batch.to_pylist():
                 if not row["tar"] or not row["image_sha256"]:

@@ -22,7 +22,7 @@ from twinset.manifests.errors import WrongUse, naming
 from twinset.manifests.locations import Location
 from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Need, Place, Reference
-from twinset.shards.contracts import Generator, LeftOut, Source
+from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.samples import TableRows
 
 _IMAGE = ("filename", "image_id", "image", "file_name")
@@ -207,7 +207,6 @@ class ReplayGenerator(Generator[ReplayedNegatives]):
 
     def plan(self) -> Iterator[NegativeCaption]:
         """Records in the order of the files. Raises `WrongUse` for a file of which nothing can be used."""
-        self.excluded = LeftOut()
         for path in self._files:
             for read in read_released(path):
                 if isinstance(read, Skipped):

@@ -21,7 +21,7 @@ from twinset.manifests.references import reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
-from twinset.shards.contracts import Generator, LeftOut, Source
+from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.samples import Rejected, TableRows
 
 
@@ -143,7 +143,6 @@ class CaptionGenerator(Generator[S]):
 
         Raises `WrongUse` when nothing of a source can be read, or an id is that of two captions.
         """
-        self.excluded = LeftOut()
         met = Ids()
         for read in self._captions.read():
             if isinstance(read, Caption):

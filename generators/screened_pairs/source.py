@@ -25,7 +25,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import block_of
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import Reference, SourceSettings, StageName
-from twinset.shards.contracts import Generator, LeftOut, Source
+from twinset.shards.contracts import Generator, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Copy, Stored
 from twinset.shards.kinds.pair import CopiedPair, PairRecord
@@ -108,7 +108,6 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
 
         Raises `WrongUse` when a stage is of another kind, or a pair was never asked about.
         """
-        self.excluded = LeftOut()
         verdicts, repeated = self._verdicts, self._twins
         pairs = self._pairs.read([*PAIR_COLUMNS, *HASHED, "sources"])
         for start in range(0, len(pairs), SLICE):

@@ -21,7 +21,7 @@ from twinset.generators.triplets.source import MINING, Triplets
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import Context, Generator, LeftOut
+from twinset.shards.contracts import Context, Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Frame, Json, Rejected
 from twinset.shards.kinds.triplet import PARTS, Triplet
@@ -78,7 +78,6 @@ class TripletGenerator(Generator[Triplets]):
 
         Raises `WrongUse` when the scene graphs are not finished, or nothing can be mined from them.
         """
-        self.excluded = LeftOut()
         source = self.source
         ratings = load_ratings(source.concreteness, source.rules)
         pool = Pool(self._relations, ratings, source.rules, source.min_images, source.min_support)

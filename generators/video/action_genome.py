@@ -19,7 +19,6 @@ from twinset.generators.video.relation_captions import captions, official, relat
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Reference
-from twinset.shards.contracts import LeftOut
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
@@ -75,7 +74,6 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
-        self.excluded = LeftOut()
         videos = self._views()
         for video in sorted(videos):
             for kind, views in sorted(videos[video].items()):

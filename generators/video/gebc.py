@@ -14,7 +14,6 @@ from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandida
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Reference
-from twinset.shards.contracts import LeftOut
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")
@@ -58,7 +57,6 @@ class GebcGenerator(FramePairGenerator[Gebc]):
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""
-        self.excluded = LeftOut()
         whole = read_json(self.source.annotations)
         if not isinstance(whole, dict):
             raise WrongUse(f"{self.source.annotations}: not a mapping of videos to boundaries; {_REMEDY}")

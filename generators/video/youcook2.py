@@ -11,7 +11,6 @@ from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandida
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Reference
-from twinset.shards.contracts import LeftOut
 
 
 class YouCook2(FramePairSource):
@@ -42,7 +41,6 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""
-        self.excluded = LeftOut()
         whole = read_json(self.source.annotations)
         database = whole.get("database") if isinstance(whole, dict) else None
         if not isinstance(database, dict):

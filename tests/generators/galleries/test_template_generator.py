@@ -167,14 +167,6 @@ def test_what_is_read_is_part_of_the_digest(root: Path, tmp_path: Path) -> None:
     assert generator(root, "object", "focus").inputs() != one.inputs()
 
 
-def test_what_is_left_out_is_counted_anew_by_each_plan(root: Path) -> None:
-    made = generator(root, "object", "change")
-    list(islice(made.plan(), 5))
-    first = dict(made.excluded)
-    list(islice(made.plan(), 5))
-    assert dict(made.excluded) == first and first["reference-few-categories"] > 0
-
-
 def shown(template: Template) -> list[Mapping[str, Any]]:
     entry: Any = template.entry
     return [entry["reference"], entry["target"], *entry["gallery"]]
