@@ -16,7 +16,9 @@ from twinset.manifests.locations import checked_url
 
 CLIENTS = ("botocore", "aiobotocore", "aiohttp")  # packages whose errors s3fs lets through as they are
 SMALL = 1 << 20  # bytes of an object that is read whole when it is opened
-HASTE = 2.0  # seconds of silence after which a request is lost, for the client that makes requests in haste
+PART = 4 << 20  # bytes of a larger one that are read by a request
+HASTE = 1.0  # seconds of silence after which a request is lost, for the client that makes requests in haste
+IN_VAIN = 3  # requests of the hasty client in a row, after which the store is taken to be slow
 HASTY_ATTEMPTS = 3
 LARGE = 16 << 20  # bytes that are sent with patience: a store may take its time to keep them
 ATTEMPTS = 10  # at one S3 request; with waits of up to 20 s between them, a store may be away for a minute
@@ -31,23 +33,26 @@ class Requests:
     """
 
     def __init__(self, patient: Any, hasty: Any = None) -> None:
-        self.patient, self._hasty = patient, hasty
+        self.patient, self._hasty, self._in_vain = patient, hasty, 0
 
     def __getattr__(self, name: str) -> Any:
         """A function, or a fact, of the file system."""
         hasty, patient = getattr(self._hasty, name, None), getattr(self.patient, name)
-        return partial(_asked_twice, hasty, patient) if callable(hasty) else patient
+        return partial(self._asked_twice, hasty, patient) if callable(hasty) else patient
 
-
-def _asked_twice(hasty: Callable[..., Any], patient: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    try:
-        return hasty(*arguments, **options)
-    except (FileNotFoundError, FileExistsError, PermissionError, NotADirectoryError, NotImplementedError):
-        raise  # an answer
-    except Exception as error:
-        if not isinstance(error, OSError) and not of_client(error):
-            raise
-    return patient(*arguments, **options)
+    def _asked_twice(self, hasty: Callable[..., Any], patient: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        if self._in_vain < IN_VAIN:
+            try:
+                found = hasty(*given, **options)
+                self._in_vain = 0
+                return found
+            except (FileNotFoundError, FileExistsError, PermissionError, NotADirectoryError, NotImplementedError):
+                raise  # an answer
+            except Exception as error:
+                if not isinstance(error, OSError) and not of_client(error):
+                    raise
+                self._in_vain += 1
+        return patient(*given, **options)
 
 
 def connect(root: str) -> tuple[Requests, str]:
@@ -100,13 +105,41 @@ def read_part(files: Any, path: str, start: int, size: int) -> bytes:
     return bytes(files.cat_file(path, start=start, end=start + size)) if size else b""
 
 
-def opened(files: Any, path: str) -> BinaryIO:
+class _Parts(io.RawIOBase):
+    """An object as a stream, of which each part is a request like any other: in haste first, then with patience."""
+
+    def __init__(self, files: Any, path: str, url: str) -> None:
+        self._files, self._path, self._url, self._at = files, path, url, 0
+        self._size = int(files.info(path)["size"])
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, place: int, whence: int = 0) -> int:
+        self._at = place + (0, self._at, self._size)[whence]
+        return self._at
+
+    def readall(self) -> bytes:
+        return b"".join(iter(partial(self.read, PART), b""))
+
+    def readinto(self, room: Any) -> int:
+        with explaining(self._url):
+            part = read_part(self._files, self._path, self._at, max(0, min(len(room), self._size - self._at)))
+        room[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
+def opened(files: Any, path: str, url: str) -> BinaryIO:
     """An object as a seekable stream; one request where it is small, as rows and plans of shards are."""
     if "s3" in files.protocol:
         with contextlib.suppress(OSError, ValueError):  # an object of no bytes has no range; others say why below
             if len(start := bytes(files.cat_file(path, start=0, end=SMALL))) < SMALL:
                 return io.BytesIO(start)
-    return cast(BinaryIO, files.open(path))
+    return io.BufferedReader(_Parts(files, path, url), PART)
 
 
 def stamp(entry: dict[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """A dataset's folder, local or on an object store, in which a file is either whole or absent."""
 
 import contextlib
-import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -77,14 +76,9 @@ class Store:
                 yield stream
             return
         with self._reaching(path):
-            remote = object_store.opened(self._remote, f"{self._base}/{path}")
+            remote = object_store.opened(self._remote, f"{self._base}/{path}", f"{self.root}/{path}")
         with remote:
-            try:
-                yield remote
-            except Exception as error:
-                if not object_store.of_client(error):
-                    raise
-                raise OSError(errno.EIO, f"{error}; run the same command again", f"{self.root}/{path}") from error
+            yield remote
 
     def sha256(self, path: str) -> tuple[str, int]:
         """sha256 and size of a file."""

@@ -21,7 +21,7 @@ import pytest
 from botocore.retries.standard import ExponentialBackoff
 
 from tests.flaky_s3 import BUSY, CUT, DROPPED, SILENT, Flaky
-from twinset.shards.storage.object_store import explaining
+from twinset.shards.storage.object_store import PART, explaining
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, remove_leftovers
@@ -203,6 +203,24 @@ def test_one_request_in_twenty_may_fail(
     whole_build(planned_build, Store(bucket))
     assert next(number) > 5 * 20
     assert objects(server, bucket) == files_below(tmp_path / "out")
+
+
+def test_a_large_object_is_read_with_patience_and_named_where_that_is_not_enough(bucket: str, flaky: Flaky) -> None:
+    fsspec.get_filesystem_class("s3").clear_instance_cache()  # clients that gave up before retry less
+    content = os.urandom(3 * PART + 7)
+    Store(bucket).write("large", content)
+    number = itertools.count(1)
+    flaky.fails = lambda method, path: method == "GET" and next(number) % 6 != 0  # more than the hasty client tries
+    flaky.requests = []
+    with Store(bucket).open("large") as stream:
+        assert stream.read(10) == content[:10] and stream.tell() == 10
+        assert stream.seek(-20, 2) == len(content) - 20 and stream.read() == content[-20:]
+        assert stream.seek(0) == 0 and stream.read() == content and stream.read(1) == b""
+        assert len(flaky.requests) < 60, "parts of some MB, each asked for six times"
+        flaky.fails = lambda method, path: True
+        stream.seek(PART)
+        with pytest.raises(OSError, match=r"is the store reachable .*large"):
+            stream.read()
 
 
 def test_a_silent_store_is_asked_again_soon_and_one_that_stays_silent_is_named(
