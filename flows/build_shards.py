@@ -61,15 +61,17 @@ def is_io_trouble(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bo
     return isinstance(error, OSError) and error.errno not in HOPELESS
 
 
-@task(
-    name="make-shard",
-    task_run_name="{home}-{shard}",
-    retries=RETRIES,
-    retry_delay_seconds=exponential_backoff(backoff_factor=1),
-    retry_condition_fn=is_io_trouble,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+#: Of a task of which nothing is kept, and which is tried again when the network or a disk had trouble that may pass.
+RETRIED: dict[str, Any] = {
+    "retries": RETRIES,
+    "retry_delay_seconds": exponential_backoff(backoff_factor=1),
+    "retry_condition_fn": is_io_trouble,
+    "cache_policy": NO_CACHE,
+    "persist_result": False,
+}
+
+
+@task(name="make-shard", task_run_name="{home}-{shard}", **RETRIED)
 def make_shard_task(out: str, home: str, shard: int, isolated: bool) -> None:
     """Make one shard, in a child process where its libraries need one."""
     (run_in_child if isolated else make_shard)(out, home, shard)

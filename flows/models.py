@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
-from prefect.cache_policies import NO_CACHE
-from prefect.tasks import exponential_backoff
 
 import twinset
 from twinset.evaluation.benchmarks import BENCHMARKS
@@ -18,22 +16,13 @@ from twinset.evaluation.report.result_tables import benchmark_tables
 from twinset.evaluation.report.results import measured_run
 from twinset.evaluation.report.tables import as_markdown
 from twinset.evaluation.run import run
-from twinset.flows.build_shards import is_io_trouble
+from twinset.flows.build_shards import RETRIED
 from twinset.manifests.errors import BuildFailed, WrongUse, in_words
 from twinset.models.encoders.contract import NotApplicable, Running
-from twinset.stages.run_here import RETRIES
 from twinset.training.tasks import Task
 
 
-@task(
-    name="score",
-    task_run_name="{model} on {benchmark}",
-    retries=RETRIES,
-    retry_delay_seconds=exponential_backoff(backoff_factor=1),
-    retry_condition_fn=is_io_trouble,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(name="score", task_run_name="{model} on {benchmark}", **RETRIED)
 def score_task(
     benchmark: str, place: str, model: str, out: str, subsets: list[str], cache: str | None, running: dict[str, Any]
 ) -> str:

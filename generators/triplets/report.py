@@ -14,7 +14,6 @@ from twinset.manifests.receipt import Model
 
 SAMPLE = 20_000  # triplets looked at: shares are true to within half a per cent
 FREQUENT = 20
-BINS = 20
 #: The step of the funnel that nothing can be said of.
 UNKNOWN = (
     f"pairs of words whose objects references may show unsaid (too few images have the {SEVERAL} captions that tell)"
@@ -27,7 +26,7 @@ class MiningReport(Model):
     funnel: how much is left of the captions at each step, in order.
     refused: share of `SAMPLE` draws that each of the strict rules for pairs refuses, of these rules alone.
     mined and left_out: of the first `SAMPLE` numbers, of which the rest tells: subjects, objects, predicates: the most
-    frequent of target relations, with how often; histogram: counts of mean concreteness between neighbours in edges.
+    frequent of target relations, with how often.
     """
 
     rules: Rules
@@ -42,8 +41,6 @@ class MiningReport(Model):
     subjects: dict[str, int]
     objects: dict[str, int]
     predicates: dict[str, int]
-    edges: list[float]
-    histogram: list[int]
 
     def to_bytes(self) -> bytes:
         """JSON, as `Model.to_bytes` writes it but for the order of keys, which is that of steps and of frequency."""
@@ -68,7 +65,6 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
         refused = {rule: count / SAMPLE for rule, count in counts.items()}
     steps["references within reach of the threshold"] = len(miner.rules.references.relation)
     table = miner.mine(draws, 0, SAMPLE)
-    histogram, edges = np.histogram(table.concreteness, bins=np.linspace(source.threshold, 5.0, BINS + 1))
     return MiningReport(
         rules=source.rules,
         threshold=source.threshold,
@@ -82,8 +78,6 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
         subjects=_frequent(relations.subject[table.target], relations.words),
         objects=_frequent(relations.object[table.target], relations.words),
         predicates=_frequent(relations.predicate[table.target], relations.words),
-        edges=[round(edge, 4) for edge in edges.tolist()],
-        histogram=histogram.tolist(),
     )
 
 

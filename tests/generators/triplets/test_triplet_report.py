@@ -32,7 +32,7 @@ def test_own_captions(own_said: list[Said], own_ratings: Ratings) -> None:
     relations = list(funnel.values())[list(funnel).index("relations") : list(funnel).index("subjects")]
     assert relations == sorted(relations, reverse=True) and len(relations) > 5
     assert 0 < report.refused["object unsaid of the reference"] < 1 and report.refused["one grammatical number"] == 0
-    assert report.mined == SAMPLE and report.left_out == 0 and sum(report.histogram) == SAMPLE
+    assert report.mined == SAMPLE and report.left_out == 0
     assert sum(report.subjects.values()) == SAMPLE and list(report.subjects.values()) == sorted(
         report.subjects.values(), reverse=True
     )
