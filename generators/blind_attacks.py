@@ -43,11 +43,6 @@ def length_gaps(captions: pa.Array, negatives: pa.Array) -> dict[str, Gaps]:
     return {name: numbers - of_negatives[name] for name, numbers in lengths(captions).items()}
 
 
-def score_gaps(captions: pa.Array, negatives: pa.Array) -> Gaps:
-    """Gaps of a score; NaN where either is null or not finite."""
-    return numbers_of(captions) - numbers_of(negatives)
-
-
 def scores_among(columns: Iterable[str]) -> list[str]:
     """Names of the scores that columns hold, of the caption and of the negative each."""
     names = list(columns)
@@ -59,7 +54,7 @@ def gaps_of(batch: pa.RecordBatch) -> dict[str, Gaps]:
     """Gaps of a batch of `COLUMNS` and of scores: ``characters``, ``words``, and by score."""
     gaps = length_gaps(batch["caption"], batch["negative_caption"])
     for score in scores_among(batch.schema.names):
-        gaps[score] = score_gaps(batch[score + CAPTION], batch[score + NEGATIVE])
+        gaps[score] = numbers_of(batch[score + CAPTION]) - numbers_of(batch[score + NEGATIVE])
     return gaps
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby, islice
@@ -222,9 +223,4 @@ def _check_explained(source: Source, reasons: Iterable[str]) -> None:
 
 
 def _repeated(values: Iterable[str]) -> str | None:
-    seen: set[str] = set()
-    for value in values:
-        if value in seen:
-            return value
-        seen.add(value)
-    return None
+    return next((value for value, count in Counter(values).items() if count > 1), None)

@@ -55,12 +55,10 @@ class Rounds:
             swapped: the same in the other order.
             shape: of the array of facts.
         """
-        same, other = (self._of(key, shape).astype(np.int64) for key in (kind, swapped))
+        uses = (self._uses.setdefault(key, np.zeros(shape, np.uint32)) for key in (kind, swapped))
+        same, other = (one.astype(np.int64) for one in uses)
         return (same + other) * ORDERS + same
 
     def use(self, kind: Hashable, fact: tuple[int, ...] = ()) -> None:
         """Count a use of a fact whose kind `ranks` has been asked for."""
         self._uses[kind][fact] += 1
-
-    def _of(self, kind: Hashable, shape: tuple[int, ...]) -> NDArray[np.uint32]:
-        return self._uses.setdefault(kind, np.zeros(shape, np.uint32))

@@ -102,7 +102,7 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
     candidate = ImageCandidate
 
     def __init__(self, source: NegativeImages, context: Context) -> None:
-        super().__init__(source, context, source.engine.open())
+        super().__init__(source, context)
         # Of a class as a rule; here each engine has its own.
         self.isolation, self.libraries = self.engine.isolation, self.engine.libraries  # type: ignore[misc]
         self.passes = PASSES

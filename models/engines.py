@@ -168,13 +168,15 @@ S = TypeVar("S", bound=EngineSource)
 class EngineGenerator(StageGenerator[S]):
     """A generator whose samples an engine makes.
 
-    engine: at work. Subclasses open it, since each asks it something else.
+    engine: at work. Subclasses say of which type, since each asks it something else.
     """
 
-    def __init__(self, source: S, context: Context, engine: Engine) -> None:
+    engine: Engine
+
+    def __init__(self, source: S, context: Context) -> None:
         super().__init__(source, context)
-        self.engine = engine
-        self.micro_batch, self.threads = engine.micro_batch, engine.threads
+        self.engine = source.engine.open()
+        self.micro_batch, self.threads = self.engine.micro_batch, self.engine.threads
 
     def device(self) -> str | None:
         return self.engine.device()

@@ -107,8 +107,6 @@ class DecisionGenerator(Generator[D], Generic[D]):
     columns = COLUMNS
     libraries: ClassVar[tuple[str, ...]] = ()
 
-    _gathered: Gathered | None = None
-
     @abstractmethod
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         """All tasks in a fixed order; a decision that needs nobody's answer stands in them already.
@@ -137,7 +135,8 @@ class DecisionGenerator(Generator[D], Generic[D]):
 
     def plan_inputs(self) -> str:
         """As `Generator.plan_inputs`: the decisions, once there are enough of them. Answers are read again."""
-        self._gathered = None
+        for read in ("gathered", "_report"):
+            self.__dict__.pop(read, None)
         now = self.gathered
         if now.waiting is not None:
             return digest("waiting")
@@ -223,15 +222,11 @@ class DecisionGenerator(Generator[D], Generic[D]):
             )
         return Path(out.root) / FILE
 
-    @property
+    @cached_property
     def gathered(self) -> Gathered:
         """Tasks and answers as they were when they were last read."""
-        if self._gathered is None:
-            left_out = LeftOut()
-            tasks = list(self.tasks(left_out))
-            self._gathered = self._decided(tasks, left_out)
-            self.__dict__.pop("_report", None)
-        return self._gathered
+        left_out = LeftOut()
+        return self._decided(list(self.tasks(left_out)), left_out)
 
     def needed(self, task: TaskCandidate) -> int:
         """How many people answer a task."""

@@ -23,7 +23,6 @@ from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer, Unanswered, VisualQuestionAnswerer
-from twinset.shards.contracts import Context
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.tar_reader import BrokenTar
@@ -95,9 +94,6 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
             pa.field("number", pa.int32(), nullable=False),
         ]
     )
-
-    def __init__(self, source: ImageVerification, context: Context) -> None:
-        super().__init__(source, context, source.engine.open())
 
     def device(self) -> str:
         """The engine's; the parser is a network on the CPU."""

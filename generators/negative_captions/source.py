@@ -148,10 +148,6 @@ class WrittenGenerator(NegativePlanner, EngineGenerator[NegativeCaptions]):
     engine: LanguageModel
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
 
-    def __init__(self, source: NegativeCaptions, context: Context) -> None:
-        assert isinstance(source.engine, LanguageModelSettings)
-        super().__init__(source, context, source.engine.open())
-
     def weights(self) -> Mapping[str, str]:
         return {**super().weights(), "prompts": instructions().digest}
 

@@ -63,7 +63,7 @@ def frame_times(path: Path) -> list[float]:
     Raises `BrokenMedia` as `read_frames`.
     """
     with _opened(path) as file:
-        timeline = _listed(file).timeline
+        _, _, timeline = _listed(file)
         return [timeline.seconds(index) for index in range(len(timeline.ticks))]
 
 
@@ -90,18 +90,11 @@ def _memory_is_left() -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """The frames of a video without pixels. direct: whether packets tell them; else `frames` lists what was decoded."""
+def _listed(file: VideoFile) -> tuple[PacketTable, list[ListedFrame], Timeline]:
+    """The frames of a video without pixels; none are listed where the packets tell them without decoding.
 
-    table: PacketTable
-    direct: bool
-    frames: list[ListedFrame]
-    timeline: Timeline
-
-
-def _listed(file: VideoFile) -> _Listed:
-    """Raises `BrokenMedia` where there is none."""
+    Raises `BrokenMedia` where there is no frame.
+    """
     table = file.scan()
     stamped = file.container.format.name not in WITHOUT_PTS and table.tells_frames
     direct = stamped and file.codec_name in ONE_FRAME_A_PACKET
@@ -113,12 +106,12 @@ def _listed(file: VideoFile) -> _Listed:
         timeline = _timeline(file, ticks, [frame.duration for frame in frames])
     if not timeline.ticks:
         raise BrokenMedia(f"{file.path.name}: no frame can be decoded; get the file anew")
-    return _Listed(table, direct, frames, timeline)
+    return table, frames, timeline
 
 
 def _read(file: VideoFile, addresses: Collection[float], addressing: str) -> dict[float, VideoFrame | UnusableImage]:
-    found = _listed(file)
-    table, direct, listed, timeline = found.table, found.direct, found.frames, found.timeline
+    table, listed, timeline = _listed(file)
+    direct = not listed
     chosen = timeline.nearest(addresses) if addressing == "seconds" else timeline.numbered(addresses)
     count = len(timeline.ticks)
     near = {at: n for at, n in chosen.items() if timeline.is_within_a_frame(n, at, addressing)}

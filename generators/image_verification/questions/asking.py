@@ -54,12 +54,8 @@ def questions_of(doc: Doc) -> list[ImageQuestion]:
     entities = Entities(doc, words)
     facts: list[Fact] = [*picture_facts(entities, words), *text_facts(entities), *time_facts(doc, words)]
     for entity in entities.all:
-        there = (
-            f"{be(entity)} {entity.there} visible"
-            if entity.there == entity.the and entity.there.startswith("the ")
-            else ""
-        )
-        there = there or f"{be(entity)} there {entity.there}"
+        definite = entity.there == entity.the and entity.there.startswith("the ")
+        there = f"{be(entity)} {entity.there} visible" if definite else f"{be(entity)} there {entity.there}"
         facts.append(Fact("entity", (entity,), (entity.name,), f"{there}?"))
     facts += count_facts(doc, entities, words)
     facts += attribute_facts(doc, entities, words)

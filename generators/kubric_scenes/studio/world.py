@@ -58,7 +58,8 @@ class World:
         The background is projected from the camera, so that floor and backdrop are one picture and meet unseen. To be
         as bright as it, a matte floor under the irradiance E reflects ρ = π L / E, L being the background's radiance.
         """
-        self._load(_background(view))
+        assert view.background is not None
+        self._load(view.background)
         material = self._bpy.data.materials.new("projected")
         material.use_nodes = True
         material.node_tree.nodes.clear()
@@ -124,8 +125,3 @@ def _measured(bpy_images: Any, image: Any) -> tuple[NDArray[np.float64], NDArray
     weight = np.where(height > 0, np.sin(height) * np.cos(height), 0.0) * math.pi / len(rows) * 2 * math.pi
     below = np.where(height < 0, np.cos(height), 0.0)
     return weight @ rows, below @ rows / below.sum()
-
-
-def _background(view: View) -> Path:
-    assert view.background is not None
-    return view.background
