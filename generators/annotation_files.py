@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -92,7 +92,7 @@ def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
     Lines end with a line feed only: captions hold other separators. Raises `WrongUse` when the file cannot be read on.
     """
     try:
-        with _open(path) as stream:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             number = 0
             while line := stream.readline(LONGEST_LINE):
                 number += 1
@@ -166,10 +166,6 @@ def _value(body: bytes) -> Any:
         # Half a surrogate pair is valid JSON and no text: it could not be written into a shard.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     return value
-
-
-def _open(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
 class _RepeatedKey(Exception):

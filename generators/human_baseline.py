@@ -1,8 +1,10 @@
 """People's scores on pairs: four tasks a sampled pair, and who was right in which of them."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import groupby, product
+from operator import itemgetter
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -54,11 +56,11 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         """As `DecisionGenerator.tasks`; nobody need look to know what is right: caption i belongs to image i."""
-        pairs = self._sampled.to_pylist()
-        kinds = self._kinds(pairs)
-        for row in pairs:
-            for query in QUERIES:
-                number = int(query[-1])
+        for tar, rows in groupby(self._sampled.to_pylist(), key=itemgetter("tar")):
+            pairs = list(rows)
+            # What differs in a pair its index does not say; the JSON beside its images does.
+            stored = self.pictured.samples((tar, row["key"]) for row in pairs)
+            for row, query in product(pairs, QUERIES):
                 roles = (query,) if query in IMAGES else IMAGES
                 captions = CAPTIONS if query in IMAGES else (query,)
                 yield TaskCandidate(
@@ -69,11 +71,11 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
                     question=Match.name,
                     texts=tuple(row[caption] for caption in captions),
                     images=tuple(f"{row['key']}/{role}" for role in roles),
-                    image_tars=(row["tar"],) * len(roles),
+                    image_tars=(tar,) * len(roles),
                     image_sha256s=tuple(row[f"{role}_sha256"] for role in roles),
                     subject=row["key"],
-                    kind_name=kinds[row["key"]],
-                    truth=str(number),
+                    kind_name=stored[row["key"]].json.category,
+                    truth=query[-1],
                 )
 
     def chosen_image(self, task: TaskCandidate, made: Decision) -> int | None:
@@ -117,8 +119,3 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
         places = {key: share_of(f"human baseline {self.seed}", key) for key in keys}
         drawn = sorted(range(len(keys)), key=lambda row: (places[keys[row]], keys[row]))
         return pairs.take(pa.array(sorted(drawn[: self.source.sample]), pa.int64()))
-
-    def _kinds(self, pairs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        """Of each pair by key what differs: its index does not say, the JSON beside its images does."""
-        found = self.pictured.samples((row["tar"], row["key"]) for row in pairs)
-        return {key: stored.json.category for key, stored in found.items()}

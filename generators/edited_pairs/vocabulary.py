@@ -10,7 +10,6 @@ from pathlib import Path
 from string import Formatter
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import Field, model_validator
 
 from twinset.generators.even_sampling import Balance
@@ -19,7 +18,7 @@ from twinset.manifests.canonical import generator_for
 from twinset.manifests.doors import where_the_demo_is
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import VOCABULARIES, is_model_folder
-from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.manifests.recipe.strict_yaml import read_words
 from twinset.manifests.source import Settings
 from twinset.models.files import BROUGHT
 
@@ -111,10 +110,7 @@ def vocabulary_file(vocabulary: str) -> Path:
 @lru_cache
 def load_captions(path: Path) -> CaptionVocabulary:
     """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
-    try:
-        return CaptionVocabulary.model_validate(load_yaml(path.read_bytes()))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error
+    return read_words(path, CaptionVocabulary)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,11 +55,17 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
 
         Raises `WrongUse` for annotations of another shape, and when there is not one template in them.
         """
-        nothing = True
+        draft = None
         for draft in self._drafts():
-            nothing = False
-            yield self._candidate(draft)
-        if nothing:
+            yield TemplateCandidate(
+                **self.identified(draft.task, *draft.identity),
+                task=draft.task,
+                condition=draft.entry["condition"],
+                images=draft.images,
+                entry=canonical_json(draft.entry).decode(),
+                provenance=canonical_json(draft.facts).decode(),
+            )
+        if draft is None:
             left_out = ", ".join(f"{reason} {count}" for reason, count in sorted(self.excluded.items()))
             raise WrongUse(
                 f"{self.source.annotations}: no template of {self.source.task} can be made of it (left out: "
@@ -105,16 +111,6 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
         instances = read_instances(source.annotations, taxonomy, self.excluded)
         task: AttributeTask = "focus-attribute" if source.task == "focus" else "change-attribute"
         return AttributeDrafts(instances, taxonomy, task, self.seed, self.name, self.excluded)
-
-    def _candidate(self, draft: Draft) -> TemplateCandidate:
-        return TemplateCandidate(
-            **self.identified(draft.task, *draft.identity),
-            task=draft.task,
-            condition=draft.entry["condition"],
-            images=draft.images,
-            entry=canonical_json(draft.entry).decode(),
-            provenance=canonical_json(draft.facts).decode(),
-        )
 
     def _seen(self, whole: Frame, entry: dict[str, Any]) -> Frame:
         """The whole image, or the object in it; raises `OutsideImage`."""

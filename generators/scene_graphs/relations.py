@@ -201,7 +201,7 @@ class SceneGraphParser:
         # the pipeline a second time.
         kind: Any = sng_parser.Parser._backend_registry["spacy"]
         backend = kind.__new__(kind)
-        backend.nlp = _ready
+        backend.nlp = lambda doc: doc
         self._rules = backend.parse
 
     def relations(self, captions: Sequence[str]) -> Iterator[list[Relation]]:
@@ -221,10 +221,6 @@ class SceneGraphParser:
 def parser_of(pipeline: Pipeline) -> SceneGraphParser:
     """The parser with a pipeline, loaded once a process."""
     return SceneGraphParser(pipeline)
-
-
-def _ready(doc: Doc) -> Doc:
-    return doc
 
 
 def _relations(doc: Doc, graph: dict[str, Any]) -> list[Relation]:

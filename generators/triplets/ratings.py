@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.generators.annotation_files import BYTE_ORDER_MARK
+from twinset.generators.annotation_files import BYTE_ORDER_MARK, read_bytes
 from twinset.manifests.errors import WrongUse
 
 Rules = Literal["strict", "published"]
@@ -83,11 +83,7 @@ def _read(path: Path) -> dict[str, float]:
     remedy = (
         "name the tab-separated file of Brysbaert et al. (2014), whose first line is 'Word<TAB>Bigram<TAB>Conc.M<TAB>…'"
     )
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise WrongUse(f"{path}: cannot be read ({error.strerror}); {remedy}") from error
-    lines = content.removeprefix(BYTE_ORDER_MARK).split(b"\n")
+    lines = read_bytes(path).removeprefix(BYTE_ORDER_MARK).split(b"\n")
     header = [name.strip() for name in lines[0].split(b"\t")]
     if WORD.encode() not in header or MEAN.encode() not in header:
         raise WrongUse(f"{path}, line 1: no columns {WORD!r} and {MEAN!r} with tabs between; {remedy}")

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.papers import GENECIS
+from twinset.generators.triplets.ratings import load_ratings
 from twinset.manifests.errors import naming
 from twinset.manifests.locations import Location
 from twinset.manifests.references import bibtex, reasons_beside
@@ -68,8 +69,6 @@ class Triplets(Source):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
         if "annotations" in needs:
-            from twinset.generators.triplets.ratings import load_ratings
-
             check_installed(key, ("inflect",), "text")
             with naming(f"{key}.concreteness"):
                 load_ratings(self.concreteness, "strict")

@@ -1,8 +1,14 @@
 """YAML from strangers: safe load, and nothing that a reader would take for something else or that outgrows its file."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import BaseModel
+
+from twinset.manifests.errors import WrongUse
+
+M = TypeVar("M", bound=BaseModel)
 
 MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 
@@ -22,6 +28,14 @@ def load_yaml(content: str | bytes) -> Any:
     except (ValueError, LookupError, AttributeError, TypeError) as error:
         # What PyYAML lets through of `!!bool x`, `!!timestamp x`, 2026-99-99 or a number of 5,000 digits.
         raise yaml.YAMLError(f"a value is not what its tag says ({error})") from error
+
+
+def read_words(path: Path, form: type[M]) -> M:
+    """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
+    try:
+        return form.model_validate(load_yaml(path.read_bytes()))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error
 
 
 class _StrictLoader(yaml.SafeLoader):

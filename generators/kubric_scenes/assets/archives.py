@@ -18,9 +18,8 @@ from twinset.shards.media.media_folder import EscapesRoot, inside
 
 MAX_FILES = 100
 CHUNK = 1 << 20
-MAX_BYTES = (
-    1 << 28
-)  # the largest asset of Google Scanned Objects is 60 MB; in memory, text of a mesh is ten times larger
+#: The largest asset of Google Scanned Objects is 60 MB; in memory, text of a mesh is ten times larger.
+MAX_BYTES = 1 << 28
 TEXTURES = ("PNG", "JPEG")
 MAX_PIXELS = 1 << 26  # those of Google Scanned Objects have 4096 x 4096, 1 << 24
 

@@ -8,12 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import Field, model_validator
 
-from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.manifests.recipe.strict_yaml import read_words
 from twinset.manifests.source import Settings
 
 SHIPPED = VOCABULARIES / "eq_kubric.yaml"
@@ -106,7 +104,4 @@ class Vocabulary(Settings):
 @lru_cache
 def load_vocabulary(path: Path = SHIPPED) -> Vocabulary:
     """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
-    try:
-        return Vocabulary.model_validate(load_yaml(path.read_bytes()))
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
-        raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error
+    return read_words(path, Vocabulary)
