@@ -90,7 +90,7 @@ def test_a_build_that_failed_goes_on_where_it_was(captions: Path, tmp_path: Path
 
     with serving(dies) as server:
         source = raw(captions, server.url, retries=1, concurrency=1)
-        with pytest.raises(BuildFailed, match=r"negatives shard 00001: .*tried 2 times"):
+        with pytest.raises(BuildFailed, match=r"negatives shards 00001, 00002, 00003: .*tried 2 times"):
             build_here(recipe(source), str(tmp_path / "out"), 1)
         server.reply = obedient
         build_here(recipe(source), str(tmp_path / "out"), 2)
