@@ -1,5 +1,6 @@
 """GeneCIS's training triplets: mined from the scene graphs of captions when planned, given their images when made."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -68,10 +69,10 @@ class TripletGenerator(Generator[Triplets]):
         return digest([self._graphs.digest, sha256_of_file(self.source.concreteness)[0], words])
 
     def reports(self) -> Mapping[str, bytes]:
-        """``mining.json`` (`generators.triplets.report.MiningReport`)."""
+        """``mining.json`` (`generators.triplets.report.make_report`)."""
         ratings = load_ratings(self.source.concreteness, self.source.rules)
         report = make_report(self._relations, ratings, self.source, Draws(self.seed, self.name))
-        return {MINING: report.to_bytes()}
+        return {MINING: json.dumps(report, ensure_ascii=False).encode() + b"\n"}  # in the order of steps
 
     def plan(self) -> Iterator[TripletCandidate]:
         """Mined triplets in the order of their draws; how many are taken does not change the first ones.

@@ -1,5 +1,7 @@
 """What was mined of what."""
 
+from typing import Any
+
 import numpy as np
 
 from twinset.generators.triplets.captions import SEVERAL
@@ -7,10 +9,9 @@ from twinset.generators.triplets.draws import Codes, Draws
 from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool, funnel
-from twinset.generators.triplets.ratings import Ratings, Rules
+from twinset.generators.triplets.ratings import Ratings
 from twinset.generators.triplets.rules import StrictRules
 from twinset.generators.triplets.source import Triplets
-from twinset.manifests.receipt import Model
 
 SAMPLE = 20_000  # triplets looked at: shares are true to within half a per cent
 FREQUENT = 20
@@ -20,37 +21,20 @@ UNKNOWN = (
 )
 
 
-class MiningReport(Model):
-    """Numbers for the card and the flow's artifacts.
+def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws: Draws) -> dict[str, Any]:
+    """What the card tells of mining: a sample is mined and counted in a second, ten for millions of captions.
 
-    funnel: how much is left of the captions at each step, in order.
-    refused: share of `SAMPLE` draws that each of the strict rules for pairs refuses, of these rules alone.
-    mined and left_out: of the first `SAMPLE` numbers, of which the rest tells: subjects, objects, predicates: the most
-    frequent of target relations, with how often.
-    """
+    Args:
+        ratings: loaded for the source's rules.
 
-    rules: Rules
-    threshold: float
-    min_images: int
-    min_support: int
-    max_unsaid: float
-    funnel: dict[str, int]
-    refused: dict[str, float]
-    mined: int
-    left_out: int
-    subjects: dict[str, int]
-    objects: dict[str, int]
-    predicates: dict[str, int]
+    Returns:
+        ``funnel``: how much is left of the captions at each step, in order. ``refused``: share of `SAMPLE` draws that
+        each of the strict rules for pairs refuses, of these rules alone. ``mined`` and ``left_out``: of the first
+        `SAMPLE` numbers, of which ``subjects``, ``objects`` and ``predicates`` are the most frequent of target
+        relations, with how often.
 
-    def to_bytes(self) -> bytes:
-        """JSON, as `Model.to_bytes` writes it but for the order of keys, which is that of steps and of frequency."""
-        return self.model_dump_json().encode() + b"\n"
-
-
-def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws: Draws) -> MiningReport:
-    """Mine a sample and count; a second, or ten for millions of captions, and the memory of another pool.
-
-    ratings: loaded for the source's rules. Raises `WrongUse` when nothing can be mined under them.
+    Raises:
+        WrongUse: nothing can be mined under the rules.
     """
     pool = Pool(relations, ratings, source.rules, source.min_images, source.min_support)
     miner = Miner(pool, source.threshold, source.distractors, source.max_unsaid)
@@ -65,20 +49,9 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
         refused = {rule: count / SAMPLE for rule, count in counts.items()}
     steps["references within reach of the threshold"] = len(miner.rules.references.relation)
     table = miner.mine(draws, 0, SAMPLE)
-    return MiningReport(
-        rules=source.rules,
-        threshold=source.threshold,
-        min_images=source.min_images,
-        min_support=source.min_support,
-        max_unsaid=source.max_unsaid,
-        funnel=steps,
-        refused=refused,
-        mined=len(table),
-        left_out=table.left_out,
-        subjects=_frequent(relations.subject[table.target], relations.words),
-        objects=_frequent(relations.object[table.target], relations.words),
-        predicates=_frequent(relations.predicate[table.target], relations.words),
-    )
+    parts = {"subjects": relations.subject, "objects": relations.object, "predicates": relations.predicate}
+    words = {name: _frequent(codes[table.target], relations.words) for name, codes in parts.items()}
+    return {"funnel": steps, "refused": refused, "mined": len(table), "left_out": table.left_out, **words}
 
 
 def _frequent(codes: Codes, words: list[str]) -> dict[str, int]:

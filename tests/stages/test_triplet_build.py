@@ -9,9 +9,7 @@ import pytest
 
 import twinset
 from tests.stages.captioned_images import SCENES, into_tars, picture, write_inputs
-from twinset.generators.triplets.report import MiningReport
 from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.receipt import parsed
 from twinset.manifests.recipe import load_recipe
 from twinset.shards.read import read_samples
 from twinset.shards.rows import KEPT, Row, read_rows
@@ -110,10 +108,9 @@ def test_the_same_triplets_in_shards_of_any_size_and_more_keep_the_first(recipe:
 
 def test_what_was_mined_is_told_beside_the_plan(recipe: Path, tmp_path: Path) -> None:
     store = build(recipe, tmp_path / "out")
-    report = parsed(MiningReport, store.read("triplets/_meta/mining.json"))
-    assert report is not None
-    assert report.funnel["captions"] == len(SCENES)
-    assert set(report.subjects) == {"dog", "cat", "horse"}
+    report = json.loads(store.read("triplets/_meta/mining.json"))
+    assert report["funnel"]["captions"] == len(SCENES)
+    assert set(report["subjects"]) == {"dog", "cat", "horse"}
 
 
 @pytest.mark.parametrize("tars", [False, True], ids=["files", "tars"])
