@@ -8,13 +8,12 @@ A file is an object of ``{KEY: {"caption", "negative_caption", "filename", "answ
 ``MODEL-SPLIT.json``.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from twinset.evaluation.benchmarks.json_items import unrepeated
+from twinset.generators.annotation_files import read_json
 from twinset.manifests.errors import WrongUse
 
 Order = Literal["positive-first", "negative-first"]
@@ -79,10 +78,7 @@ def _check_same(folder: Path, first: AnswerFile, second: AnswerFile) -> None:
 
 
 def _read(path: Path, split: str, order: Order) -> AnswerFile:
-    try:
-        held = json.loads(path.read_bytes(), object_pairs_hook=unrepeated)
-    except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{path}: not JSON ({error or 'too deep'}); write an object of answers by key") from error
+    held = read_json(path)
     if not isinstance(held, dict):
         raise WrongUse(f"{path}: not a JSON object; write an object of answers by key")
     # A file of SugarCrepe's has a number `accuracy` beside the answers; keys of answers are numbers there.

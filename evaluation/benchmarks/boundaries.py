@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from twinset.evaluation.benchmarks.json_items import json_items, text_of
 from twinset.evaluation.benchmarks.pictures import as_png, with_links
-from twinset.evaluation.benchmarks.reader import Item, Reader
+from twinset.evaluation.benchmarks.reader import FileReader, Item
 from twinset.evaluation.examples import Grounding, LeftOut, Picture
 from twinset.generators.annotation_files import seconds
 from twinset.generators.image_files import UnusableImage
@@ -24,8 +24,6 @@ from twinset.manifests.errors import WrongUse, naming
 from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder, walk
 
-SPLITS = ("val", "test")
-FOLDERS = ("", "annotations", "datasets/annotations")
 RATE = 5  # frames a second (A.6)
 TOGETHER = 16  # frames that are decoded and held together: 100 MB of full HD
 Frames = tuple[Sequence[Picture], NDArray[np.float64]]  # pictures and their times, (n,) s
@@ -33,7 +31,7 @@ Frames = tuple[Sequence[Picture], NDArray[np.float64]]  # pictures and their tim
 KINETICS = re.compile(r"(?P<video>.{11})_\d{6}_\d{6}")  # a clip's name in Kinetics-400: video, start, end in seconds
 
 
-class Boundaries(Reader):
+class Boundaries(FileReader):
     """``{VIDEO: [{boundary_id, timestamp, subject, status_before, status_after, label}]}`` and the videos.
 
     Frames are those nearest to 0, 0.2, 0.4 … s, each with its own time; captions are the subject with either status.
@@ -47,16 +45,15 @@ class Boundaries(Reader):
     expects = "val.json or test.json of Kinetics-GEB+, and its videos (VIDEO.mp4, or VIDEO_000010_000020.mp4) below"
     obtained = "The repository Yuxuan-W/GEB-Plus links filtered boundaries; videos are Kinetics-400's"
 
-    def found(self) -> Sequence[str]:
-        return [split for split in SPLITS if self._file(split) is not None]
+    every = ("val", "test")
+    folders = ("", "annotations", "datasets/annotations")
 
-    def files(self) -> Sequence[Path]:
-        return [path for split in self.subsets if (path := self._file(split)) is not None]
+    def file_name(self, subset: str) -> str:
+        return f"{subset}.json"
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`; a video's packets are listed when its first boundary comes."""
-        path, decoder = self._file(subset), _Decoder()
-        assert path is not None
+        path, decoder = self.file(subset), _Decoder()
         for video, boundaries in json_items(path):
             where = f"{path} video {video!r}"
             if not isinstance(boundaries, list):
@@ -65,9 +62,6 @@ class Boundaries(Reader):
             for number, record in enumerate(boundaries):
                 here = f"{where} boundary {number}"
                 yield found if isinstance(found, LeftOut) else _example(subset, video, record, found, here)
-
-    def _file(self, split: str) -> Path | None:
-        return self.in_folders(f"{split}.json", *FOLDERS)
 
     def _sampled(self, video: str, where: str, decoder: _Decoder) -> Frames | LeftOut:
         """Frames of a video at `RATE`, and their times; or why there are none."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from twinset.evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
+from twinset.evaluation.benchmarks.reader import MISSING, FileReader, Item, image_group
 from twinset.evaluation.examples import LeftOut, Picture, Query
 from twinset.manifests.errors import WrongUse
 
@@ -17,25 +17,23 @@ IMAGE_TO_TEXT, TEXT_TO_IMAGE = "image-to-text", "text-to-image"
 SPLIT = "test"
 
 
-class CaptionedImages(Reader):
+class CaptionedImages(FileReader):
     """``{images: [{filename, split, sentences: [{raw}]}]}``; only the test split is asked, with all its captions.
 
     An image asks for any of its captions among all captions, a caption for its image among all images.
     """
 
-    file: ClassVar[str]
+    annotations: ClassVar[str]
+    every = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
+    folders = ("", "annotations", "karpathy")
     obtained = "The splits are in caption_datasets.zip of Karpathy and Li (2015), 'Deep Visual-Semantic Alignments'"
 
-    def found(self) -> Sequence[str]:
-        return [IMAGE_TO_TEXT, TEXT_TO_IMAGE] if self._file() is not None else []
-
-    def files(self) -> Sequence[Path]:
-        return [path for path in (self._file(),) if path is not None]
+    def file_name(self, subset: str) -> str:
+        return self.annotations
 
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`: images that are missing are left out of both, with their captions."""
-        path = self._file()
-        assert path is not None
+        path = self.file(subset)
         names: list[str] = []
         pictures: list[Picture] = []
         captions: list[str] = []
@@ -58,9 +56,6 @@ class CaptionedImages(Reader):
         else:
             yield from _by_caption(names, pictures, captions, image_of)
 
-    def _file(self) -> Path | None:
-        return self.in_folders(self.file, "", "annotations", "karpathy")
-
 
 class Flickr30k(CaptionedImages):
     """1,000 images with 5 captions each."""
@@ -68,7 +63,7 @@ class Flickr30k(CaptionedImages):
     name = "flickr30k"
     title = "Flickr30k retrieval (2014), Karpathy's test split"
     citation = "https://aclanthology.org/Q14-1006"
-    file = "dataset_flickr30k.json"
+    annotations = "dataset_flickr30k.json"
     expects = "dataset_flickr30k.json, and the images of Flickr30k in a folder below"
 
 
@@ -78,7 +73,7 @@ class Coco(CaptionedImages):
     name = "coco"
     title = "COCO retrieval (2015), Karpathy's test split"
     citation = "https://arxiv.org/abs/1504.00325"
-    file = "dataset_coco.json"
+    annotations = "dataset_coco.json"
     expects = "dataset_coco.json, and the images of COCO val2014 (or of the same numbers in 2017) in a folder below"
 
 

@@ -5,17 +5,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from twinset.evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
+from twinset.evaluation.benchmarks.json_items import json_items, list_of, number_of, object_of, text_of
 from twinset.evaluation.benchmarks.pictures import Images
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.benchmarks.reader import MISSING, FileReader, Item, Reader
 from twinset.evaluation.examples import LeftOut, Picture, Query
 from twinset.manifests.errors import WrongUse
 from twinset.shards.media.media_folder import COCO_DIGITS, IMAGE_SUFFIXES
 
-TASKS = ("focus-attribute", "change-attribute", "focus-object", "change-object")
 
-
-class GeneCis(Reader):
+class GeneCis(FileReader):
     """``TASK.json``: ``[{condition, reference, target, gallery}]``, as released (Vaze et al., 2023) and as exported.
 
     Attribute tasks show crops of Visual Genome's images (``image_id``, ``instance_bbox``), object tasks whole images of
@@ -32,15 +30,14 @@ class GeneCis(Reader):
     )
     obtained = "The templates are in the folder genecis of the repository facebookresearch/genecis"
 
-    def found(self) -> Sequence[str]:
-        return [task for task in TASKS if self._file(task) is not None]
+    every = ("focus-attribute", "change-attribute", "focus-object", "change-object")
+    folders = ("", "genecis")
 
-    def files(self) -> Sequence[Path]:
-        return [path for task in self.subsets if (path := self._file(task)) is not None]
+    def file_name(self, subset: str) -> str:
+        return f"{subset.replace('-', '_')}.json"
 
     def items(self, subset: str) -> Iterator[Item]:
-        path = self._file(subset)
-        assert path is not None
+        path = self.file(subset)
         for number, record in json_items(path):
             where = f"{path} record {number}"
             condition = text_of(record, "condition", where)
@@ -64,9 +61,6 @@ class GeneCis(Reader):
                 targets=frozenset(at for at, one in enumerate(gallery) if one.where == gallery[0].where),
             )
 
-    def _file(self, task: str) -> Path | None:
-        return self.in_folders(f"{task.replace('-', '_')}.json", "", "genecis")
-
 
 def _picture(entry: Any, images: Images, where: str) -> tuple[str, Picture | None]:
     """The name of an image's file, and the picture that a template shows of it."""
@@ -85,12 +79,11 @@ def _picture(entry: Any, images: Images, where: str) -> tuple[str, Picture | Non
     return f"{number}.jpg", images.find_crop(f"{number}.jpg", (x, y, width, height), where)
 
 
-CAPTIONS = "cap.rc2.val.json"
 SPLIT = "split.rc2.val.json"
 GLOBAL, SUBSET = "global", "subset"
 
 
-class Cirr(Reader):
+class Cirr(FileReader):
     """Captions of the validation split (Liu et al., 2021), which has public targets; images are NLVR2's dev images.
 
     ``global`` ranks all images of the split, without the reference; ``subset`` the other five members of the
@@ -103,15 +96,17 @@ class Cirr(Reader):
     expects = "captions/cap.rc2.val.json, image_splits/split.rc2.val.json, and the images dev-….png in a folder below"
     obtained = "Annotations: branch cirr_dataset of the repository Cuberick-Orion/CIRR; images: from NLVR2's authors"
 
-    def found(self) -> Sequence[str]:
-        return [GLOBAL, SUBSET] if self._captions() is not None else []
+    every = (GLOBAL, SUBSET)
+    folders = ("", "captions", "cirr/captions")
+
+    def file_name(self, subset: str) -> str:
+        return "cap.rc2.val.json"
 
     def files(self) -> Sequence[Path]:
-        return [path for path in (self._captions(), self._split()) if path is not None]
+        return [*super().files(), *filter(None, [self._split()])]
 
     def items(self, subset: str) -> Iterator[Item]:
-        path = self._captions()
-        assert path is not None
+        path = self.file(subset)
         names = self._names(path)
         found = {name: self.images.find(name, str(path)) for name in names}
         there = {name: picture for name, picture in found.items() if picture is not None}
@@ -136,9 +131,9 @@ class Cirr(Reader):
             if not {reference, target} <= at.keys() or reference == target:
                 raise WrongUse(f"{where}: reference and target are not two images of its gallery; fetch it again")
             yield Query(
-                key=f"{subset}/{_number(record, 'pairid', where)}",
+                key=f"{subset}/{number_of(record, 'pairid', where)}",
                 subset=subset,
-                group=f"set-{_number(object_of(record['img_set'], where), 'id', where)}",
+                group=f"set-{number_of(record['img_set'], 'id', where)}",
                 image=there[reference],
                 text=text_of(record, "caption", where),
                 gallery=gallery,
@@ -153,9 +148,6 @@ class Cirr(Reader):
         records = ((number, record) for number, record in json_items(path))
         return sorted({name for number, record in records for name in _members(record, f"{path} record {number}")})
 
-    def _captions(self) -> Path | None:
-        return self.in_folders(CAPTIONS, "", "captions", "cirr/captions")
-
     def _split(self) -> Path | None:
         return self.in_folders(SPLIT, "", "image_splits", "cirr/image_splits")
 
@@ -165,13 +157,6 @@ def _members(record: Any, where: str) -> list[str]:
     if not all(isinstance(name, str) for name in members):
         raise WrongUse(f"{where}: a member of img_set is not text; fetch the file again")
     return members
-
-
-def _number(record: Mapping[str, Any], field: str, where: str) -> int:
-    value = record.get(field)
-    if not isinstance(value, int):
-        raise WrongUse(f"{where}: no number in the field {field!r}; fetch the file again")
-    return value
 
 
 # The test split of Vo et al. (2019), which GeneCIS takes over (Table 3): nouns that training never shows.

@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from twinset.evaluation.benchmarks.json_items import json_items, text_of
+from twinset.evaluation.benchmarks.json_items import json_items, number_of, text_of
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
 from twinset.evaluation.benchmarks.pictures import ARRAY, Images
 from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
@@ -207,9 +207,7 @@ class Winoground(Reader):
 
 
 def _tagged(record: Mapping[str, Any], pictures: Sequence[Picture], where: str) -> Matching:
-    if not isinstance(record.get("id"), int):
-        raise WrongUse(f"{where}: no number in the field 'id'; fetch the file again")
-    key = f"{SUBSET}/{record['id']}"
+    key = f"{SUBSET}/{number_of(record, 'id', where)}"
     return Matching(
         key=key,
         subset=SUBSET,

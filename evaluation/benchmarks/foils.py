@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from twinset.evaluation.benchmarks.json_items import json_items, object_of, text_of
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
+from twinset.evaluation.benchmarks.reader import MISSING, FileReader, Item, Reader, image_group
 from twinset.evaluation.examples import LeftOut, Matching
 from twinset.manifests.errors import WrongUse
 
@@ -20,28 +20,24 @@ INSTRUMENTS = (
 VALID = 2  # of three annotators, who chose the caption and not the foil (section 4.4)
 
 
-class Foils(Reader):
+class Foils(FileReader):
     """``SUBSET.json``, records by number; two subsets may use the same numbers, so keys name the subset.
 
-    every: all subsets, in order. fields: of a record that name image, caption and wrong caption.
+    fields: of a record that name image, caption and wrong caption.
     """
 
-    every: ClassVar[Sequence[str]]
+    folders = ("", "data")
     fields: ClassVar[tuple[str, str, str]]
 
     @abstractmethod
     def refusal(self, record: Any, where: str) -> str | None:
         """Why a record does not count; None if it does. where: file and number, for messages."""
 
-    def found(self) -> Sequence[str]:
-        return [subset for subset in self.every if self._file(subset) is not None]
-
-    def files(self) -> Sequence[Path]:
-        return [path for subset in self.subsets if (path := self._file(subset)) is not None]
+    def file_name(self, subset: str) -> str:
+        return f"{subset}.json"
 
     def items(self, subset: str) -> Iterator[Item]:
-        path = self._file(subset)
-        assert path is not None
+        path = self.file(subset)
         for number, record in json_items(path):
             where = f"{path} record {number!r}"
             if (reason := self.refusal(record, where)) is not None:
@@ -60,9 +56,6 @@ class Foils(Reader):
                 images=(image,),
                 captions=(caption, foil),
             )
-
-    def _file(self, subset: str) -> Path | None:
-        return self.in_folders(f"{subset}.json", "", "data")
 
 
 class SugarCrepe(Foils):

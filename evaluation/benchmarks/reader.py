@@ -137,6 +137,33 @@ class Reader(Benchmark, ABC):
                         )
 
 
+class FileReader(Reader):
+    """A benchmark whose subsets are in annotation files.
+
+    every: all subsets, in order. folders: below that of the data, in which their files are looked for.
+    """
+
+    every: ClassVar[Sequence[str]]
+    folders: ClassVar[Sequence[str]] = ("",)
+
+    @abstractmethod
+    def file_name(self, subset: str) -> str:
+        """The name of the file of a subset."""
+
+    def found(self) -> Sequence[str]:
+        return [subset for subset in self.every if self.in_folders(self.file_name(subset), *self.folders)]
+
+    def files(self) -> Sequence[Path]:
+        return list(dict.fromkeys(map(self.file, self.subsets)))
+
+    def file(self, subset: str) -> Path:
+        """The file of a subset; raises `WrongUse` where it is gone since the benchmark was opened."""
+        path = self.in_folders(self.file_name(subset), *self.folders)
+        if path is None:
+            raise self.refused(f"{self.file_name(subset)} is gone since it was opened")
+        return path
+
+
 def image_group(name: str) -> str:
     """The group of an image by the name of its file; COCO called the same image differently in 2014 and 2017."""
     stem = PurePosixPath(name).stem

@@ -7,7 +7,7 @@ import pytest
 
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.benchmarks.captioned_images import IMAGE_TO_TEXT, TEXT_TO_IMAGE
-from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, TASKS
+from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, GeneCis
 from twinset.evaluation.benchmarks.eqben import SUBSETS
 from twinset.evaluation.benchmarks.foils import KINDS
 from twinset.evaluation.metrics.matching import FINER
@@ -48,7 +48,7 @@ def test_group_is_no_more_than_text_and_image() -> None:
 
 #: Subsets and categories of the benchmarks that papers tell apart.
 PARTS = {
-    "eqben": {*SUBSETS.values()}, "genecis": {*TASKS}, "cirr": {GLOBAL}, "bivlc": {*KINDS},
+    "eqben": {*SUBSETS.values()}, "genecis": {*GeneCis.every}, "cirr": {GLOBAL}, "bivlc": {*KINDS},
     "flickr30k": {IMAGE_TO_TEXT, TEXT_TO_IMAGE}, "coco": {IMAGE_TO_TEXT, TEXT_TO_IMAGE},
 }  # fmt: skip
 
