@@ -106,6 +106,9 @@ class PlacedSettings(Settings):
         for name, inner in self.within():
             yield from ((f"{name}.{key}", mark, one) for key, mark, one in inner.places())
 
+    def check_device(self, key: str) -> None:
+        """Raise `WrongUse` when this machine lacks the device that the settings ask for."""
+
     def server_keys(self) -> Iterator[tuple[str, str, str]]:
         """Key path, environment variable and server's URL of each key that is set."""
         for name, mark in marks(type(self), KeyFor).items():

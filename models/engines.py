@@ -59,8 +59,6 @@ class EngineSettings(PlacedSettings):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``stages.verified.source.engine``."""
 
-    def check_device(self, key: str) -> None: ...
-
     @property
     def metered(self) -> bool:
         return False

@@ -117,9 +117,6 @@ class Source(SourceSettings, ABC):
                     f"{key}.{setting}: there is no {noun} {path}; name it with --set {key}.{setting}={noun.upper()}"
                 )
 
-    def check_device(self, key: str) -> None:
-        """Raise `WrongUse` when this machine lacks the device that the settings ask for."""
-
 
 S = TypeVar("S", bound=SourceSettings)
 
@@ -268,8 +265,6 @@ class Filter(FilterSettings, ABC):
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
 
-    def check_device(self, key: str) -> None: ...
-
 
 T = TypeVar("T")
 
@@ -300,7 +295,5 @@ def check_settings(settings: PlacedSettings) -> None:
     """Settings survive the way to a worker, and each reason is explained."""
     travelled = type(settings).model_validate(settings.model_dump(mode="json"))
     expect(travelled == settings, "settings change on the way through JSON; use types that pydantic writes and reads")
-    name = type(settings).__name__
-    for reason, meaning in settings.meanings.items():
-        explained = isinstance(meaning, str) and bool(meaning.strip())
-        expect(explained, f"reason {reason!r} of {name}.reasons has no meaning")
+    for reason in (one for one, meaning in settings.meanings.items() if not str(meaning).strip()):
+        expect(False, f"reason {reason!r} of {type(settings).__name__}.reasons has no meaning")
