@@ -77,8 +77,7 @@ def _names(axes: Any, counts: Mapping[str, int]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     named = list(counts.items())[:MOST_NAMES]
-    # Names are captions of other people's: no formulas, no control characters, no halves of surrogate pairs.
-    names = [_printable(short(name)) for name, _ in named]
+    names = [printable(short(name), LONGEST_NAME) for name, _ in named]
     bars = axes.barh(range(len(named)), [count for _, count in named], color=BAR)
     axes.bar_label(bars, [f"{count:,}" for _, count in named], padding=3, fontsize=9, color=RULE)
     axes.set_yticks(range(len(named)), names, parse_math=False)
@@ -87,6 +86,7 @@ def _names(axes: Any, counts: Mapping[str, int]) -> None:
     axes.margins(x=0.12)
 
 
-def _printable(text: str) -> str:
+def printable(text: str, longest: int) -> str:
+    """Names are other people's: no control characters, no halves of surrogate pairs, of a length that fits."""
     shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-    return shown if len(shown) <= LONGEST_NAME else shown[:LONGEST_NAME] + "…"
+    return shown if len(shown) <= longest else shown[:longest] + "…"

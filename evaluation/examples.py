@@ -106,14 +106,9 @@ class Benchmark(Protocol):
     name: as ``--benchmark`` takes it; title: with the year; citation: BibTeX key or URL of the paper.
     """
 
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def title(self) -> str: ...
-
-    @property
-    def citation(self) -> str: ...
+    name: str
+    title: str
+    citation: str
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         """All examples, streaming, in a fixed order; raises `manifests.errors.WrongUse` for files that are not it."""

@@ -28,6 +28,21 @@ Codes = NDArray[np.int32]
 MISSING = 2  # in place of a sign, where a pair lacks the number
 
 
+def sign_test(one: int, other: int) -> float:
+    """The exact two-sided sign test, McNemar's too: p of a split of n at least as uneven, each with chance 1/2.
+
+    p = min(1, 2 · P(X <= k)), X ~ Binomial(n, 1/2), k the lesser; 1 for n = 0. The terms of the sum are made from the
+    largest, C(n, k) / 2**n, downwards: C(n, i - 1) / C(n, i) = i / (n - i + 1).
+    """
+    n, k = one + other, min(one, other)
+    if 2 * k == n:
+        return 1.0
+    largest = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
+    i = np.arange(k, 0, -1, dtype=np.float64)
+    tail = 1 + float(np.cumprod(i / (n - i + 1)).sum())
+    return min(1.0, 2 * math.exp(largest) * tail)
+
+
 @dataclass(frozen=True, slots=True)
 class Guess:
     """How often a guess is right.

@@ -28,8 +28,9 @@ _DRAWN = re.compile(r"([a-z][a-z0-9-]+):(?!//)(.*)", re.DOTALL)
 
 
 def cache_folder() -> Path:
-    """Where what is made once a machine is kept: ``$TWINSET_CACHE`` or ``~/.cache/twinset``."""
-    return Path(os.environ.get("TWINSET_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "twinset"))
+    """What is made once a machine: ``$TWINSET_CACHE``, or ``twinset`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
+    caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(os.environ.get("TWINSET_CACHE") or os.path.join(caches, "twinset"))
 
 
 def local_folder_of(out: str | Path) -> Path:

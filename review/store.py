@@ -10,6 +10,7 @@ from pathlib import Path
 
 from twinset.generators.decisions.answers import COLUMNS, INSERT, Answer, from_row, schema, to_row
 from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.sqlite_file import transaction
 
 BUSY_SECONDS = 30.0  # for another process that writes, such as an import
 Asked = tuple[str, str, str]  # stage, task, binding
@@ -191,14 +192,8 @@ class AnswerStore:
         with self._lock, self._explained():
             self._still_there()
             self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self._connection):
                 yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:  # a full disk can end it
-                    self._connection.execute("ROLLBACK")
-                raise
 
     def _still_there(self) -> None:
         """Raise `BuildFailed` when the file was removed or replaced: SQLite would write into what no name leads to."""

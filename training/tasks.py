@@ -43,9 +43,8 @@ def train_task(
             **detectors.detectors.facts,
         }
     done = train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {}))
-    scorer = "open_clip" if task == "clip" else settings.model.partition(":")[0]
     return {
-        "model": done.model if task == "combiner" else f"{scorer}:{out}",
+        "model": done.model,
         "best": str(done.best),
         "last": str(done.last),
         "sha256": done.digest,

@@ -1,7 +1,6 @@
 """Pairs on sheets and cards: images side by side, captions below, the words that differ marked."""
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from dataclasses import dataclass
 from twinset.cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
 from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, in_group, mark_difference, words_of
 from twinset.generators.blind_attacks import length_gaps
-from twinset.generators.blind_guesses import GuessCounts, same_bag
+from twinset.generators.blind_guesses import GuessCounts, same_bag, sign_test
 from twinset.manifests.panels import Counts
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord
@@ -46,21 +45,6 @@ def fewest(words: int) -> int:
         words: how many different ones are tested.
     """
     return next(count for count in itertools.count(1) if sign_test(0, count) * words < LEVEL)
-
-
-def sign_test(count0: int, count1: int) -> float:
-    """Chance (0-1) that a fair coin thrown ``count0 + count1`` times falls at least as unevenly as this."""
-    thrown, fewer = count0 + count1, min(count0, count1)
-    if count0 == count1:
-        return 1.0
-    tail = 0.0
-    for heads in range(fewer, -1, -1):
-        ways = math.lgamma(thrown + 1) - math.lgamma(heads + 1) - math.lgamma(thrown - heads + 1)
-        term = math.exp(ways - thrown * math.log(2))
-        tail += term
-        if term <= tail * 1e-12:  # the rest is smaller still
-            break
-    return min(1.0, 2 * tail)
 
 
 # Words that carry the grammar of nearly every caption and so say nothing of what a subset is about.

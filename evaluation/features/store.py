@@ -1,19 +1,18 @@
 """Features and scores that a model gave, on disk: an SQLite file for each model and runtime class."""
 
 import hashlib
-import os
-import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from twinset.manifests.errors import BuildFailed
+from twinset.manifests.locations import cache_folder
 from twinset.models.encoders.contract import Floats
+from twinset.shards.storage.sqlite_file import connect, explained, transaction
 
-WAIT_SECONDS = 60.0  # for another process that writes
 _KINDS = {b"i": "images", b"p": "pairs", b"t": "texts"}  # by the first byte of a name
 _AT_A_TIME = 500  # names of one query
 _TABLE = "CREATE TABLE features (name BLOB PRIMARY KEY, value BLOB NOT NULL, seconds REAL NOT NULL)"
@@ -24,8 +23,8 @@ _USED = "CREATE TEMP TABLE used (name BLOB PRIMARY KEY) WITHOUT ROWID"
 
 
 def default_cache() -> Path:
-    """``$XDG_CACHE_HOME/twinset/features``, or below ``~/.cache``."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "twinset" / "features"
+    """Where features are kept unless another folder is named."""
+    return cache_folder() / "features"
 
 
 def image_name(data: bytes) -> bytes:
@@ -71,15 +70,8 @@ class FeatureStore:
     def __init__(self, folder: Path, model: str) -> None:
         self.path = folder / f"{model}.sqlite"
         self._lock = threading.Lock()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            error.add_note("name another folder with --cache, on a disk that can be written")
-            raise
         with self._explained():
-            self._database = sqlite3.connect(
-                self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            self._database = connect(self.path, "name another folder with --cache, on a disk that can be written")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._prepare_table()
             self._database.execute(_USED)
@@ -89,7 +81,7 @@ class FeatureStore:
         if self._database.execute("PRAGMA user_version").fetchone() == (_VERSION,):
             return
         # In one transaction: another process that starts sees a file without a table, or one with its version.
-        with self._transaction():
+        with transaction(self._database):
             (tables,) = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
             if not tables:
@@ -148,7 +140,7 @@ class FeatureStore:
         each = seconds / max(len(names), 1)
         kept = ((name, value.tobytes()) for name, value in zip(names, values, strict=True))
         rows = [(name, value + _check(name, value), each) for name, value in kept]
-        with self._lock, self._explained(), self._transaction():
+        with self._lock, self._explained(), transaction(self._database):
             self._database.executemany("INSERT OR IGNORE INTO features VALUES (?, ?, ?)", rows)
 
     def close(self) -> None:
@@ -164,24 +156,5 @@ class FeatureStore:
                 found = self._database.execute(query, some).fetchall()
             yield from found
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._database.execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            raise
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            remedy = "see that it can be written and that its disk has room, and run the same command again"
-            raise BuildFailed(f"{self.path}: {error}; {remedy}") from error
-        except sqlite3.DatabaseError as error:
-            remedy = "remove it: what it holds is encoded again"
-            raise BuildFailed(f"{self.path}: not a file of features ({error}); {remedy}") from error
+    def _explained(self) -> AbstractContextManager[None]:
+        return explained(self.path, "features", "remove it: what it holds is encoded again")

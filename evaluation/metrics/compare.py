@@ -1,6 +1,5 @@
 """Compares two tables of scores row by row: paired bootstrap of the difference, McNemar's test, Holm's correction."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from twinset.evaluation.metrics.measure import ALL
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind, ratio
 from twinset.evaluation.metrics.score_kinds import group_column, kinds_of
 from twinset.evaluation.score_files.opening import Digests, Labels, ScoreFile, digests, open_scores
+from twinset.generators.blind_guesses import sign_test
 from twinset.manifests.errors import WrongUse
 
 
@@ -153,21 +153,6 @@ def compare(
     return Comparison(len(common), *only, table, tuple(notes))
 
 
-def mcnemar(only_a: int, only_b: int) -> float:
-    """McNemar's exact two-sided test: p of a split of n = only_a + only_b at least as uneven, each with chance 1/2.
-
-    p = min(1, 2 · P(X <= k)), X ~ Binomial(n, 1/2), k the lesser; 1 for n = 0. The terms of the sum are made from the
-    largest, C(n, k) / 2**n, downwards: C(n, i - 1) / C(n, i) = i / (n - i + 1).
-    """
-    n, k = only_a + only_b, min(only_a, only_b)
-    if 2 * k == n:
-        return 1.0
-    largest = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2)
-    i = np.arange(k, 0, -1, dtype=np.float64)
-    tail = 1 + float(np.cumprod(i / (n - i + 1)).sum())
-    return min(1.0, 2 * math.exp(largest) * tail)
-
-
 def holm(p: Sequence[float]) -> list[float]:
     """Holm's correction: the i-th smallest of m is multiplied by m - i + 1, and none is below a smaller one's."""
     corrected, least = [0.0] * len(p), 0.0
@@ -260,7 +245,7 @@ def _lines(
                 "high": high,
                 "only_a": only_a,
                 "only_b": only_b,
-                "p": mcnemar(only_a, only_b),
+                "p": sign_test(only_a, only_b),  # McNemar's exact test
             }
         )
     return lines

@@ -22,7 +22,6 @@ Of one image and two captions, caption 0 the true one:
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.evaluation.metrics.equivariance import equivariance
 from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of
 from twinset.evaluation.score_files.batch import Batch
 
@@ -53,6 +52,19 @@ _EVENTS = {
     "p_c": _CAPTION & ~_TWO,
     "p_f": _FOIL & ~_TWO,
 }
+
+
+DIRECTIONS = ("text", "image")  # of a change
+
+
+def equivariance(s00: Floats, s01: Floats, s10: Floats, s11: Floats) -> tuple[Floats, Floats]:
+    """EqBen's equivariance scores (Figures 6 and 13) of the change of text and of the change of image, shape (n,) each.
+
+    How unequally a model answers the same change in both directions: what is missing from EqSim v2 (Equation 6),
+    s00 - s01 = s11 - s10 and s00 - s10 = s11 - s01. 0 is best. They are in units of the model's scores, so only models
+    with one scale, such as fine-tuned ones, compare.
+    """
+    return (s00 - s01) - (s11 - s10), (s00 - s10) - (s11 - s01)
 
 
 class Matchings(ScoreKind):

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from twinset.evaluation.metrics.equivariance import COLUMNS as SCORES
-from twinset.evaluation.metrics.equivariance import DIRECTIONS, equivariance
+from twinset.cards.plots import RULE, printable
+from twinset.evaluation.metrics.matching import DIRECTIONS, SCORES, equivariance
 from twinset.evaluation.report.model_answers import ModelAnswers, floats
 
 FEWEST_BINS, MOST_BINS = 6, 60
@@ -179,7 +179,7 @@ def _of(table: pa.Table, *names: str) -> Values:
     return np.asarray(values[np.isfinite(values)])
 
 
-INK, RULE = "#1f2328", "#7b8087"
+INK = "#1f2328"
 #: Told apart by all eyes (Okabe and Ito, 2008).
 LINES = ("#0b5cad", "#d55e00", "#009e73", "#aa4499", "#8c6d00", "#56a0d0", "#555555")
 #: What each colour is on dark paper.
@@ -217,7 +217,7 @@ def plot(panels: Sequence[Panel], zero: bool = False) -> bytes:
             axes = figure.add_axes(
                 (left / width, 1 - (top + inner[1]) / height, inner[0] / width, inner[1] / height), facecolor="none"
             )
-            axes.set_title(_printable(panel.title), fontsize=9, loc="left", color=INK, parse_math=False)
+            axes.set_title(printable(panel.title, LONGEST_NAME), fontsize=9, loc="left", color=INK, parse_math=False)
             axes.set_xlabel(panel.axis, fontsize=7.5, color=RULE)
             axes.spines[["top", "right"]].set_visible(False)
             axes.spines[["left", "bottom"]].set_color(RULE)
@@ -232,7 +232,7 @@ def plot(panels: Sequence[Panel], zero: bool = False) -> bytes:
             axes.set_ylim(bottom=0)
         box = figure.legend(
             [shown[name] for name in names],
-            [_printable(name) for name in names],
+            [printable(name, LONGEST_NAME) for name in names],
             loc="lower left",
             ncols=max(across, 2),
             fontsize=7.5,
@@ -256,9 +256,3 @@ def on_both_papers(panels: Sequence[Panel]) -> dict[str, str]:
     light = plot(panels, zero=panels[0].axis == EQUIVARIANCE)
     uris = [f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}" for svg in (light, on_dark(light))]
     return {"light": uris[0], "dark": uris[1]}
-
-
-def _printable(text: str) -> str:
-    """Names are other people's: no control characters, no halves of surrogate pairs, not longer than a panel."""
-    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-    return shown if len(shown) <= LONGEST_NAME else shown[:LONGEST_NAME] + "…"

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from twinset.cards.sheet import thumbnail
 from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
+from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.report.model_answers import SCHEMAS, Asked, ModelAnswers, floats
 from twinset.manifests.errors import TwinsetError
 from twinset.shards.storage.whole_file import whole_file
@@ -23,8 +24,6 @@ from twinset.shards.storage.whole_file import whole_file
 COUNT = 8
 #: Candidates from which the shown ones are chosen: one source image or video should not fill the page.
 POOL = 400
-
-SCORES = ("s00", "s01", "s10", "s11")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,16 @@
 These are an SQLite file in a folder, for any number of threads and processes.
 """
 
-import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from twinset.manifests.errors import BuildFailed
 from twinset.manifests.tally import Tally
 from twinset.models.engines import Engine
+from twinset.shards.storage.sqlite_file import connect, explained, transaction
 
 Schema = Mapping[str, Any]
 
@@ -74,15 +73,8 @@ class LanguageModel(Engine, Protocol):
 
 
 FILE = "answers.sqlite"
-WAIT_SECONDS = 60.0  # for another process that writes
 _AT_A_TIME = 500  # digests of one query
 _ROOM = 1 << 20  # bytes: of more answers than are on their way
-_SHOWN = 200  # characters of an error
-#: Kinds of errors that are no fault of the file's content.
-_OF_THE_DISK = (
-    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
-    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_AUTH),
-)
 
 _TABLES = Path(__file__).with_name("answers.sql")
 # What was refused is no answer; older files of answers hold such rows. A column of SQLite may hold any type.
@@ -124,15 +116,8 @@ class Answers:
         self.path = folder / FILE
         self._waiting: list[_Kept] = []
         self._hand_over, self._work = threading.Lock(), threading.Lock()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            error.add_note("name another folder for answers, on a disk that can be written")
-            raise
         with self._explained():
-            self._database = sqlite3.connect(
-                self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            self._database = connect(self.path, "name another folder for answers, on a disk that can be written")
             self._database.execute("PRAGMA synchronous = EXTRA")  # the folder's entry too is on disk after a commit
             self._database.executescript(_TABLES.read_text("utf-8"))
 
@@ -160,7 +145,7 @@ class Answers:
             with self._hand_over:
                 batch, self._waiting = self._waiting, []
             if batch:  # else another thread kept it meanwhile
-                with self._explained():
+                with self._explained(), transaction(self._database):
                     self._write(batch)
 
     def make_room(self) -> None:
@@ -171,18 +156,11 @@ class Answers:
             self._database.execute("DELETE FROM answers WHERE digest = ''")
 
     def _write(self, batch: list[_Kept]) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            for one in batch:
-                counts = (one.answer.prompt_tokens, one.answer.completion_tokens)
-                row = (one.digest, one.model, one.answer.text, one.answer.finish, *counts)
-                self._database.execute(_KEEP, (*row, REFUSED))
-                self._database.execute(_COUNT, (one.model, one.parameters, *counts))
-            self._database.execute("COMMIT")
-        except BaseException:
-            if self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-            raise
+        for one in batch:
+            counts = (one.answer.prompt_tokens, one.answer.completion_tokens)
+            row = (one.digest, one.model, one.answer.text, one.answer.finish, *counts)
+            self._database.execute(_KEEP, (*row, REFUSED))
+            self._database.execute(_COUNT, (one.model, one.parameters, *counts))
 
     def spent(self, model: str) -> Tally:
         """What the answers of a model took, all of them, by whatever process."""
@@ -200,15 +178,6 @@ class Answers:
         with self._work:
             self._database.close()
 
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.DatabaseError as error:
-            said = str(error)[:_SHOWN]
-            # The lowest byte is the kind of error; one of Python's own, such as of text that is not UTF-8, has none.
-            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _OF_THE_DISK:
-                remedy = "see that it can be written and that its disk has room, and run the same command again"
-                raise BuildFailed(f"{self.path}: {said}; {remedy}") from error
-            remedy = "recover it with sqlite3's .recover, or move it away: what it holds is asked and paid for again"
-            raise BuildFailed(f"{self.path}: not a file of answers ({said}); {remedy}") from error
+    def _explained(self) -> AbstractContextManager[None]:
+        remedy = "recover it with sqlite3's .recover, or move it away: what it holds is asked and paid for again"
+        return explained(self.path, "answers", remedy)

@@ -130,14 +130,9 @@ def _digest(model: str, parameters: Mapping[str, Any], request: Request) -> str:
 
 
 @cache
-def _say(server: str, key: str) -> None:
-    logger.warning("requests go to %s with %s", server, key)
-
-
-def _say_where(settings: OpenAI) -> None:
+def _say_where(server: str, variable: str | None) -> None:
     """Name the host and the variable of the first requests of this process, on the screen."""
-    variable = settings.api_key_variable
-    _say(settings.base_url, "no key" if variable is None else f"the key in {variable}")
+    logger.warning("requests go to %s with %s", server, "no key" if variable is None else f"the key in {variable}")
 
 
 class _Batch:
@@ -167,7 +162,7 @@ class _Batch:
                 except Exception as error:
                     self.failure = self.failure or error
 
-        _say_where(settings)
+        _say_where(settings.base_url, settings.api_key_variable)
         # Retries are this module's own, and a try ends by the clock, not when a server falls silent.
         async with openai.AsyncOpenAI(
             base_url=settings.base_url,

@@ -14,8 +14,9 @@ from tests.made_datasets import MadeDataset
 from tests.made_samples import HOSTILE, LONG, MINED_SUBSET
 from twinset.cards.kinds import pair, template, text_pair, triplet
 from twinset.cards.kinds.kind import FREQUENT, LONGEST
-from twinset.cards.kinds.pair import WordUse, fewest, lopsided, sign_test
+from twinset.cards.kinds.pair import WordUse, fewest, lopsided
 from twinset.cards.plots import MOST_BARS, bin_edges, histograms
+from twinset.generators.blind_guesses import sign_test
 from twinset.manifests.panels import Steps
 
 

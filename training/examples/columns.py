@@ -169,6 +169,3 @@ class Gathered:
             },
             texts={name: joined[name] for name in self.texts},
         )
-
-    def __len__(self) -> int:
-        return sum(self._counts)

@@ -12,13 +12,6 @@ from twinset.manifests.recipe import SUBSET_NAME
 Task = Literal["pairs", "triplets"]
 Twins = Literal["both", "first"]
 
-#: Roles of the examples of each task. Negatives and distractors are there only if the dataset has them.
-IMAGES: Mapping[Task, tuple[str, ...]] = {
-    "pairs": ("image", "negative_image"),
-    "triplets": ("reference", "target", "distractor"),
-}
-TEXTS: Mapping[Task, tuple[str, ...]] = {"pairs": ("text", "negative_text"), "triplets": ("condition",)}
-
 #: Where an example lies and why it cannot be read, by its number.
 Broken = dict[int, tuple[str, str]]
 #: Texts to tokens, (n, L) int64.
@@ -40,7 +33,9 @@ class Example:
     """One example, without its pixels.
 
     key: of the sample; the two examples of a pair are ``KEY-0`` and ``KEY-1``, as `export --format openclip` has them.
-    group: of the sample (a video, a scene), with its subset. images, texts: by role (`IMAGES`, `TEXTS`).
+    group: of the sample (a video, a scene), with its subset. images: by role, image and
+    negative_image of pairs, reference, target and distractor of triplets; texts: text and negative_text, or condition.
+    Negatives and distractors are there only if the dataset has them.
     where: dataset, tar and key, for messages. dataset: root of `Place.tar`.
     copy: 0, or the number of the repetition in a mixture that repeats its dataset.
     """

@@ -80,7 +80,7 @@ def test_the_deployments_of_the_other_tasks_train(
     }
     runs = {}
     for task, (pool, data, settings) in given.items():
-        start_worker(pool, XDG_CACHE_HOME=cache)
+        start_worker(pool, TWINSET_CACHE=cache)
         runs[task] = api.start_run(f"train/{task}", data=[data], out=str(tmp_path / task), settings=settings)
     for wanted in (("RUNNING", *ENDED), ENDED):
         until(lambda wanted=wanted: all(api.state(run) in wanted for run in runs.values()), pause=0.5)

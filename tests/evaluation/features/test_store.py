@@ -78,6 +78,9 @@ def test_a_store_of_another_version_is_named_with_its_remedy(tmp_path: Path) -> 
 
 
 def test_the_cache_lies_where_the_user_keeps_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TWINSET_CACHE", "/here")
+    assert default_cache() == Path("/here/features")
+    monkeypatch.delenv("TWINSET_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
     assert default_cache() == Path("/caches/twinset/features")
     monkeypatch.delenv("XDG_CACHE_HOME")

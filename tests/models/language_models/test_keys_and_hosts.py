@@ -15,7 +15,7 @@ from tests.models.language_models.chat_server import Body, ChatServer, Reply, as
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.recipe import permissions
 from twinset.manifests.recipe.permissions import allow_key, refuse_unbound_key
-from twinset.models.language_models.server_model import _say
+from twinset.models.language_models.server_model import _say_where
 from twinset.stages.job import forget_workers
 from twinset.stages.making.make import make_shard
 
@@ -222,7 +222,7 @@ def test_a_redirect_takes_no_key_elsewhere(tmp_path: Path, status: int) -> None:
 
 
 def test_the_first_request_names_host_and_variable(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    _say.cache_clear()
+    _say_where.cache_clear()
     with serving(echo) as server, caplog.at_level(logging.WARNING, "twinset"):
         allow_key(server.url, SECRET)
         for _ in range(2):
