@@ -55,9 +55,7 @@ class OnDevice(PlacedSettings):
         Args:
             setting: key path of ``device``, for the message.
         """
-        if self.device == "cpu":
-            return "cpu"
-        return gpu_name(setting)
+        return "cpu" if self.device == "cpu" else gpu_name(setting)
 
     def check_device(self, key: str) -> None:
         """As `shards.contracts.Source.check_device`; ``key`` is that of these settings."""

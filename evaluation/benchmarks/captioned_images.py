@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -38,7 +37,10 @@ class CaptionedImages(FileReader):
         pictures: list[Picture] = []
         captions: list[str] = []
         image_of: list[int] = []  # of each caption
-        for where, record in _test_split(path):
+        for number, record in json_items(path, "images"):
+            where = f"{path} image {number}"
+            if object_of(record, where).get("split") != SPLIT:
+                continue
             name = text_of(record, "filename", where)
             picture = self.images.find(name, where)
             if picture is None:
@@ -75,13 +77,6 @@ class Coco(CaptionedImages):
     citation = "https://arxiv.org/abs/1504.00325"
     annotations = "dataset_coco.json"
     expects = "dataset_coco.json, and the images of COCO val2014 (or of the same numbers in 2017) in a folder below"
-
-
-def _test_split(path: Path) -> Iterator[tuple[str, Any]]:
-    for number, record in json_items(path, "images"):
-        where = f"{path} image {number}"
-        if object_of(record, where).get("split") == SPLIT:
-            yield where, record
 
 
 def _by_image(

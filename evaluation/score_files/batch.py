@@ -106,8 +106,7 @@ class Batch:
         if (lengths == 0).any():
             raise self._wrong(name, lengths == 0, "is empty", "Write one number or more, or leave the row out.")
         begins = np.concatenate([[0], lengths.cumsum()[:-1]])
-        inner = Batch(self.where, 1, {name: column.flatten()})
-        values = np.asarray(pc.fill_null(inner.columns[name].cast(pa.float64()), np.nan), np.float64)
+        values = np.asarray(pc.fill_null(column.flatten().cast(pa.float64()), np.nan), np.float64)
         wrong = ~np.isfinite(values) | (values < 0)
         if wrong.any():
             rows = np.repeat(np.arange(len(column)), lengths)

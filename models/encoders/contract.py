@@ -58,11 +58,9 @@ class Running:
 
     def device_name(self) -> str:
         """``cpu``, or the GPU's model name."""
-        if self.device == "cpu":
-            return "cpu"
         from twinset.models.device import gpu_name
 
-        return gpu_name("--device")
+        return "cpu" if self.device == "cpu" else gpu_name("--device")
 
     def runtime(self) -> str:
         """Digest of what decides the last bits: `manifests.stage.runtime_class`."""

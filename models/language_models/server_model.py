@@ -121,10 +121,6 @@ def _in_words(settings: OpenAI, tally: Tally) -> str:
     return str(tally) if cost is None else f"{tally}, cost {cost:.4f}"
 
 
-def _cost(settings: OpenAI, tally: Tally) -> float:
-    return settings.cost(tally) or 0.0
-
-
 def _digest(model: str, parameters: Mapping[str, Any], request: Request) -> str:
     return digest([model, parameters, [list(one) for one in request.messages], request.seed])
 
@@ -219,7 +215,7 @@ class _Batch:
             )
 
     def _most(self, request: Request) -> float:
-        return _cost(self.settings, Tally(1, self.model.most_tokens(request), self.settings.max_tokens))
+        return self.settings.cost(Tally(1, self.model.most_tokens(request), self.settings.max_tokens)) or 0.0
 
     async def _reserve(self, of: str, most: float) -> None:
         """Wait until a request fits below the ceiling, whatever those under way will cost."""
@@ -227,7 +223,7 @@ class _Batch:
         async with self.settled:
             while ceiling is not None:
                 tally = self.answers.spent(self.settings.model)
-                spent = _cost(self.settings, tally)
+                spent = self.settings.cost(tally) or 0.0
                 if spent + sum(self.reserved.values()) + most <= ceiling:
                     break
                 if not self.reserved:
