@@ -182,7 +182,7 @@ class SourceSettings(PlacedSettings):
     reports: names of the JSON files that its generator writes beside the plan.
     reads_subsets: whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
     whole: whether all that it can plan is planned, so that a recipe cannot set ``count``.
-    words: a template of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is
+    card_template: one of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is
     these settings, and ``reports``; or override the methods of these names.
     """
 

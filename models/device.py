@@ -58,7 +58,7 @@ class OnDevice(PlacedSettings):
         return "cpu" if self.device == "cpu" else gpu_name(setting)
 
     def check_device(self, key: str) -> None:
-        """As `shards.contracts.Source.check_device`; ``key`` is that of these settings."""
+        """As `manifests.source.PlacedSettings.check_device`; ``key`` is that of these settings."""
         if self.device == "cpu":
             return
         try:

@@ -22,6 +22,7 @@ from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import TwinsetError, WrongUse, in_words
 from twinset.manifests.source import FilterSettings, Need, PlacedSettings, SourceSettings
 from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.inputs import check_places
 from twinset.shards.kinds.kind import Sample
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Drop, Frame, Rejected, TableRows, Verdict
@@ -101,21 +102,8 @@ class Source(SourceSettings, ABC):
         return None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        """Raise `WrongUse` before any work when an input is absent, naming the setting and the remedy.
-
-        Args:
-            key: of these settings in the recipe, such as ``subsets.eq-ag.source``.
-            needs: which inputs the next step reads.
-        """
-        for setting, place, path in self.places():
-            if place.need not in needs or place.what in ("model", "cache", "decisions", "server") or "://" in str(path):
-                continue
-            there = {"file": path.is_file, "folder": path.is_dir, "any": path.exists}[place.what]()
-            if not there:
-                noun = place.what if place.what in ("file", "folder") else "file or folder"
-                raise WrongUse(
-                    f"{key}.{setting}: there is no {noun} {path}; name it with --set {key}.{setting}={noun.upper()}"
-                )
+        """Raise `WrongUse` before any work when an input is absent; the arguments as of `check_places`."""
+        check_places(self, key, needs)
 
 
 S = TypeVar("S", bound=SourceSettings)
@@ -264,6 +252,7 @@ class Filter(FilterSettings, ABC):
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
+        check_places(self, key, needs)
 
 
 T = TypeVar("T")

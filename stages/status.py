@@ -74,7 +74,7 @@ def state_of(
     Args:
         media: where inputs are looked for, to notice rejections that went stale; None leaves that out.
         wanted: numbers of the shards to look at; all when None.
-        trusting: False to read every receipt again (`stages.ledger.read_receipts`).
+        trusting: False to read every receipt again (`shards.ledger.read_receipts`).
 
     Raises:
         WrongUse: nothing was planned there.

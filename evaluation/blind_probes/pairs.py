@@ -18,8 +18,8 @@ _OTHERS = {Query: "not a pair of captions: a query of a gallery", Grounding: "no
 class Pairs:
     """Pairs of captions, one entry each in every column.
 
-    captions: of each the true one, or that of image 0, first. images: of each, one or two. groups: of each, a number;
-    count_groups: how many. rows: pairs of each row of a table, by its name: `ALL`, subsets, and "subset / category"
+    captions: of each the true one, or that of image 0, first. images: of each, one or two. groups: of each, a number.
+    rows: pairs of each row of a table, by its name: `ALL`, subsets, and "subset / category"
     where a subset has several.
     left_out: examples by reason.
     """

@@ -35,7 +35,7 @@ class TripletCandidate(Candidate):
     """A mined triplet, whole: who makes it needs neither captions nor ratings.
 
     number: of its draw. condition: predicate and object of the target. concreteness: mean rating of its words (1-5).
-    The rest is by part (`shards.kinds.names.PARTS`), "" for a distractor that is not asked for: the relation that
+    The rest is by part (`shards.kinds.triplet.PARTS`), "" for a distractor that is not asked for: the relation that
     is said, the caption and its id, the image's id, and the name that it is looked for by.
     """
 
