@@ -10,9 +10,8 @@ from pathlib import Path
 
 from twinset.generators.decisions.answers import COLUMNS, INSERT, Answer, from_row, schema, to_row
 from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.shards.storage.sqlite_file import transaction
+from twinset.shards.storage.sqlite_file import connect, transaction
 
-BUSY_SECONDS = 30.0  # for another process that writes, such as an import
 Asked = tuple[str, str, str]  # stage, task, binding
 Leases = Mapping[Asked, Mapping[str, float]]  # until when (s since 1970), by task and annotator
 
@@ -42,11 +41,8 @@ class AnswerStore:
         self._held: dict[Asked, dict[str, Answer]] = {}
         self._leases: dict[Asked, dict[str, float]] = {}
         self._version = -1
-        path.parent.mkdir(parents=True, exist_ok=True)
         with self._explained():
-            self._connection = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            self._connection = connect(path, "name another file of answers, on a disk that can be written")
             try:
                 schema(self._connection)
                 self._follow()

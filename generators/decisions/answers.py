@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.sqlite_file import check_journal, check_tables
 
 FILE = "_review/answers.sqlite"  # below OUT
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator
@@ -68,8 +69,7 @@ SCHEMA = pa.schema(
 )
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 
-_SQL = Path(__file__).with_name("answers.sql")
-_TABLES = ("answers", "undone", "leases")
+_SQL = Path(__file__).with_name("answers.sql").read_text("utf-8")
 _KEY = ("stage", "task", "binding", "annotator")
 _TEXTS = (*_KEY, "answer", "reason")
 _FLAGS = ("simulated", "adjudicated")
@@ -88,13 +88,13 @@ def schema(connection: sqlite3.Connection) -> None:
 
     Raises:
         WrongUse: the file is that of a later version.
-        ValueError: it is one of something else; then it is left as it is.
+        sqlite3.DatabaseError: it is one of something else; then it is left as it is.
     """
     _check_version(connection)
-    _check_tables(connection)
+    check_tables(connection, _SQL)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
-    connection.executescript(_SQL.read_text("utf-8"))
+    connection.executescript(_SQL)
     connection.execute(f"PRAGMA user_version={_VERSION}")
 
 
@@ -104,24 +104,6 @@ def _check_version(connection: sqlite3.Connection) -> None:
     if found > _VERSION:
         place = connection.execute("PRAGMA database_list").fetchone()[2]
         raise WrongUse(f"{place}: answers of version {found}, newer than this twinset's {_VERSION}; upgrade twinset")
-
-
-def _check_tables(connection: sqlite3.Connection) -> set[str]:
-    """The names of the tables; raises ValueError where any is not one of `schema`'s.
-
-    A trigger could drop what was committed, and a view say what nobody did; a database of another program is not ours
-    to add tables to.
-    """
-    held = connection.execute("SELECT type, name FROM sqlite_master WHERE type != 'index'").fetchall()
-    for kind, name in held:
-        if kind != "table" or name not in _TABLES:
-            raise ValueError(f"it holds the {kind} {str(name)[:40]!r}, which twinset did not make")
-    names = {name for _, name in held}
-    if "answers" in names:
-        found = [(row[1], row[5]) for row in connection.execute("PRAGMA table_info(answers)")]
-        if found != [(name, place if place <= len(_KEY) else 0) for place, name in enumerate(COLUMNS, 1)]:
-            raise ValueError("its table of answers has other columns or another key")
-    return names
 
 
 def to_row(answer: Answer) -> dict[str, Any]:
@@ -211,9 +193,10 @@ def _from_sqlite(place: Path, stage: str) -> list[dict[str, Any]]:
     # In a folder that cannot be written to, SQLite cannot make the index of a write-ahead log that is not there either.
     fixed = not os.access(place.parent, os.W_OK) and not place.with_name(f"{place.name}-wal").exists()
     how = "immutable=1" if fixed else "mode=ro"
+    check_journal(place)
     with closing(sqlite3.connect(f"file:{quote(str(place))}?{how}", uri=True, timeout=30)) as connection:
         _check_version(connection)
-        if "answers" not in _check_tables(connection):
+        if "answers" not in check_tables(connection, _SQL):
             return []
         connection.row_factory = sqlite3.Row
         found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM answers WHERE stage = ?", [stage])

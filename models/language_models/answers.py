@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from twinset.manifests.tally import Tally
 from twinset.models.engines import Engine
-from twinset.shards.storage.sqlite_file import connect, explained, transaction
+from twinset.shards.storage.sqlite_file import check_tables, connect, explained, transaction
 
 Schema = Mapping[str, Any]
 
@@ -76,7 +76,7 @@ FILE = "answers.sqlite"
 _AT_A_TIME = 500  # digests of one query
 _ROOM = 1 << 20  # bytes: of more answers than are on their way
 
-_TABLES = Path(__file__).with_name("answers.sql")
+_TABLES = Path(__file__).with_name("answers.sql").read_text("utf-8")
 # What was refused is no answer; older files of answers hold such rows. A column of SQLite may hold any type.
 _FIND = (
     "SELECT digest, CAST(text AS TEXT), CAST(finish AS TEXT), CAST(prompt_tokens AS INTEGER), "
@@ -118,8 +118,9 @@ class Answers:
         self._hand_over, self._work = threading.Lock(), threading.Lock()
         with self._explained():
             self._database = connect(self.path, "name another folder for answers, on a disk that can be written")
+            check_tables(self._database, _TABLES)
             self._database.execute("PRAGMA synchronous = EXTRA")  # the folder's entry too is on disk after a commit
-            self._database.executescript(_TABLES.read_text("utf-8"))
+            self._database.executescript(_TABLES)
 
     def find(self, digests: Iterable[str]) -> dict[str, Answer]:
         """Those of some answers that are kept, by digest."""
