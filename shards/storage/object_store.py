@@ -135,10 +135,9 @@ class _Parts(io.RawIOBase):
 
 def opened(files: Any, path: str, url: str) -> BinaryIO:
     """An object as a seekable stream; one request where it is small, as rows and plans of shards are."""
-    if "s3" in files.protocol:
-        with contextlib.suppress(OSError, ValueError):  # an object of no bytes has no range; others say why below
-            if len(start := bytes(files.cat_file(path, start=0, end=SMALL))) < SMALL:
-                return io.BytesIO(start)
+    with contextlib.suppress(OSError, ValueError):  # an object of no bytes has no range; others say why below
+        if len(start := bytes(files.cat_file(path, start=0, end=SMALL))) < SMALL:
+            return io.BytesIO(start)
     return io.BufferedReader(_Parts(files, path, url), PART)
 
 
