@@ -119,7 +119,7 @@ def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
     like = [one for one in models if one != model and scores_path(path.parent, "", one).name == path.name]
     try:
         held = json.loads((pq.read_schema(path).metadata or {})[b"twinset"])["model"]
-    except (OSError, pa.ArrowException, ValueError, LookupError, TypeError):
+    except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, RecursionError):
         held = model  # there is none, or it is broken: it is written again
     if like or held != model:
         other = like[0] if like else held

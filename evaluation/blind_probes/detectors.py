@@ -222,7 +222,7 @@ def read_detectors(folder: Path) -> Detectors:
         )
     except FileNotFoundError as error:
         raise WrongUse(f"{path}: absent, so that {folder} holds no detectors; {_AGAIN}") from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise WrongUse(f"{path}: damaged ({error}); {_AGAIN}") from error
     if not named:
         raise WrongUse(f"{path}: does not say which encoder its detectors belong to; {_AGAIN}")

@@ -66,7 +66,7 @@ def as_csv(table: Table) -> str:
         columns += [(" ".join(head.split("\n")) + part, place, part) for part in names]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*(head for head, _, _ in columns), "kind", "source"])
+    writer.writerow([*(_plain(head) for head, _, _ in columns), "kind", "source"])
     for row in table.rows:
         values = [_part(row.cells[place], part) for _, place, part in columns]
         writer.writerow([*(_plain(value) for value in values), row.kind, row.source])

@@ -153,7 +153,7 @@ def _about(schema: pa.Schema, where: str) -> dict[str, Any]:
     text = (schema.metadata or {}).get(_METADATA)
     try:
         about = json.loads(text) if text is not None else {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WrongUse(f"{where}: its metadata 'twinset' is not JSON; write the file again") from error
     if not isinstance(about, dict):
         raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again")

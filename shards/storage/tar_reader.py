@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 MEMBER_LIMIT = 256 << 20  # bytes; a picture is a few MB
 NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9._]+")
+# What tarfile raises for numbers in headers, all of which it trusts: a comment of a terabyte needs memory for it.
+HEADER_ERRORS = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, MemoryError)
 
 
 class BrokenTar(TwinsetError):
@@ -43,7 +45,7 @@ def member_places(stream: BinaryIO, where: str) -> Iterator[tuple[str, int, int]
                 blocks = -(-member.size // tarfile.BLOCKSIZE)
                 yield member.name, member.offset, member.offset_data + blocks * tarfile.BLOCKSIZE
                 tar.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
-    except (tarfile.TarError, EOFError) as error:
+    except HEADER_ERRORS as error:
         raise BrokenTar(f"{where}: not a whole tar ({error}); build this shard again") from error
 
 
@@ -58,7 +60,7 @@ def read_members(stream: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
                 if len(content) != member.size:
                     raise BrokenTar(f"{where}: cut short within {member.name}; build this shard again")
                 yield member.name, content
-    except (tarfile.TarError, EOFError) as error:
+    except HEADER_ERRORS as error:
         raise BrokenTar(f"{where}: not a whole tar ({error}); build this shard again") from error
 
 
@@ -73,8 +75,6 @@ def _check(member: tarfile.TarInfo, where: str) -> None:
 LONGEST_NAME = 255  # bytes; every name takes as much memory as the longest
 LARGEST = 1 << 44  # bytes of a tar: what says more is none, and past what disks can seek
 REMEMBERED = 4096  # tars, of 0.3 MB each
-# What tarfile raises for numbers in headers, all of which it trusts: a comment of a terabyte needs memory for it.
-HEADER_ERRORS = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, MemoryError)
 
 _lock = Lock()
 

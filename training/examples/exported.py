@@ -84,7 +84,7 @@ def _sizes(store: Store) -> dict[str, int]:
     try:
         said = json.loads(store.read(SIZES))
         return {str(tar): int(rows) for tar, rows in said.items() if "/" not in tar}
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise WrongUse(f"{store.root}/{SIZES}: not the sizes of an export ({error}); {EXPORT}") from error
 
 

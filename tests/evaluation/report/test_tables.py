@@ -36,6 +36,8 @@ def test_csv_has_every_number_of_a_figure_and_repeats_names() -> None:
 def test_csv_holds_no_formula() -> None:
     rows = [Row([name, 1]) for name in ("=cmd|x", "+1", "-1", "@a", "\tb", "plain", "two\rlines")]
     lines = list(csv.reader(io.StringIO(as_csv(Table("t", "T", ["model", "n"], 1, rows)), newline="")))[1:]
+    head = as_csv(Table("t", "T", ["=cmd|x", "n"], 1, rows)).partition("\n")[0]
+    assert head == "'=cmd|x,n,kind,source"  # a score file names what its scoring cost
     assert [line[0] for line in lines] == ["'=cmd|x", "'+1", "'-1", "'@a", "'\tb", "plain", "two lines"]
 
 

@@ -224,7 +224,7 @@ def test_too_many_or_unclear_values() -> None:
         measure(unclear, ["a", "b"])
 
 
-@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"threshold": "high"}'])
+@pytest.mark.parametrize("text", ["no JSON", "[1]", '{"threshold": "high"}', pytest.param("[" * 200_000, id="deep")])
 def test_bad_metadata(text: str) -> None:
     table = pa.table({"s00": [1.0], "s01": [0.0]}).replace_schema_metadata({"twinset": text})
     with pytest.raises(WrongUse, match="metadata"):

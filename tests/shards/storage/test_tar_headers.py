@@ -2,11 +2,13 @@
 
 import io
 import tarfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
-from twinset.shards.storage.tar_reader import BrokenTar, TarWriter, member_slices
+from twinset.shards.storage.tar_reader import BrokenTar, TarWriter, member_places, member_slices, read_members
 
 
 @pytest.fixture
@@ -48,3 +50,31 @@ def test_what_a_shard_never_holds_is_refused(name: str, fields: dict[str, object
         setattr(member, field, value)
     with pytest.raises(BrokenTar, match="not a field of a sample"):
         slices(member.tobuf(tarfile.USTAR_FORMAT) + bytes(1024))
+
+
+def extended(comment: bytes, size: int | None = None, kind: bytes = tarfile.XHDTYPE) -> bytes:
+    """A header that says more of the next member, and what it says."""
+    member = tarfile.TarInfo("x")
+    member.type, member.size = kind, len(comment) if size is None else size
+    return member.tobuf(tarfile.GNU_FORMAT) + comment + bytes(-len(comment) % 512)
+
+
+@pytest.mark.parametrize("read", [read_members, member_places])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        extended(b"", 1 << 60),
+        extended(b"", 1 << 60, tarfile.GNUTYPE_LONGNAME),
+        extended(b"22 GNU.sparse.map=a,b\n"),
+        extended(b"9" * 30 + b" a=b\n"),
+        extended(b"9" * 5000 + b" a=b\n"),
+        extended(b"6 a=b\n") * 3000,
+    ],
+    ids=["an exabyte of comments", "of a name", "map", "length", "longer than int() takes", "many"],
+)
+def test_numbers_that_headers_claim_end_in_no_traceback(
+    headers: bytes, read: Callable[[BinaryIO, str], Iterator[object]], tmp_path: Path
+) -> None:
+    (tmp_path / "tar").write_bytes(headers + tarfile.TarInfo("a.txt").tobuf() + bytes(1024))
+    with (tmp_path / "tar").open("rb") as stream, pytest.raises(BrokenTar, match="TAR: not a whole tar"):
+        list(read(stream, "TAR"))
