@@ -45,6 +45,11 @@ def plain(text: str) -> str:
     return shown
 
 
+def no_formula(value: Any) -> Any:
+    """A cell of a CSV file: spreadsheets run text that begins so as a formula, but for an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t")) else value
+
+
 def fence(text: str) -> str:
     """The line that begins and ends a block of code which holds the text."""
     return "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))

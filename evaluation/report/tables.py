@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from twinset.evaluation.metrics.figures import Figure
-from twinset.manifests.markdown import Markdown
+from twinset.manifests.markdown import Markdown, no_formula
 from twinset.manifests.markdown import table as markdown_table
 
 Cell = str | int | float | Figure | None
@@ -53,9 +53,6 @@ class Table:
             before = row.cells
 
 
-_FORMULA = ("=", "+", "-", "@", "\t")
-
-
 def as_csv(table: Table) -> str:
     """One line a row, numbers unrounded; a figure takes four columns, of which those that nothing has are left out."""
     parts = ("", " expected", " low", " high")
@@ -83,9 +80,8 @@ def _plain(value: str | int | float | None) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        # Names are other people's. Spreadsheets run a cell that begins so as a formula, but for an apostrophe.
-        value = value.replace("\r", " ")  # the writer does not quote it, and readers take it for the end of the line
-        return f"'{value}" if value.startswith(_FORMULA) else value
+        # The writer does not quote \r, and readers take it for the end of the line.
+        return str(no_formula(value.replace("\r", " ")))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

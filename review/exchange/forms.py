@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from twinset.generators.decisions.answers import COLUMNS, table_of, to_row
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.markdown import no_formula
 from twinset.manifests.plan import parquet_columns, parquet_rows
 from twinset.review.exchange.form import Answered, Form, Row, Show
 from twinset.review.exchange.label_studio import LabelStudio
@@ -42,10 +43,10 @@ class Prolific(Form):
                 if not answers:
                     blank = dict.fromkeys(COLUMNS, "")
                     asked = {"stage": task.stage, "task": task.candidate.key, "binding": task.binding}
-                    writer.writerow([*(blank | asked).values(), *shown])
+                    writer.writerow(map(no_formula, [*(blank | asked).values(), *shown]))
                 for one in answers:
-                    values = to_row(one).values()
-                    writer.writerow([*(int(value) if isinstance(value, bool) else value for value in values), *shown])
+                    values = [int(value) if isinstance(value, bool) else value for value in to_row(one).values()]
+                    writer.writerow(map(no_formula, [*values, *shown]))
 
     def read(self, path: Path) -> Iterator[Row]:
         """As `Form.read`; submissions that were returned or rejected are left out."""

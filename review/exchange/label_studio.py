@@ -89,7 +89,8 @@ def _choice(task: ReviewTask, value: str) -> str:
     for position, option in enumerate(shown_options(task, EVERYBODY), 1):
         if option.value == value:
             return str(position)
-    return next(one.label for one in task.question.layout(task.candidate).extra if one.value == value)
+    extra = task.question.layout(task.candidate).extra
+    return next((one.label for one in extra if one.value == value), value)  # a stranger's file may hold any answer
 
 
 def _data(task: ReviewTask, urls: Sequence[str]) -> dict[str, Any]:

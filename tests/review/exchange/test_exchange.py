@@ -75,6 +75,19 @@ def test_answers_come_back_as_they_were(
     assert imported(after, path) == Imported(0, 8, 0, blank)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_an_answer_of_a_strangers_file_is_exported_and_no_formula(tmp_path: Path, form: str) -> None:
+    desk, path = desk_of(tmp_path, "best-image"), tmp_path / f"answers{FORMS[form].suffix}"
+    task = desk.tasks.now().tasks[0]
+    asked = {"stage": task.stage, "task": task.candidate.key, "binding": task.binding}
+    desk.store.save(Answer(**asked, annotator="eve", answer="=cmd|' /C calc'!A0", reason="@SUM(1)"))
+    exported(desk, path, form)
+    if form == "prolific":
+        with path.open(encoding="utf-8", newline="") as stream:
+            row = next(csv.DictReader(stream))
+        assert (row["answer"], row["reason"], row["position"]) == ("'=cmd|' /C calc'!A0", "'@SUM(1)", "-1")
+
+
 def test_label_studio_shows_no_value_and_names_every_image(
     tmp_path: Path, answered: Callable[[str], ReviewDesk]
 ) -> None:
