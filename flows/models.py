@@ -17,6 +17,7 @@ from twinset.evaluation.report.results import measured_run
 from twinset.evaluation.report.tables import as_markdown
 from twinset.evaluation.run import run
 from twinset.flows.build_shards import RETRIED
+from twinset.flows.login import warn_without_login
 from twinset.manifests.errors import BuildFailed, WrongUse, in_words
 from twinset.models.encoders.contract import NotApplicable, Running
 from twinset.training.tasks import Task
@@ -66,6 +67,7 @@ def evaluate(
         WrongUse: before any work, a benchmark or its folder is wrong.
         BuildFailed: some scores could not be had, after all that could be were.
     """
+    warn_without_login()
     named = [one.partition("=")[::2] for one in benchmarks]
     if bare := [name for name, folder in named if not folder]:
         raise WrongUse(f"benchmarks: {', '.join(bare)}: write NAME=DIR")
@@ -126,6 +128,7 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
         WrongUse: settings, model or data are wrong, or ``out`` holds another run.
         BuildFailed: the loss is not finite, or data are broken; the same run resumes from the last checkpoint.
     """
+    warn_without_login()
     found = twinset.train(data, out, task=task, on_progress=_log, **(settings or {}))
     if (card := Path(out) / "README.md").is_file():
         create_markdown_artifact(card.read_text("utf-8"), key="train", description=f"The model in {out}")

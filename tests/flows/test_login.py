@@ -7,6 +7,8 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from twinset.flows import login
+from twinset.flows.models import evaluate, train
+from twinset.manifests.errors import WrongUse
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,13 @@ def test_an_open_api_that_others_reach_is_warned_of_once(
         login.warn_without_login()
     said = capsys.readouterr().err
     assert said.count("asks for no login") == said.count("PREFECT_API_AUTH_STRING") == int(warned)
+
+
+def test_flows_of_models_warn_as_those_of_builds_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr("twinset.flows.models.warn_without_login", lambda: warned.append("once"))
+    with pytest.raises(WrongUse):
+        evaluate.fn([], [], "out")
+    with pytest.raises(WrongUse):
+        train.fn([], "out")
+    assert len(warned) == 2
