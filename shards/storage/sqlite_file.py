@@ -18,12 +18,10 @@ _OF_THE_DISK = (
 
 
 def connect(path: Path, remedy: str) -> sqlite3.Connection:
-    """The file, for all threads, made with its folder where it is not there; its transactions are the caller's own.
+    """The file, for all threads, made with its folder if absent; callers begin transactions. Raises as `check_journal`.
 
     Args:
         remedy: what an error of the folder's says to do.
-
-    Raises as `check_journal`.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,8 +56,7 @@ def check_tables(connection: sqlite3.Connection, script: str) -> set[str]:
     with closing(sqlite3.connect(":memory:")) as made:
         made.executescript(script)
         wanted = _held(made)
-    held = _held(connection)
-    for kind, name, _ in sorted(held - wanted):
+    for kind, name, _ in sorted((held := _held(connection)) - wanted):
         raise sqlite3.DatabaseError(f"it holds the {kind} {name[:40]!r}, which twinset did not make so")
     return {name for _, name, _ in held}
 
