@@ -129,7 +129,7 @@ class ImageFiles:
                 return _broken(stored, f"{error.size[0]} x {error.size[1]} pixels, at most {MOST_PIXELS:,}")
             if error.pixels:
                 return _broken(stored, f"more than {MOST_PIXELS:,} pixels")
-            return _broken(stored, f"not a whole {', '.join(FORMATS)} ({error.kind}); fetch it again")
+            return _broken(stored, f"not a whole {', '.join(FORMATS)} ({error.kind}); convert it or fetch it again")
 
 
 def _broken(stored: StoredImage, problem: str) -> UnusableImage:

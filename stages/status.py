@@ -183,6 +183,6 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as {example} in "
-        f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing, "
-        "and run the same command again: shards that lacked nothing stay"
+        f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing "
+        "(0 to 1), and run the same command again: shards that lacked nothing stay"
     )

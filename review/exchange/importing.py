@@ -71,7 +71,8 @@ def import_answers(
             before = held.get(task.asked, {}).get(answer.annotator)
             if before is not None and (before.answer, before.reason) != (answer.answer, answer.reason):
                 raise _Problem(
-                    "answered otherwise", f"{answer.annotator} answered {answer.task} with {before.answer} before"
+                    "answered otherwise",
+                    f"{answer.annotator} answered {answer.task} with {before.answer} before; undo it on the page first",
                 )
         except _Problem as problem:
             problems[problem.kind] += 1
