@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import nothing_kept, problem
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import load_yaml

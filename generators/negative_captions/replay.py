@@ -11,10 +11,10 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped, parquet_rows, read_json, text_of
+from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import unchanged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.caption_files import LONGEST_CAPTION
 from twinset.generators.scene_graphs.source import listed
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import Field, SerializeAsAny, model_validator
 
+from twinset.generators.captions.tables import CAPTION_REASONS
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
 from twinset.generators.negative_captions.instructions import SCHEMA, Judged, instructions, judged
@@ -14,7 +15,6 @@ from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeC
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.caption_files import CAPTION_REASONS
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
 from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
 from twinset.manifests.candidate import Candidate

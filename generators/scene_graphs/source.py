@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
+from twinset.generators.captions.sources import CaptionSources
+from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.papers import GENECIS
-from twinset.generators.scene_graphs.caption_files import CAPTION_REASONS, Caption
-from twinset.generators.scene_graphs.caption_sources import CaptionSources
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse, naming
@@ -33,7 +33,7 @@ def listed(value: Any) -> Any:
 class ParsedCaptions(Source):
     """Captions and the pipeline that parses them, for tables made of them.
 
-    captions: files or folders of captions, read in this order (`generators.scene_graphs.caption_sources`).
+    captions: files or folders of captions, read in this order (`generators.captions.sources`).
     pipeline: spaCy's, by name or folder: ``en_captions_sm`` comes with twinset. licence: of the captions.
     """
 
@@ -120,7 +120,7 @@ GRAMMAR = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptionCandidate(Candidate):
-    """A caption of an image, as `generators.scene_graphs.caption_files.Caption` has it."""
+    """A caption of an image, as `generators.captions.tables.Caption` has it, without its split."""
 
     caption_id: str
     image_id: str
@@ -199,7 +199,9 @@ class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
 
     def plan(self) -> Iterator[CaptionCandidate]:
         for read in self.captions():
-            yield CaptionCandidate(**self.identified(read.caption_id), **asdict(read))
+            yield CaptionCandidate(
+                **self.identified(read.caption_id), **{name: getattr(read, name) for name in (*TEXTS, "place")}
+            )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """The relations of each caption, or ``no-relation``. Raises `WrongUse` when a pipeline cannot be used."""

@@ -27,8 +27,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from twinset.generators.scene_graphs.caption_files import Caption  # noqa: E402
-from twinset.generators.scene_graphs.caption_sources import caption_source  # noqa: E402
+from twinset.generators.captions.sources import caption_source  # noqa: E402
+from twinset.generators.captions.tables import Caption  # noqa: E402
 from twinset.generators.scene_graphs.relations import BATCH, ZONE  # noqa: E402
 from twinset.generators.scene_graphs.source import CaptionCandidate, SceneGraphGenerator, SceneGraphs  # noqa: E402
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, _import_spacy_alone, find_pipeline  # noqa: E402

@@ -12,8 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from twinset.generators.captions.json_files import read_json_captions
+from twinset.generators.captions.tables import Caption
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
-from twinset.generators.scene_graphs.caption_files import Caption, read_coco
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.models.spacy_pipelines import find_pipeline
@@ -159,7 +160,7 @@ def holds(photo: Photo, relation: Relation) -> bool:
 
 
 def test_captions_say_what_is_to_be_seen(drawn: Path, painted: list[tuple[Scene, Photo]]) -> None:
-    written = [caption for caption in read_coco(drawn / "captions.json") if isinstance(caption, Caption)]
+    written = [caption for caption in read_json_captions(drawn / "captions.json") if isinstance(caption, Caption)]
     said = [(scene, photo, relation) for scene, photo in painted for relation in captions(scene, photo)]
     assert [(one.image_id, one.caption) for one in written] == [(str(s.image_id), r.said) for s, _, r in said]
     assert len({one.caption_id for one in written}) == len(written) > 580

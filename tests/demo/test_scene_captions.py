@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from twinset.generators.scene_graphs.caption_files import Caption
-from twinset.generators.scene_graphs.caption_sources import CaptionSources
+from twinset.generators.captions.sources import CaptionSources
+from twinset.generators.captions.tables import Caption
 from twinset_demo.miniature.scene_captions import CAPTIONS, write_scenes
 
 

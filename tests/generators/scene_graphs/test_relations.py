@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from twinset.generators.captions.sources import caption_source
+from twinset.generators.captions.tables import Caption
 from twinset.generators.scene_graphs import relations
-from twinset.generators.scene_graphs.caption_files import Caption
-from twinset.generators.scene_graphs.caption_sources import caption_source
 from twinset.generators.scene_graphs.relations import SceneGraphParser
 from twinset.models.spacy_pipelines import find_pipeline
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.generators.finished_stage import finish
+from twinset.generators.captions.sources import caption_source
+from twinset.generators.captions.tables import Caption
 from twinset.generators.contract import check_source
 from twinset.generators.scene_graphs import source
-from twinset.generators.scene_graphs.caption_files import Caption
-from twinset.generators.scene_graphs.caption_sources import caption_source
 from twinset.generators.scene_graphs.relations import BATCH, Relation, SceneGraphParser, parser_of
 from twinset.generators.scene_graphs.source import SPANS, TEXTS, WORDS, SceneGraphGenerator, SceneGraphs
 from twinset.manifests import repeated_ids

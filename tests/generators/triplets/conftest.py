@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tests.generators.finished_stage import finish
-from twinset.generators.scene_graphs.caption_files import Caption
-from twinset.generators.scene_graphs.caption_sources import caption_source
+from twinset.generators.captions.sources import caption_source
+from twinset.generators.captions.tables import Caption
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.graphs import Facts, Relations, load_relations

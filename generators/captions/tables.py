@@ -1,19 +1,18 @@
-"""Readers of captions: CC3M's TSV, Flickr's token files, COCO's JSON, JSON lines, Parquet and img2dataset's folders."""
+"""Captions in files of a record a line or row: CC3M's TSV, CSV, Flickr's token files, JSON lines, Parquet."""
 
+import csv
 import re
-import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
-from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, parquet_rows, read_json
+from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, parquet_rows
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import reasons_beside
-from twinset.shards.storage.tar_reader import HEADER_ERRORS
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
 
@@ -33,6 +32,7 @@ class Caption:
 
     caption_id: different for every caption of a source. image_id: the same for captions of one image. image: where the
     image is, as the source says it: a URL, a file name, or TAR/MEMBER; may be empty. place: where the caption stands.
+    split: of the image, such as ``restval``, where the source says it.
     """
 
     caption_id: str
@@ -40,6 +40,7 @@ class Caption:
     caption: str
     image: str
     place: str
+    split: str = ""
 
 
 Read = Caption | Skipped
@@ -57,7 +58,8 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
         return Skipped(place, "too-long")
     if not image_id:
         return Skipped(place, "no-image-id")
-    return Caption(_text(fields, CAPTION_ID) or default_id, image_id, caption, image, place)
+    split = _text(fields, ("split",))
+    return Caption(_text(fields, CAPTION_ID) or default_id, image_id, caption, image, place, split)
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -76,7 +78,7 @@ IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")  # of what img2data
 
 def read_tsv(path: Path) -> Iterator[Read]:
     """Conceptual Captions: ``caption<TAB>url`` a line, in which the URL is the image's id and the line's number the
-    caption's; or columns named by a first line that names a caption (`generators.scene_graphs.caption_files`)."""
+    caption's; or columns named by a first line that names a caption (`generators.captions.tables`)."""
     columns: list[str] | None = None
     for number, line in lines(path):
         place, default_id = f"line {number}", f"{number:09d}"
@@ -96,6 +98,33 @@ def read_tsv(path: Path) -> Iterator[Read]:
             yield from_fields({"caption": fields[0], "url": url}, place, default_id)
 
 
+def read_csv(path: Path) -> Iterator[Read]:
+    """CSV whose first line names the columns (`generators.captions.tables`).
+
+    Raises `WrongUse` where it names no column of captions, or the file cannot be read to its end.
+    """
+    number = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal number
+        for at, line in lines(path):
+            number = at
+            yield "\n" if isinstance(line, Skipped) else f"{line}\n"
+
+    rows = csv.reader(texts(), strict=True)
+    try:
+        columns = [name.strip().lower() for name in next(rows, [])]
+        if not set(CAPTION) & set(columns):
+            raise WrongUse(f"{path}: its first line names no column {' or '.join(CAPTION)}; add a line of names")
+        for row in rows:
+            if len(row) != len(columns):
+                yield Skipped(f"line {number}", "wrong-columns")
+            else:
+                yield from_fields(dict(zip(columns, row, strict=True)), f"line {number}", f"{number:09d}")
+    except csv.Error as error:
+        raise WrongUse(f"{path}, line {number}: not CSV ({error}); correct it or fetch the file again") from error
+
+
 def read_flickr_tokens(path: Path) -> Iterator[Read]:
     """Flickr8k and Flickr30k: ``IMAGE#k<TAB>caption`` a line; what is before the tab is the caption's id."""
     for number, line in lines(path):
@@ -113,7 +142,7 @@ def read_flickr_tokens(path: Path) -> Iterator[Read]:
 
 
 def read_json_lines(path: Path) -> Iterator[Read]:
-    """A JSON object a line, with the fields of `generators.scene_graphs.caption_files`."""
+    """A JSON object a line, with the fields of `generators.captions.tables`."""
     for number, value in read_values(path):
         place = f"line {number}"
         if isinstance(value, Skipped):
@@ -122,75 +151,21 @@ def read_json_lines(path: Path) -> Iterator[Read]:
             yield from_fields(value, place, f"{number:09d}") if isinstance(value, dict) else Skipped(place, "no-object")
 
 
-def read_coco(path: Path) -> Iterator[Read]:
-    """COCO captions: ``{"images": [{id, file_name}], "annotations": [{id, image_id, caption}]}``.
-
-    One JSON value, so that the whole file is held; the largest of COCO's has 91 MB.
-    Raises `WrongUse` when it has another structure.
-    """
-    content: Any = read_json(path)
-    try:
-        files = {int(image["id"]): str(image["file_name"]) for image in content["images"]}
-        annotations = content["annotations"]
-        if not isinstance(annotations, list):
-            raise TypeError("annotations is no list")
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise WrongUse(
-            f"{path}: not COCO's captions ({type(error).__name__}: {error}), which have lists of images (id, "
-            "file_name) and annotations (id, image_id, caption); write another list as JSON lines, an object a line"
-        ) from error
-    for number, annotation in enumerate(annotations, 1):
-        place = f"annotation {number}"
-        if not isinstance(annotation, dict) or not isinstance(annotation.get("id"), int):
-            yield Skipped(place, "no-caption-id")
-        elif not isinstance(image := annotation.get("image_id"), int) or image not in files:
-            yield Skipped(place, "unknown-image")
-        else:
-            yield from_fields({**annotation, "image": files[image]}, place, str(annotation["id"]))
-
-
 def read_parquet_files(*paths: Path) -> Iterator[Read]:
-    """Parquet files with the columns of `generators.scene_graphs.caption_files`, read a batch of rows at a time."""
+    """Parquet files with the columns of `generators.captions.tables`, read a batch of rows at a time."""
     for path in paths:
-        for number, row in enumerate(_parquet_fields(path), 1):
+        for number, row in enumerate(parquet_fields(path), 1):
             place = f"row {number}" if len(paths) == 1 else f"{path.name} row {number}"
             default_id = f"{number:09d}" if len(paths) == 1 else f"{path.stem}-{number:09d}"
             yield from_fields(row, place, default_id)
 
 
-def read_img2dataset(folder: Path) -> Iterator[Read]:
-    """A folder that img2dataset wrote as WebDataset: images in ``00000.tar``, captions in ``00000.parquet``.
-
-    Captions of the images that were downloaded: id of caption and image is img2dataset's key, and the image is at
-    ``00000.tar/KEY.jpg`` below the folder. What was not downloaded is left out, and so are unfinished shards.
-    """
-    for stem in sorted({path.stem for pattern in ("*.tar", "*.parquet") for path in folder.glob(pattern)}):
-        tar, table = folder / f"{stem}.tar", folder / f"{stem}.parquet"
-        if not tar.is_file() or not table.is_file():
-            yield Skipped(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")
-            continue
-        try:
-            images = _images(tar)
-        except (*HEADER_ERRORS, OSError):
-            yield Skipped(tar.name, "broken-tar")
-            continue
-        for number, row in enumerate(_parquet_fields(table), 1):
-            place, key = f"{table.name} row {number}", row.get("key")
-            if row.get("status", "success") != "success":
-                yield Skipped(place, "not-downloaded")
-            elif not isinstance(key, str) or key not in images:
-                yield Skipped(place, "no-image")
-            else:
-                fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images[key]}"}
-                yield from_fields(fields, place, key)
-
-
-def _parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
+def parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file, of the known columns; columns of images or lists are not read.
 
     Raises `WrongUse` when it is no Parquet file, ends early or has no column of captions.
     """
-    wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, "status"}
+    wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, "split", "status"}
 
     def columns(schema: pa.Schema) -> list[str]:
         names = [field.name for field in schema if field.name in wanted and not pa.types.is_nested(field.type)]
@@ -202,28 +177,3 @@ def _parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
         return names
 
     return parquet_rows(path, columns)
-
-
-class _Header(tarfile.TarInfo):
-    """The header of a member. A damaged one is an error: `tarfile` takes it for the end of the tar behind the first."""
-
-    @classmethod
-    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
-        try:
-            return super().fromtarfile(archive)
-        except tarfile.InvalidHeaderError as error:  # type: ignore[attr-defined]
-            raise tarfile.ReadError(str(error)) from error
-
-
-def _images(tar: Path) -> dict[str, str]:
-    """Names of the images in a tar by key; only its headers are read."""
-    found: dict[str, str] = {}
-    with tarfile.open(tar, "r:", tarinfo=_Header) as members:
-        for member in members:
-            if member.size < 0:  # tarfile would step back, and read the same headers for ever
-                raise tarfile.ReadError(f"{member.name}: negative size")
-            key, dot, suffix = member.name.partition(".")
-            if member.isfile() and f"{dot}{suffix}".lower() in IMAGE_SUFFIXES:
-                found[key] = member.name
-            members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
-    return found

@@ -8,13 +8,14 @@ from itertools import combinations, islice
 from pathlib import Path
 
 from twinset.generators.annotation_files import lines
-from twinset.generators.scene_graphs.caption_files import (
+from twinset.generators.captions.folders import read_img2dataset, read_sidecars, read_webdataset
+from twinset.generators.captions.json_files import read_json_captions
+from twinset.generators.captions.tables import (
     FLICKR_ID,
     Caption,
     Read,
-    read_coco,
+    read_csv,
     read_flickr_tokens,
-    read_img2dataset,
     read_json_lines,
     read_parquet_files,
     read_tsv,
@@ -25,15 +26,17 @@ from twinset.manifests.errors import WrongUse
 #: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
 _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
     ".parquet": ("parquet", read_parquet_files),
-    ".json": ("coco", read_coco),
+    ".json": ("coco", read_json_captions),  # of any form; digests of stages have this word
+    ".csv": ("csv", read_csv),
     **dict.fromkeys((".jsonl", ".ndjson"), ("json-lines", read_json_lines)),
     **dict.fromkeys((".tsv", ".txt", ".token"), ("tsv", read_tsv)),
 }
 SNIFFED = 50  # lines that tell a token file from a TSV
 
 _KINDS = (
-    "captions are a TSV of caption and url, a Flickr token file, COCO's .json, .jsonl, .parquet, a folder of Parquet "
-    "files, or one that img2dataset wrote with tars"
+    "captions are a TSV of caption and url, a .csv with names of columns, a Flickr token file, a .json of COCO, "
+    "Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images with texts "
+    "beside them"
 )
 
 
@@ -129,11 +132,15 @@ def caption_source(path: Path) -> CaptionSource:
             tuple(file for file in sorted(path.glob(pattern)) if file.is_file())  # no pipe, which never ends
             for pattern in ("*.parquet", "*.tar")
         )
-        if any(path.glob("*.tar")):
+        if tables and any(path.glob("*.tar")):
             return CaptionSource(path, "img2dataset", tables, tars, partial(read_img2dataset, path))
+        if tars:
+            return CaptionSource(path, "webdataset", tars, (), partial(read_webdataset, *tars))
         if tables:
             return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, *tables))
-        raise WrongUse(f"{path}: a folder without *.parquet and *.tar; {_KINDS}")
+        if texts := tuple(file for file in sorted(path.rglob("*.txt")) if file.is_file()):
+            return CaptionSource(path, "texts", texts, (), partial(read_sidecars, path))
+        raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_KINDS}")
     if not path.is_file():
         raise WrongUse(f"{path}: no such file; name the captions: {_KINDS}")
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()

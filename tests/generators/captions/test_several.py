@@ -11,8 +11,8 @@ import pyarrow.dataset
 import pytest
 
 from twinset.generators.annotation_files import Skipped
-from twinset.generators.scene_graphs.caption_files import Caption
-from twinset.generators.scene_graphs.caption_sources import CaptionSources, caption_source
+from twinset.generators.captions.sources import CaptionSources, caption_source
+from twinset.generators.captions.tables import Caption
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.tar_reader import TarWriter
 

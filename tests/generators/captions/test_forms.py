@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped
-from twinset.generators.scene_graphs.caption_files import Caption
-from twinset.generators.scene_graphs.caption_sources import caption_source
+from twinset.generators.captions.sources import caption_source
+from twinset.generators.captions.tables import Caption
 from twinset.manifests.errors import WrongUse
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
@@ -95,7 +95,7 @@ def test_coco(tmp_path: Path) -> None:
         '{"images": [{"id": Infinity, "file_name": "a"}], "annotations": []}',
     ):
         path.write_text(other)
-        with pytest.raises(WrongUse, match=r"val2017\.json: not COCO's captions.*write another list as JSON lines"):
+        with pytest.raises(WrongUse, match=r"val2017\.json: not captions .*COCO's"):
             read(path)
 
 
@@ -255,3 +255,150 @@ def test_a_tar_with_an_endless_comment_is_broken(tmp_path: Path, size: int) -> N
     header[148:156] = f"{sum(header):06o}\0 ".encode()
     (tmp_path / "00000.tar").write_bytes(bytes(header) + bytes(10240))
     assert read(tmp_path) == ("img2dataset", [], [("00000.tar", "broken-tar")])
+
+
+SAID = ["A dog.", "A dog runs."]
+JSON_FORMS: dict[str, tuple[Any, list[tuple[str, str, str, str]]]] = {
+    "karpathy of coco": (
+        {
+            "images": [
+                {
+                    "filepath": "val2014",
+                    "filename": "COCO_val2014_000000000007.jpg",
+                    "cocoid": 7,
+                    "split": "restval",
+                    "sentences": [{"raw": text, "sentid": 10 + n} for n, text in enumerate(SAID)],
+                }
+            ],
+            "dataset": "coco",
+        },
+        [(f"{10 + n}", "7", text, "val2014/COCO_val2014_000000000007.jpg") for n, text in enumerate(SAID)],
+    ),
+    "karpathy of flickr": (
+        {"images": [{"filename": "1.jpg", "split": "test", "sentences": [{"raw": "A cat.", "sentid": 0}]}]},
+        [("0", "1.jpg", "A cat.", "1.jpg")],
+    ),
+    "list of images": (
+        [{"split": "val", "image_name": "1.jpg", "captions": SAID}],
+        [(f"1.jpg#{n}", "1.jpg", text, "1.jpg") for n, text in enumerate(SAID)],
+    ),
+    "visual genome": (
+        [{"id": 3, "regions": [{"region_id": 9, "phrase": "a tall tree", "x": 1}]}],
+        [("9", "3", "a tall tree", "3.jpg")],
+    ),
+    "sbu": (
+        {"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]},
+        [("000000001", "http://x.org/1.jpg", "A dog.", "http://x.org/1.jpg")],
+    ),
+    "list of objects": ([{"image": "1.jpg", "caption": "A dog."}], [("000000001", "1.jpg", "A dog.", "1.jpg")]),
+}
+
+
+@pytest.mark.parametrize("form", JSON_FORMS)
+def test_forms_of_json(tmp_path: Path, form: str) -> None:
+    content, expected = JSON_FORMS[form]
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps(content))
+    assert read(path) == ("coco", expected, [])
+    splits = {one.split for one in caption_source(path).read() if isinstance(one, Caption)}
+    assert splits == {
+        {"karpathy of coco": "restval", "karpathy of flickr": "test", "list of images": "val"}.get(form, "")
+    }
+
+
+@pytest.mark.parametrize(
+    "content", [{}, [], [1], {"images": []}, [{"captions": 5, "image_name": "a"}], [{"regions": [{}], "id": 1}]]
+)
+def test_json_of_no_form_is_refused(tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(WrongUse, match=r"captions\.json: not captions .*Karpathy's"):
+        read(path)
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = tmp_path / "captions.csv"
+    path.write_bytes(
+        b'image,Caption,split\r\n1.jpg,"A dog, and a cat.",train\r\n\n2.jpg,"two\nlines",test\n3.jpg\n,none,\n'
+    )
+    assert read(path) == (
+        "csv",
+        [("000000002", "1.jpg", "A dog, and a cat.", "1.jpg"), ("000000005", "2.jpg", "two\nlines", "2.jpg")],
+        [("line 6", "wrong-columns"), ("line 7", "no-image-id")],
+    )
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(WrongUse, match=r"captions\.csv: its first line names no column caption or text"):
+        read(path)
+    path.write_text('caption,image\n"never closed,1.jpg\n')
+    with pytest.raises(WrongUse, match=r"captions\.csv, line 2: not CSV"):
+        read(path)
+
+
+def test_a_webdataset_without_tables(tmp_path: Path) -> None:
+    for tar, parts in {
+        "00000.tar": {
+            "a/1.jpg": b"j", "a/1.txt": b"A dog.\n", "2.JPG": b"j", "2.json": b'{"caption": "A cat.", "split": "val"}',
+            "3.txt": b"No image.", "4.png": b"p", "5.jpg": b"j", "5.txt": b"\xff", "6.jpg": b"j", "6.json": b"{",
+        },
+        "00001.tar": {"1.webp": b"w", "1.txt": b"Again."},
+    }.items():  # fmt: skip
+        with tarfile.open(tmp_path / tar, "w") as written:
+            for name, content in parts.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                written.addfile(member, io.BytesIO(content))
+    (tmp_path / "00002.tar").write_bytes(b"no tar")
+    kind, captions, left_out = read(tmp_path)
+    assert (kind, captions) == (
+        "webdataset",
+        [
+            ("00000/a/1", "00000/a/1", "A dog.", "00000.tar/a/1.jpg"),
+            ("00000/2", "00000/2", "A cat.", "00000.tar/2.JPG"),
+            ("00001/1", "00001/1", "Again.", "00001.tar/1.webp"),
+        ],
+    )
+    assert left_out == [
+        ("00000.tar 3", "no-image"), ("00000.tar 4", "no-caption"), ("00000.tar 5", "not-utf-8"),
+        ("00000.tar 6", "not-json"), ("00002.tar", "broken-tar"),
+    ]  # fmt: skip
+
+
+def test_texts_beside_images(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    for name, content in {"a.jpg": b"", "a.txt": b"A dog.\r\n\nA dog runs.\n", "b/c.PNG": b"", "b/c.txt": b"A cat.",
+                          "lost.txt": b"Of nothing.", "mute.webp": b"", "odd.jpg": b"", "odd.txt": b"\xff",
+                          "empty.jpg": b"", "empty.txt": b""}.items():  # fmt: skip
+        (tmp_path / name).write_bytes(content)
+    assert read(tmp_path) == (
+        "texts",
+        [
+            ("a#0", "a.jpg", "A dog.", "a.jpg"),
+            ("a#1", "a.jpg", "A dog runs.", "a.jpg"),
+            ("b/c#0", "b/c.PNG", "A cat.", "b/c.PNG"),
+        ],
+        [("empty.txt line 1", "empty-caption"), ("lost", "no-image"), ("mute", "no-caption"), ("odd.txt", "not-utf-8")],
+    )
+    before = caption_source(tmp_path).digest()
+    (tmp_path / "b/c.txt").write_text("A cat sits.")
+    assert caption_source(tmp_path).digest() != before
+
+
+@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
+@pytest.mark.parametrize(
+    ("name", "images", "captions", "split"),
+    [
+        ("flickr30k_val", 1014, 5070, "val"),
+        ("flickr30k_test", 1000, 5000, "test"),
+        ("mscoco_val", 5000, 25010, "val"),
+        ("mscoco_test", 5000, 25010, "test"),
+    ],
+)
+def test_karpathys_splits(tmp_path: Path, name: str, images: int, captions: int, split: str) -> None:
+    path = tmp_path / f"{name}.json"
+    path.write_bytes(gzip.decompress((CAPTIONS.parent / "karpathy" / "maccap" / f"{name}.json.gz").read_bytes()))
+    found = [one for one in caption_source(path).read() if isinstance(one, Caption)]
+    assert (len({one.image_id for one in found}), len(found), {one.split for one in found}) == (
+        images,
+        captions,
+        {split},
+    )

@@ -1,0 +1,141 @@
+"""Captions in folders, beside their images: tars of img2dataset, any WebDataset, images with texts of their names."""
+
+import json
+import tarfile
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path, PurePosixPath
+from typing import Self
+
+from twinset.generators.annotation_files import LONGEST_LINE, Skipped
+from twinset.generators.captions.tables import Read, from_fields, parquet_fields
+from twinset.shards.storage.tar_reader import HEADER_ERRORS
+
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")  # of what img2dataset writes
+TEXT_SUFFIXES = (".txt", ".json")
+
+
+def read_img2dataset(folder: Path) -> Iterator[Read]:
+    """A folder that img2dataset wrote as WebDataset: images in ``00000.tar``, captions in ``00000.parquet``.
+
+    Captions of the images that were downloaded: id of caption and image is img2dataset's key, and the image is at
+    ``00000.tar/KEY.jpg`` below the folder. What was not downloaded is left out, and so are unfinished shards.
+    """
+    for stem in sorted({path.stem for pattern in ("*.tar", "*.parquet") for path in folder.glob(pattern)}):
+        tar, table = folder / f"{stem}.tar", folder / f"{stem}.parquet"
+        if not tar.is_file() or not table.is_file():
+            yield Skipped(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")
+            continue
+        try:
+            images = _images(tar)
+        except (*HEADER_ERRORS, OSError):
+            yield Skipped(tar.name, "broken-tar")
+            continue
+        for number, row in enumerate(parquet_fields(table), 1):
+            place, key = f"{table.name} row {number}", row.get("key")
+            if row.get("status", "success") != "success":
+                yield Skipped(place, "not-downloaded")
+            elif not isinstance(key, str) or key not in images:
+                yield Skipped(place, "no-image")
+            else:
+                fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images[key]}"}
+                yield from_fields(fields, place, key)
+
+
+class _Header(tarfile.TarInfo):
+    """The header of a member. A damaged one is an error: `tarfile` takes it for the end of the tar behind the first."""
+
+    @classmethod
+    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
+        try:
+            return super().fromtarfile(archive)
+        except tarfile.InvalidHeaderError as error:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(str(error)) from error
+
+
+def _images(tar: Path) -> dict[str, str]:
+    """Names of the images in a tar by key; only its headers are read."""
+    found: dict[str, str] = {}
+    with tarfile.open(tar, "r:", tarinfo=_Header) as members:
+        for member in members:
+            if member.size < 0:  # tarfile would step back, and read the same headers for ever
+                raise tarfile.ReadError(f"{member.name}: negative size")
+            key, dot, suffix = member.name.partition(".")
+            if member.isfile() and f"{dot}{suffix}".lower() in IMAGE_SUFFIXES:
+                found[key] = member.name
+            members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
+    return found
+
+
+def read_webdataset(*tars: Path) -> Iterator[Read]:
+    """Tars of WebDataset: of each key an image, and its caption in ``KEY.txt`` or in a field of ``KEY.json``.
+
+    Ids of caption and image are ``TAR/KEY``, as keys may be counted anew in each tar.
+    """
+    for tar in tars:
+        try:
+            with tarfile.open(tar, "r:", tarinfo=_Header) as members:
+                for key, parts in groupby(_parts(members), key=lambda one: one[0]):
+                    yield _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in parts})
+        except (*HEADER_ERRORS, OSError):
+            yield Skipped(tar.name, "broken-tar")
+
+
+def _parts(members: tarfile.TarFile) -> Iterator[tuple[str, str, str, bytes]]:
+    """Key, suffix, name and, of texts, content of each image and text."""
+    for member in members:
+        if member.size < 0:  # tarfile would step back, and read the same headers for ever
+            raise tarfile.ReadError(f"{member.name}: negative size")
+        folder, _, base = member.name.rpartition("/")
+        stem, _, rest = base.partition(".")
+        suffix = f".{rest.lower()}"
+        if member.isreg() and suffix in (*IMAGE_SUFFIXES, *TEXT_SUFFIXES):
+            file = members.extractfile(member) if suffix in TEXT_SUFFIXES else None
+            content = file.read(min(member.size, LONGEST_LINE)) if file is not None else b""
+            yield f"{folder}/{stem}".lstrip("/"), suffix, member.name, content
+        members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
+
+
+def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Read:
+    place = f"{tar.name} {key}"
+    image = next((name for suffix, (name, _) in parts.items() if suffix in IMAGE_SUFFIXES), None)
+    try:
+        described = json.loads(parts[".json"][1]) if ".json" in parts else {}
+        caption = parts[".txt"][1].decode("utf-8").strip() if ".txt" in parts else None
+    except UnicodeDecodeError:
+        return Skipped(place, "not-utf-8")
+    except (ValueError, RecursionError):
+        return Skipped(place, "not-json")
+    if image is None:
+        return Skipped(place, "no-image")
+    if not isinstance(described, dict):
+        return Skipped(place, "no-object")
+    if caption is None and not {"caption", "text"} & described.keys():
+        return Skipped(place, "no-caption")
+    said = caption if caption is not None else described.get("caption", described.get("text"))
+    named = {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{image}", "split": described.get("split")}
+    return from_fields({**named, "caption": said}, place, f"{tar.stem}/{key}")
+
+
+def read_sidecars(folder: Path) -> Iterator[Read]:
+    """A folder of images, each beside a text of its name: every line of ``a/b.txt`` is a caption of ``a/b.jpg``."""
+    texts: dict[str, Path] = {}
+    images: dict[str, str] = {}
+    for path in sorted(folder.rglob("*")):
+        name = PurePosixPath(path.relative_to(folder))
+        if path.suffix.lower() == ".txt" and path.is_file():
+            texts[str(name.with_suffix(""))] = path
+        elif path.suffix.lower() in IMAGE_SUFFIXES:
+            images.setdefault(str(name.with_suffix("")), str(name))
+    for stem in sorted({*texts, *images}):
+        if stem not in texts or stem not in images:
+            yield Skipped(stem, "no-caption" if stem in images else "no-image")
+            continue
+        try:
+            said = texts[stem].read_bytes()[:LONGEST_LINE].decode("utf-8-sig").split("\n")
+        except UnicodeDecodeError:
+            yield Skipped(f"{stem}.txt", "not-utf-8")
+            continue
+        for at, line in enumerate(line for line in said if line.strip() or len(said) == 1):
+            fields = {"image_id": images[stem], "image": images[stem], "caption": line.strip("\r")}
+            yield from_fields(fields, f"{stem}.txt line {at + 1}", f"{stem}#{at}")
