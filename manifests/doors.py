@@ -85,9 +85,9 @@ class Registry(Generic[T]):
         points = self._points()
         if kind not in points:
             known = sorted({*points, *others})
-            near = difflib.get_close_matches(kind, known, n=1)
+            near = " or ".join(map(repr, difflib.get_close_matches(kind, known)))
             every = f", or name one of {', '.join(known)}" if known else ""
-            remedy = f"did you mean {near[0]!r}?" if near else f"install the package that provides it{every}"
+            remedy = f"did you mean {near}?" if near else f"install the package that provides it{every}"
             raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}{where_the_demo_is()}")
         packages = {one.dist.name for one in all_installed().get(self.group, ()) if one.name == kind and one.dist}
         if len(packages) > 1 and kind not in self.own():

@@ -51,6 +51,7 @@ def train_task(
         "best_step": done.best_step,
         "steps": done.history[-1]["step"],
         "resumed_at": done.resumed_at,
+        "idle": done.idle,
         "loss": done.history[-1]["loss"],
         "validation": done.history[-1].get("validation", {}),
         "report": str(out / "report.html"),

@@ -14,7 +14,7 @@ from typing import Any, get_args
 from twinset.cli.options import add_cache, add_command
 from twinset.cli.parser import add_installed
 from twinset.cli.train.run import run
-from twinset.training.losses.names import OBJECTIVES, REGULARISERS
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS, fusion_regularisers
 from twinset.training.tasks import Task
 
 OPTIONS = Path(__file__).with_name("options.toml")
@@ -27,6 +27,9 @@ def add(commands: Any) -> None:
     training = commands.add_parser("train", help=text, description=text)
     trainings = training.add_subparsers(required=True, metavar="COMMAND")
     said = tomllib.loads(OPTIONS.read_text("utf-8"))
+    said["clip"]["choices"]["objective"][0] = OBJECTIVES.kinds()
+    said["clip"]["choices"]["regulariser"][0] = REGULARISERS.kinds()
+    said["fusion"]["choices"]["regulariser"][0] = fusion_regularisers()
     for task in get_args(Task):
         about = said[task]
         added = add_command(trainings, task, partial(run, task), about["text"], about.get("summary", ""))
@@ -64,9 +67,8 @@ def _add_settings(
     """
     _add_places(training, "data", data, place, required=True)
     training.add_argument("-o", "--out", required=True, type=Path, metavar="RUN", help="folder of the run")
-    installed = {"objective": OBJECTIVES.kinds(), "regulariser": REGULARISERS.kinds()}
     for name, (names, said) in choices.items():
-        training.add_argument(f"--{name}", choices=names or installed[name], default=argparse.SUPPRESS, help=said)
+        training.add_argument(f"--{name}", choices=names, default=argparse.SUPPRESS, help=said)
     for name, (shown, said) in values.items():
         training.add_argument(f"--{name}", metavar=shown, default=argparse.SUPPRESS, help=said)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from twinset.cli.options import answer
 from twinset.cli.terminal import say
+from twinset.training.runs.idle import PATIENCE, said_of
 from twinset.training.tasks import Task
 
 RANDOM = "random"  # instead of weights
@@ -41,6 +42,8 @@ def tell(found: dict[str, Any]) -> None:
     else:
         resumed = f", resumed after {found['resumed_at']:,}" if found["resumed_at"] else ""
         say(f"{found['steps']:,} steps{resumed}; loss {found['loss']:.4f}")
+    if idle := said_of(found["idle"], min(PATIENCE, found["steps"])):
+        say(f"part of the loss trained nothing: {idle}")
     for name, value in found["validation"].items():
         say(f"  validation {name:10} {value:8.3f}")
     say(f"best weights: {found['best']} (step {found['best_step']:,})")

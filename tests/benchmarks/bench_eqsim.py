@@ -4,7 +4,7 @@
 
 A step is forward, InfoNCE, backward and AdamW of open_clip's model with random weights on random images and texts. A
 regulariser's time is that of its forward and backward pass on features (n, d), similarities included; the encoders run
-once for objective and regulariser. The table has it at the step's own batch and at n = 64, 400 and 1,024, as a share of
+once for objective and regulariser. The table has it at the step's own batch and at n = 64, 256, 400 and 1,024, as a share of
 a step of n examples, which is taken to cost n / batch of the step that was timed.
 
 The clock is CPU time of one thread, which holds on a busy machine; medians. The limit is 1 % of a step; beyond it the
@@ -32,7 +32,7 @@ from twinset.training.losses.features import Features  # noqa: E402
 from twinset.training.losses.names import REGULARISERS  # noqa: E402
 from twinset.training.losses.objectives import InfoNCE, open_regulariser  # noqa: E402
 
-SIZES, LIMIT = (64, 400, 1024), 0.01
+SIZES, LIMIT = (64, 256, 400, 1024), 0.01
 
 
 def seconds(work: Callable[[], object], repeats: int) -> float:

@@ -12,7 +12,7 @@ from twinset.cli.main import main
 FOUND = {
     "model": "open_clip:out", "best": "out/best.safetensors", "last": "out/last.safetensors", "sha256": "e",
     "best_step": 4, "steps": 8,
-    "resumed_at": 0, "loss": 1.25, "validation": {"accuracy": 50.0}, "report": "out/report.html",
+    "resumed_at": 0, "idle": {}, "loss": 1.25, "validation": {"accuracy": 50.0}, "report": "out/report.html",
 }  # fmt: skip
 
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from twinset.training.losses.names import OBJECTIVES, REGULARISERS, WITHOUT_NEGATIVES
-from twinset.training.runs.settings import EncoderSettings
+from twinset.training.losses.names import OBJECTIVES, WITHOUT_NEGATIVES
+from twinset.training.runs.settings import EncoderSettings, RegularisedSettings
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
 BATCH, BATCH_WITH_NEGATIVES = 400, 200
 
 
-class ClipSettings(EncoderSettings):
+class ClipSettings(RegularisedSettings, EncoderSettings):
     """What `training.clip.train.train_clip` trains, on what and how.
 
     Attributes:
@@ -21,8 +21,8 @@ class ClipSettings(EncoderSettings):
         twins: the sides of a pair that are examples. ``both`` is the default of infonce, and refused by objectives with
             negatives: if both sides came into one batch, the answer of each would also be among its wrong answers.
         objective: which features are compared; it decides what is read of an example.
-        regulariser, regulariser_weight: total loss = objective + weight · regulariser; the weight of its source where
-            none is given.
+        close: k of EqSim's close pairs: texts of an image, and images of a text. normalise: EqSim's similarity, the
+            softmax of logits or the cosine.
         batch: 400, or 200 with hard negatives.
         steps: optimiser steps instead of epochs, where given.
         lr: peak learning rate. warmup: steps of linear warm-up to it; then half a cosine to 0.
@@ -36,8 +36,8 @@ class ClipSettings(EncoderSettings):
     model: str = "ViT-B-32"
     twins: Literal["both", "first"] = "both"
     objective: Annotated[str, AfterValidator(OBJECTIVES.known)] = WITHOUT_NEGATIVES
-    regulariser: Annotated[str, AfterValidator(REGULARISERS.known)] | None = None
-    regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
+    close: PositiveInt | None = None
+    normalise: Literal["softmax", "cosine"] | None = None
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10
     steps: PositiveInt | None = None
@@ -52,11 +52,9 @@ class ClipSettings(EncoderSettings):
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:
-        objective, regulariser = (given.get(name) for name in ("objective", "regulariser"))
+        objective = given.get("objective")
         if isinstance(objective, str) and OBJECTIVES.get(objective).negatives:
             given = {"batch": BATCH_WITH_NEGATIVES, "twins": "first", **given}
-        if isinstance(regulariser, str):
-            given = {"regulariser_weight": REGULARISERS.get(regulariser).weight, **given}
         return given
 
     @model_validator(mode="after")
@@ -66,8 +64,6 @@ class ClipSettings(EncoderSettings):
                 f"twins: with {self.objective} the sides of a pair are each other's negatives: in one batch, the "
                 "answer of each would also be among its wrong answers. Choose first, or the objective infonce"
             )
-        if self.regulariser is None and self.regulariser_weight:
-            raise ValueError("regulariser_weight: names no regulariser to weigh; set regulariser too")
         if self.best_by == "group" and not self.validation:
             raise ValueError("best_by: group needs validation data of twins; set validation")
         return self

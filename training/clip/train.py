@@ -91,7 +91,9 @@ class Run(Loop[Batch]):
             settings, out, process, identity, network, new_optimiser(network, settings), steps,
             self.batches.steps_per_epoch, settings.best_by,
         )  # fmt: skip
-        loss = open_loss(settings.objective, settings.regulariser, settings.regulariser_weight)
+        loss = open_loss(
+            settings.objective, settings.regulariser, settings.regulariser_weight, **settings.regulariser_options()
+        )
         self.stepper = Stepper(self.network, self.optimiser, loss, settings, process)
 
     def take(self, batch: Batch) -> dict[str, float]:

@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
-from twinset.training.losses.names import HARD, MARGIN, NEGATIVES, NEIGHBOURS
-from twinset.training.runs.settings import RunSettings
+from twinset.training.losses.names import HARD, NEGATIVES, NEIGHBOURS, Regulariser, fusion_form
+from twinset.training.runs.settings import RegularisedSettings
 
 BATCH, PART = 1024, 8  # examples of a step and, as on one of FIBER's GPUs, of a pass
-WEIGHT = 0.5  # β of the released command; the paper chooses from 0.2, 0.5 and 1
 
 
-class FusionSettings(RunSettings):
+class FusionSettings(RegularisedSettings):
     """What `training.fusion.train.train_fusion` trains, on what and how.
 
     Attributes:
@@ -25,7 +24,7 @@ class FusionSettings(RunSettings):
             those of them that are its best neighbours, and count as close; the others are random.
         objective: ``match``: each pair matches or not (FIBER). ``rank``: the own text among those of the negatives
             (METER).
-        regulariser: EqSim in the paper's form or as released. regulariser_weight: β. margin: α.
+        normalise: EqSim's similarity, the sigmoid of log-odds or the log-odds.
         batch, accumulate: parts of 8 examples, where no number of parts is given. The loss is the mean of the parts'.
         lr: peak learning rate. warmup: share of the steps of linear warm-up to it; then linear to 0.
         lr_times: factor of the rate of heads and cross-modal layers.
@@ -37,9 +36,7 @@ class FusionSettings(RunSettings):
     negatives: PositiveInt = NEGATIVES
     hard: NonNegativeInt = HARD
     objective: Literal["match", "rank"] = "match"
-    regulariser: Literal["eqsim", "eqsim-released"] | None = None
-    regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
-    margin: float = Field(default=MARGIN, ge=0, allow_inf_nan=False)
+    normalise: Literal["sigmoid", "logits"] | None = None
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10
     lr: float = Field(default=2e-5, gt=0, allow_inf_nan=False)
@@ -50,6 +47,16 @@ class FusionSettings(RunSettings):
     warmup: float = Field(default=0.1, ge=0, lt=1)
     seed: int = Field(default=0, ge=0, lt=1 << 63)
 
+    def defaults(self) -> dict[str, Any]:
+        """Each setting as JSON as it is where only model, data and regulariser are given."""
+        plain = FusionSettings(model=self.model, data=self.data, regulariser=self.regulariser)
+        return plain.model_dump(mode="json") | {"regulariser": None}
+
+    @classmethod
+    def find_regulariser(cls, name: str) -> Regulariser:
+        """Its form on scores of a matching head; raises as `fusion_form`."""
+        return fusion_form(name)
+
     @model_validator(mode="before")
     @classmethod
     def _published(cls, given: Any) -> Any:
@@ -57,14 +64,10 @@ class FusionSettings(RunSettings):
             batch = str(given.get("batch", BATCH))
             parts = int(batch) // math.gcd(int(batch), PART) if batch.isdecimal() and int(batch) else 1
             given = {"accumulate": parts, **given}
-            if given.get("regulariser"):
-                given = {"regulariser_weight": WEIGHT, **given}
         return given
 
     @model_validator(mode="after")
     def _fit_together(self) -> FusionSettings:
         if self.hard > min(self.negatives, self.neighbours):
             raise ValueError(f"hard: {self.hard} of {self.negatives} negatives and {self.neighbours} neighbours")
-        if self.regulariser is None and self.regulariser_weight:
-            raise ValueError("regulariser_weight: names no regulariser to weigh; set regulariser too")
         return self

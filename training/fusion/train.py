@@ -21,7 +21,8 @@ from twinset.training.examples.example_set import ExampleSet
 from twinset.training.fusion.models import PASS, PUBLISHED, Start, open_start
 from twinset.training.fusion.neighbours import FusionBatch, FusionBatches, Mined, Part, labels_of, open_neighbours
 from twinset.training.fusion.settings import FusionSettings
-from twinset.training.losses.fusion import CHANGES, FusionEqSim, match_hard_negatives, rank_texts, score_pairs
+from twinset.training.losses.fusion import CHANGES, FusionLoss, match_hard_negatives, rank_texts, score_pairs
+from twinset.training.losses.objectives import open_fusion_loss
 from twinset.training.report.write import About
 from twinset.training.runs.identity import History, check_folder, claim, run_identity
 from twinset.training.runs.loop import Loop, OnProgress, Trained, finished, trained
@@ -48,10 +49,9 @@ class Stepper:
             "match": (match_hard_negatives, CHANGES[:2]),
             "rank": (rank_texts, CHANGES[:1]),
         }[settings.objective]
-        self._regulariser = None
+        self._regulariser: FusionLoss | None = None
         if settings.regulariser is not None:
-            released = settings.regulariser == "eqsim-released"
-            self._regulariser = FusionEqSim("released" if released else "paper", settings.margin)
+            self._regulariser = open_fusion_loss(settings.regulariser, **settings.regulariser_options())
             self._changes = CHANGES
 
     def take(self, batch: FusionBatch, steps: int) -> dict[str, float]:
@@ -194,5 +194,5 @@ def _about(settings: FusionSettings) -> About:
         best_by="group",
         figures="Percent. text, image, group: EqBen's scores on twins, as means of groups of examples.",
         recipe="FIBER's released recipe",
-        published=FusionSettings(model=settings.model, data=settings.data).model_dump(mode="json"),
+        published=settings.defaults(),
     )

@@ -13,10 +13,13 @@ pairs, v2 for close ones. What the paper leaves open is decided so:
   section 3 alone reads.
 * A pair is close when text j is among the k texts most similar to image i, or image j among the k images most similar
   to text i, or the same with i and j exchanged; by cosine, own pair left out, k = 8 (C).
-* In the hybrid v1 is averaged over the distant pairs (section 3, Figure 4). Table 6 calls the same loss "EqSimv1-all +
-  EqSimv2-close": ``v1_pairs="all"``.
+* v1 has a margin of its own, α₁. The paper names one for both; but with softmax-normalised scores (S_ij − S_ji)² of a
+  distant pair is at most 1/81, below every margin of the paper but 0, which is the released code's for v1.
+
+Of Table 6, "EqSim" is v1 on all pairs and v2 on close ones (5.4, A.3); Figure 4 has v1 on distant pairs only.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,54 +28,68 @@ from torch import Tensor
 
 from twinset.manifests.errors import WrongUse
 from twinset.training.losses.features import Features, at_least_float32, similarities
-from twinset.training.losses.names import MARGIN
-from twinset.training.losses.sampling import SAMPLES, chosen, sample_pairs
+from twinset.training.losses.names import CLOSE, MARGIN, MARGIN_V1, SAMPLES, V1, V2
+from twinset.training.losses.sampling import chosen, sample_pairs
 
-#: k of the closest texts of an image, and images of a text (C).
-CLOSE = 8
-
-Normalise = Literal["softmax", "cosine"]
+#: The mean of a term, the number of its residuals above the margin, and the number of its residuals.
+Hinge = tuple[Tensor, Tensor, Tensor]
 
 
 @dataclass(frozen=True, slots=True)
 class EqSim:
-    """EqSim on all pairs of a batch.
+    """EqSim on pairs of a batch.
 
     Attributes:
-        form: v1 and v2 alone are those of Table 6, EqSimv1-all and EqSimv2-close.
-        margin: α, in squared similarity.
-        close: k of v2's close pairs; None: v2 on all pairs (EqSimv2-all).
+        v1, v2: the pairs that each is for; None: it is left out.
+        margin, margin_v1: α of v2 and α₁ of v1, in squared similarity.
+        close: k of the close pairs.
         normalise: what S is.
-        v1_pairs: the pairs of v1 in the hybrid.
     """
 
-    form: Literal["v1", "v2", "hybrid"] = "hybrid"
+    v1: V1 | None = "all"
+    v2: V2 | None = "close"
     margin: float = MARGIN
-    close: int | None = CLOSE
-    normalise: Normalise = "softmax"
-    v1_pairs: Literal["distant", "all"] = "distant"
+    margin_v1: float = MARGIN_V1
+    close: int = CLOSE
+    normalise: Literal["softmax", "cosine"] = "softmax"
 
     def __call__(
         self, features: Features, scale: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, dict[str, float]]:
         cosines = similarities(features.images, features.texts)
-        scores = normalised(cosines, scale, self.normalise)
-        others = ~torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
-        close = others if self.close is None else close_pairs(cosines, self.close)
-        near, far = close, others & ~close if self.form == "hybrid" and self.v1_pairs == "distant" else others
-        value, active, count = scores.new_zeros(()), scores.new_zeros(()), scores.new_zeros(())
-        if self.form != "v2":
-            value, active, count = hinge(residual_v1(scores), far, self.margin)
-        if self.form != "v1":
-            for residual in residuals_v2(scores):
-                more, above, number = hinge(residual, near, self.margin)
-                value, active, count = value + more, active + above, count + number
-        return value, {"active_fraction": float(active / count.clamp(min=1))}
+        scores = softmax_of(cosines, scale) if self.normalise == "softmax" else cosines
+        every = ~torch.eye(len(cosines), dtype=torch.bool, device=cosines.device)
+        reads_close = self.v1 == "distant" or self.v2 == "close"
+        close = close_pairs(cosines, self.close) if reads_close else every
+        terms: dict[str, list[Hinge]] = {}
+        if self.v1 is not None:
+            terms["v1"] = [
+                hinge(residual_v1(scores), every & ~close if self.v1 == "distant" else every, self.margin_v1)
+            ]
+        if self.v2 is not None:
+            near = close if self.v2 == "close" else every
+            terms["v2"] = [hinge(residual, near, self.margin) for residual in residuals_v2(scores)]
+        return added(terms)
 
 
-def normalised(cosines: Tensor, scale: Tensor, how: Normalise) -> Tensor:
-    """S: the softmax over each image's texts of the logits, or the cosines."""
-    return (at_least_float32(scale) * cosines).softmax(1) if how == "softmax" else cosines
+def softmax_of(cosines: Tensor, scale: Tensor) -> Tensor:
+    """S: the softmax over each image's texts of the logits."""
+    return (at_least_float32(scale) * cosines).softmax(1)
+
+
+def added(terms: Mapping[str, Sequence[Hinge]]) -> tuple[Tensor, dict[str, float]]:
+    """The sum of the hinges of some terms, and the active fraction: the share of residuals above the margin, of all
+    and, where there are several, of each term.
+    """
+    sums = {
+        name: torch.stack([torch.stack([above, count]) for _, above, count in some]).sum(0)
+        for name, some in terms.items()
+    }
+    counts = torch.stack([*sums.values()])
+    above, number = torch.cat([counts.sum(0, keepdim=True), counts]).T
+    shares = dict(zip(("fraction", *sums), (above / number.clamp(min=1)).tolist(), strict=True))
+    logged = {f"active_{name}": share for name, share in shares.items() if len(terms) > 1 or name == "fraction"}
+    return torch.stack([value for some in terms.values() for value, _, _ in some]).sum(), logged
 
 
 def residual_v1(scores: Tensor) -> Tensor:
@@ -103,7 +120,7 @@ def close_pairs(cosines: Tensor, close: int) -> Tensor:
         return either | either.T
 
 
-def hinge(residual: Tensor, pairs: Tensor, margin: float) -> tuple[Tensor, Tensor, Tensor]:
+def hinge(residual: Tensor, pairs: Tensor, margin: float) -> Hinge:
     """Mean of [residual² − margin]₊ over pairs; zero where there are none.
 
     Where residuals of (i, j) and (j, i) differ in sign only, the mean over both is the mean over pairs {i, j}.
@@ -135,61 +152,68 @@ class EqSimReleased:
     Differences from the paper's form:
 
     * The margin is subtracted from a mean, not from each pair's square: below α the whole gradient of v2 is 0.
-    * Close pairs are sampled, not the top k: v2 and the hybrid need a generator.
-    * v1 has a margin of its own, 0, and its mean counts all n² cells, also the diagonal and the masked ones.
+    * Close pairs are sampled, not the top k: what is for close or distant pairs needs a generator.
+    * The mean of v1 counts all n² cells, also the diagonal and the masked ones.
 
     Differences from the released code: there each of 8 GPUs samples for its own 8 rows of a gathered batch of 64, has
     hinges of its own, and gradients are averaged; here each hinge is on the mean over all rows. The released weight,
     0.5 on v1 and on each side of v2, is the regulariser's weight here.
 
     Attributes:
-        form: v1 alone masks nothing (EqSimv1-all of Table 6); v2 alone is on sampled pairs (EqSimv2-close).
-        margin: α of v2.
-        margin_v1: α₁.
-        samples: k; None: v2 on all pairs i < j (``pairloss='itc'``, EqSimv2-all), so that in the hybrid v1 is zero.
+        v1: distant: as above; all: M is 1 everywhere; None: without.
+        v2: close: as above; all: on all pairs i < j (``pairloss='itc'``); None: without.
+        margin, margin_v1: α and α₁.
+        close: k.
     """
 
-    form: Literal["v1", "v2", "hybrid"] = "hybrid"
+    v1: V1 | None = "distant"
+    v2: V2 | None = "close"
     margin: float = MARGIN
-    margin_v1: float = 0.0
-    samples: int | None = SAMPLES
+    margin_v1: float = MARGIN_V1
+    close: int = SAMPLES
 
     def __call__(
         self, features: Features, scale: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, dict[str, float]]:
         cosines = similarities(features.images, features.texts)
         pairs: tuple[Tensor, Tensor] | None = None
-        if self.form != "v1" and self.samples is not None:
-            pairs = sample_pairs(at_least_float32(scale) * cosines, self.samples, generator)
-        return self.on(normalised(cosines, scale, "softmax"), pairs)
+        if self.v1 == "distant" or self.v2 == "close":
+            pairs = sample_pairs(at_least_float32(scale) * cosines, self.close, generator)
+        return self.on(softmax_of(cosines, scale), pairs)
 
     def on(self, scores: Tensor, pairs: tuple[Tensor, Tensor] | None) -> tuple[Tensor, dict[str, float]]:
         """The loss of given similarities and given samples.
 
         Args:
             scores: S, shape (n, n).
-            pairs: images and texts sampled for each row, shapes (n, k); None: all pairs, and for v1 no mask.
+            pairs: images and texts sampled for each row, shapes (n, k); None where no close pairs are needed.
         """
         n = len(scores)
         places = None if pairs is None else torch.cat(pairs, 1)  # (n, 2k)
-        means, margins = [], []
-        if self.form != "v1":
-            for residual in residuals_v2(scores):
-                square = residual.square()
-                # All pairs i < j: half of the n · (n − 1) cells beside the diagonal, whose own residual is 0.
-                means.append(square.sum() / max(n * (n - 1), 1) if places is None else square.gather(1, places).mean())
-                margins.append(self.margin)
-        if self.form != "v2":
-            means.append((residual_v1(scores).square() * self.mask(places, scores)).mean())
-            margins.append(self.margin_v1)
-        above = torch.stack(means) - torch.tensor(margins, dtype=scores.dtype, device=scores.device)
-        return above.clamp(min=0).sum(), {"active_fraction": float((above.detach() > 0).float().mean())}
+        terms: dict[str, list[Hinge]] = {}
+        if self.v1 is not None:
+            squares = residual_v1(scores).square()
+            if self.v1 == "distant":
+                near = chosen(_needed(places), n)
+                squares = squares * ~(near | near.T)
+            terms["v1"] = [mean_hinge(squares.mean(), self.margin_v1)]
+        if self.v2 is not None:
+            squares = torch.stack(residuals_v2(scores)).square()
+            if self.v2 == "close":
+                means = squares.gather(2, _needed(places).expand(2, -1, -1)).mean((1, 2))
+            else:  # all pairs i < j: half of the n · (n − 1) cells beside the diagonal, whose own residual is 0
+                means = squares.sum((1, 2)) / max(n * (n - 1), 1)
+            terms["v2"] = [mean_hinge(mean, self.margin) for mean in means]
+        return added(terms)
 
-    def mask(self, places: Tensor | None, scores: Tensor) -> Tensor:
-        """M: the cells that v1 compares, shape (n, n)."""
-        if self.form == "v1":
-            return torch.ones_like(scores)
-        if places is None:
-            return torch.zeros_like(scores)
-        near = chosen(places, len(scores))
-        return (~(near | near.T)).to(scores.dtype)
+
+def mean_hinge(mean: Tensor, margin: float) -> Hinge:
+    """[mean − margin]₊ as a term of one residual."""
+    above = mean - margin
+    return above.clamp(min=0), (above.detach() > 0).to(torch.int64), torch.ones_like(mean, dtype=torch.int64)
+
+
+def _needed(places: Tensor | None) -> Tensor:
+    if places is None:
+        raise WrongUse("EqSimReleased.on: this form is on sampled pairs; give them")
+    return places

@@ -10,16 +10,16 @@ its softmax is their sigmoid, and its cross-entropy is the binary one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from twinset.training.losses.eqsim import hinge
+from twinset.training.losses.eqsim import Hinge, added, hinge, mean_hinge
 from twinset.training.losses.features import at_least_float32
 from twinset.training.losses.mining import Score
-from twinset.training.losses.names import MARGIN
+from twinset.training.losses.names import MARGIN, MARGIN_V1, V1, V2
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,33 +83,61 @@ def match_hard_negatives(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
     return functional.binary_cross_entropy_with_logits(odds, labels), {"match_accuracy": float(right)}
 
 
+class FusionLoss(Protocol):
+    """A regulariser of the scores of a matching head."""
+
+    def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
+        """The regulariser of a batch, and what is logged beside it.
+
+        Args:
+            close: which negatives are semantically close, bool, shape (n, m).
+        """
+        ...
+
+
+def residuals_of_changes(own: Tensor, text: Tensor, image: Tensor, both: Tensor) -> tuple[Tensor, Tensor]:
+    """v2 of changes: (S_ii − S_ij) − (S_jj − S_ji) of the text, (S_ii − S_ji) − (S_jj − S_ij) of the image."""
+    return (own - text) - (both - image), (own - image) - (both - text)
+
+
 @dataclass(frozen=True, slots=True)
 class FusionEqSim:
-    """EqSim on sampled negatives, with S = sigmoid(s).
-
-    paper: [v2 of each close negative − α]₊ and [v1 of each distant one − α]₊, each averaged over its negatives, as in
-    `training.losses.eqsim`. released (FIBER's ``pairloss='hard_itm'``): v2 alone, on all negatives, α subtracted from
-    the mean of either side; no code of METER's EqSim was released.
+    """EqSim on sampled negatives, with S = sigmoid(s): [v1 − α₁]₊ and both sides of [v2 − α]₊, each averaged over its
+    negatives, as in `training.losses.eqsim`.
 
     Attributes:
-        form: which.
-        margin: α.
+        v1, v2: the negatives that each is for; None: it is left out.
+        margin, margin_v1: α and α₁.
+        normalise: ``logits``: S = s.
     """
 
-    form: Literal["paper", "released"] = "paper"
+    v1: V1 | None = "all"
+    v2: V2 | None = "close"
+    margin: float = MARGIN
+    margin_v1: float = MARGIN_V1
+    normalise: Literal["sigmoid", "logits"] = "sigmoid"
+
+    def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
+        parts = (scores.own[:, None], scores.changed_text, scores.changed_image, scores.both)
+        own, text, image, both = (part.sigmoid() for part in parts) if self.normalise == "sigmoid" else parts
+        every, terms = torch.ones_like(close), dict[str, list[Hinge]]()
+        if self.v1 is not None:
+            terms["v1"] = [hinge(text - image, ~close if self.v1 == "distant" else every, self.margin_v1)]
+        if self.v2 is not None:
+            near = close if self.v2 == "close" else every
+            terms["v2"] = [hinge(one, near, self.margin) for one in residuals_of_changes(own, text, image, both)]
+        return added(terms)
+
+
+@dataclass(frozen=True, slots=True)
+class FusionEqSimReleased:
+    """FIBER's ``pairloss='hard_itm'``: v2 alone, on all negatives, α subtracted from the mean of either side. No code
+    of METER's EqSim was released.
+    """
+
     margin: float = MARGIN
 
     def __call__(self, scores: PairScores, close: Tensor) -> tuple[Tensor, dict[str, float]]:
-        """The regulariser of a batch; ``close`` says which negatives are semantically close, bool, shape (n, m)."""
-        own, text, image, both = (
-            part.sigmoid() for part in (scores.own[:, None], scores.changed_text, scores.changed_image, scores.both)
-        )
-        # (S_ii − S_ij) − (S_jj − S_ji) of a change of the text, (S_ii − S_ji) − (S_jj − S_ij) of a change of the image
-        changes = [(own - text) - (both - image), (own - image) - (both - text)]
-        if self.form == "released":
-            above = torch.stack([change.square().mean() for change in changes]) - self.margin
-            return above.clamp(min=0).sum(), {"active_fraction": float((above.detach() > 0).float().mean())}
-        terms = [(text - image, ~close), *((change, close) for change in changes)]
-        values, active, counts = zip(*(hinge(residual, which, self.margin) for residual, which in terms), strict=True)
-        fraction = torch.stack(active).sum() / torch.stack(counts).sum().clamp(min=1)
-        return torch.stack(values).sum(), {"active_fraction": float(fraction)}
+        parts = (scores.own[:, None], scores.changed_text, scores.changed_image, scores.both)
+        changes = residuals_of_changes(*(part.sigmoid() for part in parts))
+        return added({"v2": [mean_hinge(change.square().mean(), self.margin) for change in changes]})

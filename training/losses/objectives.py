@@ -7,6 +7,7 @@ which rows and columns L has. With CE(row, i) = −log(exp(row_i) / Σ_j exp(row
     loss = ½ · mean_i CE(L[i, :], i) + ½ · mean_i CE(L[:, i], i)
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,7 +17,8 @@ from torch.nn import functional
 
 from twinset.manifests.errors import WrongUse, in_words
 from twinset.training.losses.features import Features, Loss, at_least_float32, similarities
-from twinset.training.losses.names import OBJECTIVES, REGULARISERS
+from twinset.training.losses.fusion import FusionLoss
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS, Regulariser, fusion_form
 
 
 class InfoNCE:
@@ -105,9 +107,17 @@ def open_regulariser(name: str, **options: Any) -> Loss:
         UnknownKind: the name is unknown.
         WrongUse: an option is.
     """
-    kind = REGULARISERS.get(name)
+    return cast(Loss, _opened(name, REGULARISERS.get(name), options))
+
+
+def open_fusion_loss(name: str, **options: Any) -> FusionLoss:
+    """The form of a regulariser on scores of a matching head; otherwise as `open_regulariser`."""
+    return cast(FusionLoss, _opened(name, fusion_form(name), options))
+
+
+def _opened(name: str, kind: Regulariser, options: Mapping[str, Any]) -> Any:
     try:
-        return cast(Loss, kind.open(**options))
+        return kind.open(**options)
     except TypeError as error:
         raise WrongUse(f"regulariser {name}: {error}; see docs/training.md for its options") from error
 

@@ -8,7 +8,8 @@ from torch.nn import functional
 
 from twinset.training.losses.eqsim import residual_v1
 from twinset.training.losses.features import Features, at_least_float32, similarities
-from twinset.training.losses.sampling import SAMPLES, sample_pairs
+from twinset.training.losses.names import SAMPLES
+from twinset.training.losses.sampling import sample_pairs
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,6 @@ from torch.nn import functional
 
 from twinset.manifests.errors import WrongUse
 
-#: Negatives sampled per row: ``sample_num`` of EqSim's released command.
-SAMPLES = 4
-
 
 def sample_hard(logits: Tensor, number: int, generator: torch.Generator | None = None) -> Tensor:
     """For each row, distinct columns other than the row's own, one after another with probability softmax(logits).

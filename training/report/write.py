@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from twinset.cards.rendering import render
 from twinset.evaluation.report.distributions import Panel
 from twinset.shards.storage.whole_file import write_text
+from twinset.training.runs.idle import PATIENCE, said_of
 from twinset.training.runs.settings import RunSettings
 
 #: Of a row of the history, what is not a curve.
@@ -68,7 +69,7 @@ AXIS = "optimiser step"
 TRAINING: Mapping[str, Sequence[str]] = {
     "loss": ("loss", "objective", "regulariser"),
     "accuracy in training (share)": ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy"),
-    "active fraction": ("active_fraction",),
+    "active fraction": ("active_fraction", "active_v1", "active_v2"),
     "learning rate": ("lr",),
     "logit scale": ("logit_scale",),
     "norm of the gradient": ("gradient_norm",),
@@ -116,6 +117,7 @@ def write_report(
     values = {
         "final": rows[-1] if rows else {},
         "validations": [{"step": row["step"], **row["validation"]} for row in rows if "validation" in row],
+        "idle": said_of(result.get("idle", {}), min(PATIENCE, result["steps"])),
         "left_out": sorted({(where, reason) for row in rows for where, reason in row.get("left_out", [])}),  # each once
     }
     shown = panels(rows) if pictures else None

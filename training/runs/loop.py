@@ -20,6 +20,7 @@ from twinset.training.examples.contracts import Broken, Read
 from twinset.training.report.write import About, Curves, write_report
 from twinset.training.runs.checkpoints import Checkpoints, Files, best_is_sound, moments, restore_moments, write_tensors
 from twinset.training.runs.identity import History, Row
+from twinset.training.runs.idle import IdleParts
 from twinset.training.runs.processes import Process
 from twinset.training.runs.settings import RunSettings
 
@@ -41,7 +42,8 @@ class Trained:
     model: names the best weights for ``twinset eval run --model``.
     best, last: safetensors, of the best validation (without one, the last) and of the last step. history: a row a step.
     digest: sha256 of ``last``. best_step: steps after which the best were written; best_value: the figure they were
-    chosen by. resumed_at: steps that earlier calls took; all of them where nothing was left to do.
+    chosen by. resumed_at: steps that earlier calls took; all of them where nothing was left to do. idle: parts of the
+    loss that trained nothing, as `IdleParts.found`.
     """
 
     model: str
@@ -52,6 +54,7 @@ class Trained:
     best_step: int
     best_value: float | None
     resumed_at: int
+    idle: dict[str, int]
 
 
 def trained(
@@ -60,7 +63,8 @@ def trained(
     """A run from its ``result.json``. suffix: of its files' names, where weights are more than one file."""
     best, last = (out / f"{which}{suffix}.safetensors" for which in (BEST, LAST))
     step, value = result["best"]["step"], result["best"]["value"]
-    return Trained(model, best, last, history.rows, result["sha256"][last.name], step, value, resumed_at)
+    sha256, idle = result["sha256"][last.name], result.get("idle", {})
+    return Trained(model, best, last, history.rows, sha256, step, value, resumed_at, idle)
 
 
 class Loop(ABC, Generic[B]):
@@ -100,6 +104,7 @@ class Loop(ABC, Generic[B]):
         self.best: dict[str, Any] | None = None
         self._every, self._best_by = settings.validate_every or steps_per_epoch, best_by
         self._checkpoint_every = settings.checkpoint_every
+        self._idle = IdleParts(steps)
 
     @abstractmethod
     def take(self, batch: B) -> dict[str, float]:
@@ -141,6 +146,8 @@ class Loop(ABC, Generic[B]):
                     "which begins the run again, or name another --out"
                 ) from error
         history.cut(step)
+        for row in history.rows:
+            self._idle.add(row)  # said by an earlier call
         return step
 
     def run(
@@ -192,6 +199,8 @@ class Loop(ABC, Generic[B]):
                 if self.process.is_first and (step % self._every == 0 or step == self.steps):
                     self._validate(row)
                 history.add(row)
+                if (idle := self._idle.add(row)) and self.process.is_first:
+                    _LOG.warning("%s", idle)
                 if curves is not None:
                     curves.add(row)
                 if on_progress is not None:
@@ -234,7 +243,7 @@ class Loop(ABC, Generic[B]):
         best = self.best or {"step": self.steps, "value": None}
         result = {
             "identity": self.identity, "runtime": self.process.runtime, "steps": self.steps,
-            "best": {name: best[name] for name in ("step", "value")}, "sha256": files,
+            "best": {name: best[name] for name in ("step", "value")}, "sha256": files, "idle": self._idle.found,
         }  # fmt: skip
         write_report(self.out, self.settings, facts, result, history.rows, about, pictures=report)
         write_text(self.out / RESULT, json.dumps(result, indent=1, sort_keys=True) + "\n")

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, 
 
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.models.encoders.open_clip_files import FILES
+from twinset.training.losses.names import REGULARISERS, Regulariser
 
 #: Threads, or workers: with too many torch crashes.
 MOST_AT_ONCE = 256
@@ -103,6 +104,57 @@ class EncoderSettings(RunSettings):
             held = [str(Path(model) / name) for name in FILES if (Path(model) / name).is_file()]
             return {"weights": held[0], **given} if held else given
         return given
+
+
+#: Settings of a regulariser; a kind of run has those that its losses read.
+OF_REGULARISERS = ("margin", "margin_v1", "close", "normalise")
+
+
+class RegularisedSettings(RunSettings):
+    """What the settings of runs that may have a regulariser have.
+
+    Attributes:
+        regulariser: added to the objective. regulariser_weight: total loss = objective + weight · regulariser; where it
+            is left out, that of its source.
+        margin, margin_v1: of EqSim, α of v2 and α₁ of v1, in squared similarity. These, as what else a kind of run lets
+            a regulariser be set, are its own defaults where they are left out, and null where it does not read them.
+    """
+
+    regulariser: str | None = None
+    regulariser_weight: float = Field(default=0, ge=0, allow_inf_nan=False)
+    margin: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    margin_v1: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+    @classmethod
+    def find_regulariser(cls, name: str) -> Regulariser:
+        """The regulariser of a name as this kind of run has it; raises `UnknownKind`."""
+        return REGULARISERS.get(name)
+
+    def regulariser_options(self) -> dict[str, Any]:
+        """The settings of the regulariser."""
+        return {name: value for name in OF_REGULARISERS if (value := getattr(self, name, None)) is not None}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_regulariser(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(name := given.get("regulariser"), str):
+            kind = cls.find_regulariser(name)
+            said = {one: value for one, value in given.items() if one not in OF_REGULARISERS or value is not None}
+            return {"regulariser_weight": kind.weight, **kind.settings, **said}
+        return given
+
+    @model_validator(mode="after")
+    def _fit_regulariser(self) -> Self:
+        if self.regulariser is None and self.regulariser_weight:
+            raise ValueError("regulariser_weight: names no regulariser to weigh; set regulariser too")
+        known = self.find_regulariser(self.regulariser).settings if self.regulariser is not None else {}
+        for name in self.regulariser_options():
+            if self.regulariser is None:
+                raise ValueError(f"{name}: is a setting of a regulariser, and there is none; set regulariser too")
+            if name not in known:
+                has = f"has {', '.join(known)}" if known else "has no settings but regulariser_weight"
+                raise ValueError(f"{name}: {self.regulariser} does not read it; it {has}")
+        return self
 
 
 def checked(kind: type[S], given: dict[str, Any]) -> S:

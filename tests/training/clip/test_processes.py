@@ -24,7 +24,7 @@ def run(*command: str) -> str:
 
 @pytest.mark.slow
 def test_runs_that_are_killed_at_ten_random_steps_end_with_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
-    given = settings(steps=40, regulariser="eqsim-hybrid-released", checkpoint_every=4).model_dump(mode="json")
+    given = settings(steps=40, regulariser="eqsim-released", checkpoint_every=4).model_dump(mode="json")
     (tmp_path / "settings.json").write_text(json.dumps(given))
     module = "tests.training.clip.kill_often"
     found = json.loads(run(sys.executable, "-m", module, str(tmp_path / "settings.json"), str(tmp_path), "10"))

@@ -46,6 +46,12 @@ def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> 
         ({}, "data: "),
         ({"data": ["d"], "learning_rate": 1}, "learning_rate: unknown; name one of "),
         ({"data": ["d"], "regulariser_weight": 1}, "names no regulariser"),
+        ({"data": ["d"], "margin": 0.1}, "^margin: is a setting of a regulariser"),
+        ({"data": ["d"], "regulariser": "hardneg", "close": 4}, "^close: hardneg does not read it; it has no settings"),
+        ({"data": ["d"], "regulariser": "eqsim-v1-all", "margin": 0}, "margin: .* it has margin_v1, normalise"),
+        ({"data": ["d"], "regulariser": "eqsim-released", "normalise": "cosine"}, "normalise: eqsim-released does not"),
+        ({"data": ["d"], "regulariser": "eqsim", "normalise": "sigmoid"}, "normalise: .*'softmax' or 'cosine'"),
+        ({"data": ["d"], "regulariser": "eqsim-v1"}, "did you mean 'eqsim-v1-all' or "),
         ({"data": ["d"], "best_by": "group"}, "set validation"),
         ({"data": ["d"], "batch": 10, "accumulate": 3}, "3 parts do not divide a batch of 10"),
         ({"data": ["d"], "betas": [0.9, 1]}, "from 0 to below 1"),
@@ -59,6 +65,20 @@ def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> 
 def test_wrong_settings_are_named(given: dict[str, Any], message: str) -> None:
     with pytest.raises(WrongUse, match=message):
         checked(ClipSettings, given)
+
+
+def test_a_regulariser_brings_its_weight_and_settings() -> None:
+    def settings_of(**given: Any) -> tuple[float, dict[str, Any]]:
+        found = checked(ClipSettings, {"data": ["d"], **given})
+        return found.regulariser_weight, found.regulariser_options()
+
+    every = {"margin": 0.1, "margin_v1": 0.0, "close": 8, "normalise": "softmax"}
+    assert settings_of() == (0, {})
+    assert settings_of(regulariser="eqsim") == (0.5, every)
+    assert settings_of(regulariser="eqsim", close="4", margin=None) == (0.5, every | {"close": 4})
+    assert settings_of(regulariser="eqsim-v1-all") == (0.5, {"margin_v1": 0.0, "normalise": "softmax"})
+    released = {"margin": 0.1, "margin_v1": 0.0, "close": 4}
+    assert settings_of(regulariser="eqsim-released", regulariser_weight=1) == (1, released)
 
 
 @pytest.mark.parametrize(

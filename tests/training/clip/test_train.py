@@ -75,7 +75,7 @@ def test_from_the_weights_back_to_every_shard(settings: Settings, made_pairs: Ma
     [
         {},
         {"accumulate": 2, "objective": "negative-pairs", "precision": "bfloat16", "epochs": 4},
-        {"regulariser": "eqsim-v1-released", "regulariser_weight": 1},
+        {"regulariser": "eqsim-v2-close-released", "regulariser_weight": 1, "margin": 0, "close": 2},
     ],
     ids=["infonce", "cached features in bfloat16", "sampled negatives"],
 )
@@ -218,3 +218,18 @@ def test_training_learns_what_it_reads(settings: Settings, tmp_path: Path) -> No
     assert np.mean(losses[-4:]) < 0.7 * np.mean(losses[:4])
     assert load_file(done.last)["logit_scale"].ndim == 0
     assert all(row["loss"] > 0 and row["gradient_norm"] > 0 for row in done.history)
+
+
+def test_a_regulariser_that_trains_nothing_is_said_once_and_stays_in_result_and_page(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    chosen = settings(regulariser="eqsim", margin=100)
+    with pytest.raises(Killed):
+        train_clip(chosen, tmp_path / "run", killed_after(5), report=False)
+    done = train_clip(chosen, tmp_path / "run")
+    assert done.idle == {"active_v2": 8} and all(row["active_v1"] > 0 for row in done.history)
+    said = [record.message for record in caplog.records if "has no gradient" in record.message]
+    assert len(said) == 1 and said[0].startswith("active_v2 (step 8): 0 for 8 steps running.")
+    for name in ("README.md", "report.html"):
+        assert "Part of the loss trained nothing." in (tmp_path / "run" / name).read_text()
+    assert train_clip(chosen, tmp_path / "run").idle == done.idle

@@ -67,7 +67,7 @@ def resumes_exactly(settings: FusionSettings, out: Path) -> None:
 
 
 def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(settings: Settings, tmp_path: Path) -> None:
-    chosen = settings(regulariser="eqsim", margin=0.0)
+    chosen = settings(regulariser="eqsim", margin=0)
     resumes_exactly(chosen, tmp_path)
     rows = [json.loads(line) for line in (tmp_path / "killed" / "history.jsonl").read_text().splitlines()]
     assert all(0 < row["active_fraction"] <= 1 and row["regulariser"] > 0 for row in rows)

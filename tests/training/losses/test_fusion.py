@@ -1,5 +1,6 @@
 """Losses of fusion encoders: equal to loops over their formulas; a real matching head learns with them."""
 
+import itertools
 import math
 from typing import Any
 
@@ -11,12 +12,14 @@ from torch import Tensor
 
 from twinset.training.losses.fusion import (
     CHANGES,
-    FusionEqSim,
+    FusionLoss,
     PairScores,
     match_hard_negatives,
     rank_texts,
     score_pairs,
 )
+from twinset.training.losses.names import fusion_form, fusion_regularisers
+from twinset.training.losses.objectives import open_fusion_loss
 
 
 def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:
@@ -36,48 +39,85 @@ def mean(values: list[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-@given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 999), st.sampled_from([1e-9, 0.04, 0.1]))
-@settings(max_examples=60, deadline=None)
-def test_fusion_losses_equal_loops(n: int, m: int, seed: int, margin: float) -> None:
-    given, close = scores(n, m, seed)
-    rank, match, first, text_side, image_side = [], [], [], [], []
+@given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 999))
+@settings(max_examples=40, deadline=None)
+def test_objectives_equal_loops(n: int, m: int, seed: int) -> None:
+    given, _ = scores(n, m, seed)
+    rank, match = [], []
     for i in range(n):
         own = given.own[i].item()
         wrong_texts, wrong_images = given.changed_text[i].tolist(), given.changed_image[i].tolist()
         rank.append(math.log(math.exp(own) + sum(map(math.exp, wrong_texts))) - own)
         match += [-math.log(sigmoid(own)), *(-math.log(1 - sigmoid(score)) for score in wrong_texts + wrong_images)]
-        for j in range(m):
-            s_ii, s_jj = sigmoid(own), sigmoid(given.both[i, j].item())
-            s_ij, s_ji = sigmoid(wrong_texts[j]), sigmoid(wrong_images[j])
-            text, image = ((s_ii - s_ij) - (s_jj - s_ji)) ** 2, ((s_ii - s_ji) - (s_jj - s_ij)) ** 2
-            text_side.append((text, bool(close[i, j])))
-            image_side.append((image, bool(close[i, j])))
-            first.append(((s_ij - s_ji) ** 2, not close[i, j]))
     assert rank_texts(given)[0].item() == pytest.approx(mean(rank), abs=1e-6)
     # n own pairs, n · m changed texts and n · m changed images: one mean over all.
     assert match_hard_negatives(given)[0].item() == pytest.approx(mean(match), abs=1e-6)
-    hinges = [[max(square - margin, 0) for square, used in side if used] for side in (first, text_side, image_side)]
-    value, logged = FusionEqSim("paper", margin)(given, close)
-    assert value.item() == pytest.approx(sum(map(mean, hinges)), abs=1e-6)
-    assert logged["active_fraction"] == pytest.approx(mean([float(h > 0) for side in hinges for h in side]), abs=1e-6)
-    released, _ = FusionEqSim("released", margin)(given, close)
-    sides = [mean([square for square, _ in side]) for side in (text_side, image_side)]
-    assert released.item() == pytest.approx(sum(max(side - margin, 0) for side in sides), abs=1e-6)
 
 
-@pytest.mark.parametrize("form", ["paper", "released"])
-def test_gradients_agree_with_finite_differences_and_vanish_below_the_margin(form: Any) -> None:
+def slow_eqsim(given: PairScores, close: Tensor, form: str, margin: float, margin_v1: float, how: Any) -> Tensor:
+    """EqSim (EqBen, section 3 and C) as loops over negatives; of the released form FIBER's ``hard_itm``."""
+    first, sides = [], list[tuple[Tensor, Tensor]]()
+    for i, j in itertools.product(*map(range, close.shape)):
+        near = bool(close[i, j])
+        own, both = how(given.own[i]), how(given.both[i, j])
+        text, image = how(given.changed_text[i, j]), how(given.changed_image[i, j])
+        if form in ("eqsim", "eqsim-v1-all") or (form == "eqsim-figure-4" and not near):
+            first.append(((text - image) ** 2 - margin_v1).relu())
+        if form in ("eqsim-v2-all", "eqsim-released") or (form != "eqsim-v1-all" and near):
+            sides.append((((own - text) - (both - image)) ** 2, ((own - image) - (both - text)) ** 2))
+    both_sides = [[side[which] for side in sides] for which in (0, 1)]
+    if form == "eqsim-released":
+        return sum(((average(squares) - margin).relu() for squares in both_sides), torch.zeros(()))
+    return average(first) + sum(average([(one - margin).relu() for one in squares]) for squares in both_sides)
+
+
+def average(values: list[Tensor]) -> Tensor:
+    return torch.stack(values).mean() if values else torch.zeros((), dtype=torch.float64)
+
+
+FORMS = fusion_regularisers()
+PARTS = ("own", "changed_text", "changed_image", "both")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 999), st.sampled_from([1e-9, 0.04, 0.1]), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_eqsim_equals_loops(form: str, n: int, m: int, seed: int, margin: float, logits: bool) -> None:
+    given, close = scores(n, m, seed)
+    parts = [getattr(given, name).requires_grad_() for name in PARTS]
+    asked: dict[str, Any] = {"margin": margin, "margin_v1": margin / 2}
+    if form != "eqsim-released":
+        asked["normalise"] = "logits" if logits else "sigmoid"
+    known = fusion_form(form).settings
+    value, logged = open_fusion_loss(form, **{k: v for k, v in asked.items() if k in known})(given, close)
+    how = torch.clone if asked.get("normalise") == "logits" else torch.sigmoid
+    expected = slow_eqsim(given, close, form, margin, margin / 2, how)
+    assert value.item() == pytest.approx(expected.item(), abs=1e-6) and 0 <= logged["active_fraction"] <= 1
+    if expected.requires_grad:
+        pairs = zip(
+            *(torch.autograd.grad(one, parts, materialize_grads=True) for one in (value, expected)), strict=True
+        )
+        assert all(torch.allclose(*both, rtol=0, atol=1e-6) for both in pairs)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_gradients_agree_with_finite_differences_and_vanish_below_the_margin(form: str) -> None:
     given, close = scores(3, 2, 1)
-    parts = [getattr(given, name).requires_grad_() for name in ("own", "changed_text", "changed_image", "both")]
+    parts = [getattr(given, name).requires_grad_() for name in PARTS]
+
+    def regulariser(margin: float) -> FusionLoss:
+        read = fusion_form(form).settings
+        return open_fusion_loss(form, **{name: margin for name in ("margin", "margin_v1") if name in read})
 
     def value(*parts: Tensor) -> Tensor:
-        loss = FusionEqSim(form, 1e-4)(PairScores(*parts), close)[0]
+        loss = regulariser(1e-4)(PairScores(*parts), close)[0]
         return loss + rank_texts(PairScores(*parts))[0] + match_hard_negatives(PairScores(*parts))[0]
 
     assert torch.autograd.gradcheck(value, parts)
-    loss, logged = FusionEqSim(form, 4.0)(PairScores(*parts), close)
-    assert loss.item() == 0 and logged["active_fraction"] == 0
-    assert all(not gradient.any() for gradient in torch.autograd.grad(loss, parts))
+    loss, logged = regulariser(4.0)(PairScores(*parts), close)
+    assert loss.item() == 0 and not any(logged.values())
+    gradients = torch.autograd.grad(loss, parts, materialize_grads=True)
+    assert all(not gradient.any() for gradient in gradients)
 
 
 def test_pairs_are_scored_as_image_and_text_of_their_names() -> None:
@@ -118,7 +158,7 @@ def test_a_matching_head_of_blip_learns_in_a_few_steps() -> None:
     for _ in range(24):
         found = score_pairs(score, rows, negatives)
         ranking, matching = rank_texts(found), match_hard_negatives(found)
-        regulariser = FusionEqSim("paper", 0.0)(found, close)[0]
+        regulariser = open_fusion_loss("eqsim-figure-4", margin=0.0)(found, close)[0]
         loss = ranking[0] + matching[0] + 0.5 * regulariser
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

@@ -126,8 +126,8 @@ def test_a_frozen_tower_and_a_frozen_scale_get_no_gradient() -> None:
     for one in (model, whole):
         one.image.requires_grad_(False)
         one.logit_scale.requires_grad_(False)
-    _, expected = plain(whole, batch(5, False), seeded("infonce", "eqsim-hybrid"))
-    cached_backward(model, batch(5, False), seeded("infonce", "eqsim-hybrid"), 2)
+    _, expected = plain(whole, batch(5, False), seeded("infonce", "eqsim"))
+    cached_backward(model, batch(5, False), seeded("infonce", "eqsim"), 2)
     assert all(name.startswith("text") for name in expected)
     assert_same(gradients(model), expected)
 
@@ -174,7 +174,7 @@ def test_chunks_below_one_and_uneven_inputs_are_refused() -> None:
         cached_backward(towers(), uneven, seeded("infonce", None), 1)
 
 
-CASES = (("infonce", "eqsim-hybrid-released", 3), ("infonce", "cyclip", 2), ("negative-pairs", "hardneg", 1))
+CASES = (("infonce", "eqsim-released", 3), ("infonce", "cyclip", 2), ("negative-pairs", "hardneg", 1))
 
 
 def half_of(inputs: Mapping[str, Tensor], objective: str, rank: int) -> dict[str, Tensor]:

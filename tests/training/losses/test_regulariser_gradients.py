@@ -11,7 +11,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.training.losses.eqsim import EqSim, EqSimReleased, close_pairs
 from twinset.training.losses.features import Features
 from twinset.training.losses.names import REGULARISERS
-from twinset.training.losses.objectives import open_loss, open_objective, open_regulariser
+from twinset.training.losses.objectives import open_fusion_loss, open_loss, open_objective, open_regulariser
 from twinset.training.losses.sampling import sample_hard, sample_pairs
 
 
@@ -20,19 +20,19 @@ def two_pairs(gap: float) -> Tensor:
     return torch.tensor([[0.6, 0.2 + gap / 2], [0.2 - gap / 2, 0.6]], dtype=torch.float64, requires_grad=True)
 
 
-@pytest.mark.parametrize("form", ["v1", "v2", "hybrid"])
+@pytest.mark.parametrize("form", [("all", None), (None, "close"), (None, "all"), ("all", "close")])
 @pytest.mark.parametrize("released", [False, True])
 def test_the_gradient_vanishes_below_the_margin(form: Any, released: bool) -> None:
     """All residuals of both forms are ± gap here, so that gap² against the margin decides."""
     sample = torch.tensor([[1], [0]])
     for gap, active in ((0.19, 0.0), (0.21, 1.0)):
         scores = two_pairs(gap)
-        if released:
-            value, logged = EqSimReleased(form, 0.04, 0.02 if form == "v1" else 1.0).on(scores, (sample, sample))
-            active = (1 if gap > 0.2 else 0) if form != "hybrid" else (2 / 3 if gap > 0.2 else 0)
+        if released:  # the mean of v1 is over 4 cells, of which 2 are gap²
+            value, logged = EqSimReleased(*form, margin=0.04, margin_v1=0.02).on(scores, (sample, sample))
         else:
             eye = torch.eye(2, dtype=torch.float64)
-            value, logged = EqSim(form, margin=0.04, normalise="cosine")(Features(eye, scores.T), SCALE)
+            regulariser = EqSim(*form, margin=0.04, margin_v1=0.04, normalise="cosine")
+            value, logged = regulariser(Features(eye, scores.T), SCALE)
         value.backward()
         assert logged["active_fraction"] == pytest.approx(active)
         assert scores.grad is not None and bool((scores.grad != 0).any()) == (active > 0)
@@ -45,18 +45,26 @@ def test_the_released_margin_is_on_the_mean_and_the_papers_on_each_pair() -> Non
     scores = torch.full((n, n), 0.1, dtype=torch.float64).fill_diagonal_(0.8)
     scores[0, 1] += 0.6
     scores.requires_grad_()
-    released, logged = EqSimReleased("v2", samples=None).on(scores, None)
-    assert released.item() == 0 and logged["active_fraction"] == 0
-    paper, more = EqSim("v2", close=None, normalise="cosine")(
-        Features(torch.eye(n, dtype=torch.float64), scores.T), SCALE
-    )
+    released, logged = EqSimReleased(None, "all").on(scores, None)
+    assert released.item() == 0 and logged == {"active_fraction": 0}
+    paper, more = EqSim(None, "all", normalise="cosine")(Features(torch.eye(n, dtype=torch.float64), scores.T), SCALE)
     assert paper.item() > 0 and more["active_fraction"] == pytest.approx(2 / (n * (n - 1)))
+
+
+def test_with_the_margin_of_v2_the_v1_of_distant_pairs_never_acts() -> None:
+    """Its squares are at most 1/81 where 8 pairs are close, below 0.04 and 0.1: why v1 has a margin of its own."""
+    given = features(64, 0, 64)
+    for margin, acts in ((0.04, False), (0.0, True)):
+        _, logged = open_regulariser("eqsim-figure-4", margin_v1=margin)(given, torch.tensor(100.0))
+        assert (logged["active_v1"] > 0) == acts and logged["active_v2"] > 0
 
 
 @pytest.mark.parametrize("name", REGULARISERS.kinds())
 def test_gradients_are_those_of_finite_differences(name: str) -> None:
     given = features(5, 11)
-    regulariser = open_regulariser(name, **({"margin": 1e-4} if name.startswith("eqsim") else {}))
+    regulariser = open_regulariser(
+        name, **{key: 1e-4 for key in REGULARISERS.get(name).settings if key.startswith("margin")}
+    )
 
     def value(images: Tensor, texts: Tensor, scale: Tensor) -> Tensor:
         return regulariser(Features(images, texts), scale, torch.Generator().manual_seed(0))[0]
@@ -83,7 +91,7 @@ def test_large_batches_in_half_precision_stay_finite_and_exact(name: str) -> Non
 
 
 def test_a_batch_of_one_pair() -> None:
-    for name in ("eqsim-v1", "eqsim-v2", "eqsim-hybrid", "eqsim-v1-released"):
+    for name in ("eqsim", "eqsim-v1-all", "eqsim-v2-all", "eqsim-v2-close", "eqsim-v1-all-released"):
         value, logged = open_regulariser(name)(features(1, 0), SCALE)  # type: ignore[arg-type]
         assert value.item() == 0 and logged["active_fraction"] == 0
     with pytest.raises(WrongUse, match="batch of one"):
@@ -136,7 +144,7 @@ def test_the_sum_adds_the_weighted_regulariser_and_logs_both() -> None:
 
 def test_weight_zero_leaves_the_gradient_and_draws_the_same_samples() -> None:
     gradients, states = [], []
-    for name, weight in ((None, 0.0), ("eqsim-hybrid-released", 0.0), ("eqsim-hybrid-released", 0.5)):
+    for name, weight in ((None, 0.0), ("eqsim-released", 0.0), ("eqsim-released", 0.5)):
         given, generator = features(6, 5).map(lambda part: part.requires_grad_()), torch.Generator().manual_seed(0)
         options = {} if name is None else {"margin": 0.0}
         open_loss("infonce", name, weight, **options)(given, SCALE, generator)[0].backward()  # type: ignore[arg-type]
@@ -157,7 +165,9 @@ def test_with_negative_pairs_the_regulariser_sees_the_twins() -> None:
 
 
 def test_wrong_names_and_options_are_refused() -> None:
-    with pytest.raises(WrongUse, match="no regulariser 'eqsim' here; did you mean 'eqsim-v"):
-        open_regulariser("eqsim")
+    with pytest.raises(WrongUse, match="no regulariser 'eqsim-v2' here; did you mean 'eqsim-v2-all' or 'eqsim' or "):
+        open_regulariser("eqsim-v2")
+    with pytest.raises(WrongUse, match="hardneg has no form for fusion encoders; name one of eqsim, "):
+        open_fusion_loss("hardneg")
     with pytest.raises(WrongUse, match=r"cyclip.*margin.*docs/training.md"):
         open_regulariser("cyclip", margin=0.1)
