@@ -4,8 +4,8 @@
 
 A step is forward, InfoNCE, backward and AdamW of open_clip's model with random weights on random images and texts. A
 regulariser's time is that of its forward and backward pass on features (n, d), similarities included; the encoders run
-once for objective and regulariser. The table has it at the step's own batch and at n = 64, 256, 400 and 1,024, as a share
-of a step of n examples, which is taken to cost n / batch of the step that was timed.
+once for objective and regulariser. The table has it at the step's own batch and at n = 64, 256, 400 and 1,024, as a
+share of a step of n examples, which is taken to cost n / batch of the step that was timed.
 
 The clock is CPU time of one thread, which holds on a busy machine; medians. The limit is 1 % of a step; beyond it the
 exit code is 1.
