@@ -88,8 +88,8 @@ def croissant(
         "recordSet": [_samples(kind, source.group, summary)],
     }
     if tars:
-        patterns = {role: f"*.{role}.{extension}" for role in summary.images}
-        patterns |= {name: f"*.{name}.txt" for name in kind.sample.texts}
+        patterns = {role: f"*.{kind.sample.image_field(role, extension)}" for role in summary.images}
+        patterns |= {name: f"*.{kind.sample.text_field(name)}" for name in kind.sample.texts}
         metadata["distribution"] += [_members(name, pattern, tars) for name, pattern in patterns.items()]
         metadata["recordSet"] += [_content(name, kind) for name in patterns]
     return metadata

@@ -14,6 +14,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "text-pair": ("text-pairs", "one image, two captions"),
     "triplet": ("triplets", "an image and a text that modifies it, target or distractor"),
     "template": ("galleries", "an image and a text that modifies it"),
+    "image-text": ("retrieval", "captions of images, and images of captions"),
 }
 
 

@@ -10,6 +10,7 @@ KINDS = {
     "genecis-triplets": "twinset.generators.triplets.source:Triplets",
     "human-baseline": "twinset.generators.human_baseline:HumanBaseline",
     "image-ambiguity": "twinset.generators.decisions.generated_images.choice:ImageAmbiguity",
+    "image-captions": "twinset.generators.captions.image_captions:ImageCaptions",
     "image-choice": "twinset.generators.decisions.generated_images.choice:ImageChoice",
     "image-pairs": "twinset.generators.image_pairs:ImagePairs",
     "image-verification": "twinset.generators.image_verification.source:ImageVerification",

@@ -7,16 +7,30 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BeforeValidator, Field
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
+from twinset.manifests.source import Place
 from twinset.shards.contracts import LeftOut
 from twinset.shards.media.media_folder import EscapesRoot, inside
 from twinset.shards.storage.parquet_reader import batches
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str | Path) else value
+
+
+_Files = tuple[Annotated[Location, Place("any", "annotations")], ...]
+#: Setting: files or folders of annotations, also one alone.
+SeveralFiles = Annotated[_Files, BeforeValidator(_listed), Field(min_length=1)]
+#: The same, or none.
+OptionalFiles = Annotated[_Files, BeforeValidator(_listed)]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite

@@ -1,24 +1,25 @@
 """The text pairs of a table of negative captions: planned image by image, each with its image."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
+from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
+from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, columns_of, scores_in, with_scores
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
@@ -36,17 +37,20 @@ class TextPairs(Source):
     scores: those of other packages' caption scorers to take along.
     images: folder of the captions' images, or of tars of them; only an index is made when absent.
     train: share of the images (0-1) whose pairs are in the split ``train``, by a hash of the recipe's seed and the
-    image id; the others are in the split of the subset. Absent: all are. licence: of captions and images.
+    image id; the others are in the split of the subset. Absent: all are. held_out: files of captions whose images are
+    never in ``train``, such as those of COCO's test; those that they name as trained on may be. licence: of captions
+    and images.
     """
 
     kind: Literal["text-pairs"]
     negatives: StageName
     scores: tuple[str, ...] = ()
     images: Annotated[Location, Place("folder", "media")] | None = None
-    train: float | None = Field(default=None, gt=0, lt=1)
+    train: TrainShare | None = None
+    held_out: OptionalFiles = ()
     licence: str
 
-    added = ("scores",)
+    added = ("scores", "held_out")
     generator = "twinset.generators.text_pairs:TextPairGenerator"
     makes = "text-pair"
     reference = SUGARCREPE
@@ -81,7 +85,6 @@ class TextPairs(Source):
 
 BLOCK = 100_000  # rows that are put in order together
 SLICE = 10_000  # rows that are Python objects at a time
-TRAIN = "train"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +112,7 @@ class TextPairGenerator(StageGenerator[TextPairs]):
 
         Raises `WrongUse` when images are asked for that no row names.
         """
-        if self.source.train is not None and self.split == TRAIN:
-            raise WrongUse(
-                f"{self.name}: its split is {TRAIN!r} and source.train names another part so; set split to that of the "
-                "other images, such as validation"
-            )
+        self._training.check(self.name)
         named = self._images is None
         for row in self._rows():
             image = looked_for_by(row["image"], row["image_id"])
@@ -131,18 +130,18 @@ class TextPairGenerator(StageGenerator[TextPairs]):
     def _planned(self, row: Mapping[str, Any], image: str) -> Candidate:
         identified = self.identified(*json.loads(row["identity"]), group=row["image_id"])
         candidate: TextPairCandidate = self._candidate(
-            **{**identified, "split": self._split_of(row["image_id"] or row["caption"])},
+            **{**identified, "split": self._training.of(row["image_id"] or row["caption"], image)},
             **{**{name: row[name] for name in COLUMNS.names}, "image": image, **scores_in(row, self._scores)},
             negative_key=row["key"],
         )
         return candidate
 
-    def _split_of(self, image_id: str) -> str:
-        """The same for an image in all stages of a recipe that ask for the same share."""
-        if self.source.train is None:
-            return self.split
-        hashed = hashlib.blake2b(canonical_json([self.seed, "split", image_id]), digest_size=8).digest()
-        return TRAIN if int.from_bytes(hashed, "big") < self.source.train * 2**64 else self.split
+    @cached_property
+    def _training(self) -> TrainingSplit:
+        return TrainingSplit(self.source.train, self.split, self.seed, self.source.held_out)
+
+    def inputs(self) -> str:
+        return joined(super().inputs(), self._training)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Rows of the table image by image.

@@ -9,13 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, CaptionedGallery, CaptionedImage
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
 from twinset.manifests.errors import WrongUse
 from twinset.shards.kinds.fields import stored
+from twinset.shards.kinds.image_text import IMAGE_TEXT, ImageTextRecord
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PairRecord
 from twinset.shards.kinds.registry import KINDS
+from twinset.shards.kinds.samples import EXTENSIONS
 from twinset.shards.kinds.template import GALLERY, TemplateRecord
 from twinset.shards.kinds.text_pair import TextPairRecord
 from twinset.shards.kinds.triplet import TripletRecord
@@ -65,7 +68,25 @@ class BuiltDataset(Reader):
         )
 
     def items(self, subset: str) -> Iterator[Item]:
-        for number, split, kept, tar_size in self._receipts(subset).columns("split", "kept", "tar_size"):
+        """As `Reader.items`. Images with captions ask for each other, as in Karpathy's splits: those of ``test``, where
+        the subset has one; memory holds their captions.
+        """
+        gallery = CaptionedGallery()
+        for item in self._stored(subset):
+            if isinstance(item, CaptionedImage):
+                gallery.add(item)
+            else:
+                yield item
+        for direction in DIRECTIONS:
+            yield from gallery.queries(direction, f"{subset}/{direction}")
+
+    def _stored(self, subset: str) -> Iterator[Item | CaptionedImage]:
+        receipts, makes = self._receipts(subset), planned_stage(self.store, subset).facts.get("makes")
+        splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
+        asked = {SPLIT} if makes == IMAGE_TEXT.name and SPLIT in splits else splits
+        for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
+            if split not in asked:
+                continue
             if tar_size:
                 yield from self._of_tar(subset, layout.tar(subset, split, number), kept, tar_size)
             elif kept:
@@ -91,7 +112,7 @@ class BuiltDataset(Reader):
                 if row.verdict == KEPT:
                     yield LeftOut(f"{self.store.root}/{rows}: {row.key}", "an index without images")
 
-    def _of_tar(self, subset: str, tar: str, kept: int, size: int) -> Iterator[Item]:
+    def _of_tar(self, subset: str, tar: str, kept: int, size: int) -> Iterator[Item | CaptionedImage]:
         where, count = f"{self.store.root}/{tar}", 0
         found = self.store.size(tar)
         if found != size:
@@ -208,4 +229,15 @@ def _template(subset: str, sample: Stored[TemplateRecord], pictures: Pictures, w
     )
 
 
-_ASKED: Mapping[str, Any] = {"pair": _pair, "text-pair": _text_pair, "triplet": _triplet, "template": _template}
+def _image_text(subset: str, sample: Stored[ImageTextRecord], pictures: Pictures, where: str) -> CaptionedImage:
+    picture = next(picture for field, picture in pictures.items() if field in EXTENSIONS)
+    return CaptionedImage(sample.json.group, picture, sample.json.captions)
+
+
+_ASKED: Mapping[str, Any] = {
+    "pair": _pair,
+    "text-pair": _text_pair,
+    "triplet": _triplet,
+    "template": _template,
+    "image-text": _image_text,
+}

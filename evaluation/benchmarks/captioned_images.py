@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -13,7 +14,58 @@ from twinset.evaluation.examples import LeftOut, Picture, Query
 from twinset.manifests.errors import WrongUse
 
 IMAGE_TO_TEXT, TEXT_TO_IMAGE = "image-to-text", "text-to-image"
+DIRECTIONS = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
 SPLIT = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionedImage:
+    """An image with captions. group: unlike that of any other image."""
+
+    group: str
+    picture: Picture
+    captions: Sequence[str]
+
+
+class CaptionedGallery:
+    """Images with captions that ask for each other: all that were added are the gallery."""
+
+    def __init__(self) -> None:
+        self._images: list[tuple[str, Picture]] = []
+        self._captions: list[str] = []
+        self._image_of: list[int] = []  # of each caption
+
+    def add(self, image: CaptionedImage) -> None:
+        """An image with its captions, or further captions of the last one."""
+        if not self._images or self._images[-1][0] != image.group:
+            self._images.append((image.group, image.picture))
+        self._captions += image.captions
+        self._image_of += [len(self._images) - 1] * len(image.captions)
+
+    def queries(self, direction: str, subset: str) -> Iterator[Query]:
+        """An image asks for any of its captions among all (`IMAGE_TO_TEXT`), a caption for its image among all."""
+        pictures, texts = tuple(picture for _, picture in self._images), tuple(self._captions)
+        if direction == IMAGE_TO_TEXT:
+            ends = np.searchsorted(self._image_of, range(len(pictures)), side="right").tolist()
+            for (group, picture), (start, end) in zip(self._images, pairwise([0, *ends]), strict=True):
+                targets, key = frozenset(range(start, end)), f"{subset}/{group}"
+                yield Query(
+                    key=key, subset=subset, group=group, image=picture, text=None, gallery=texts, targets=targets
+                )
+            return
+        numbers = Counter[int]()
+        for caption, at in zip(texts, self._image_of, strict=True):
+            group, targets = self._images[at][0], frozenset({at})
+            yield Query(
+                key=f"{subset}/{group}/{numbers[at]}",
+                subset=subset,
+                group=group,
+                image=None,
+                text=caption,
+                gallery=pictures,
+                targets=targets,
+            )
+            numbers[at] += 1
 
 
 class CaptionedImages(FileReader):
@@ -23,7 +75,7 @@ class CaptionedImages(FileReader):
     """
 
     annotations: ClassVar[str]
-    every = (IMAGE_TO_TEXT, TEXT_TO_IMAGE)
+    every = DIRECTIONS
     folders = ("", "annotations", "karpathy")
     obtained = "The splits are in caption_datasets.zip of Karpathy and Li (2015), 'Deep Visual-Semantic Alignments'"
 
@@ -33,10 +85,7 @@ class CaptionedImages(FileReader):
     def items(self, subset: str) -> Iterator[Item]:
         """As `Reader.items`: images that are missing are left out of both, with their captions."""
         path = self.file(subset)
-        names: list[str] = []
-        pictures: list[Picture] = []
-        captions: list[str] = []
-        image_of: list[int] = []  # of each caption
+        gathered = CaptionedGallery()
         for number, record in json_items(path, "images"):
             where = f"{path} image {number}"
             if object_of(record, where).get("split") != SPLIT:
@@ -49,14 +98,8 @@ class CaptionedImages(FileReader):
             said = [text_of(sentence, "raw", where) for sentence in list_of(record, "sentences", where)]
             if not said:
                 raise WrongUse(f"{where}: an image without sentences; fetch the file again")
-            captions += said
-            image_of += [len(pictures)] * len(said)
-            pictures.append(picture)
-            names.append(name)
-        if subset == IMAGE_TO_TEXT:
-            yield from _by_image(names, pictures, captions, image_of)
-        else:
-            yield from _by_caption(names, pictures, captions, image_of)
+            gathered.add(CaptionedImage(image_group(name), picture, said))
+        yield from gathered.queries(subset, subset)
 
 
 class Flickr30k(CaptionedImages):
@@ -77,36 +120,3 @@ class Coco(CaptionedImages):
     citation = "https://arxiv.org/abs/1504.00325"
     annotations = "dataset_coco.json"
     expects = "dataset_coco.json, and the images of COCO val2014 (or of the same numbers in 2017) in a folder below"
-
-
-def _by_image(
-    names: Sequence[str], pictures: Sequence[Picture], captions: Sequence[str], image_of: Sequence[int]
-) -> Iterator[Query]:
-    gallery, ends = tuple(captions), np.searchsorted(image_of, range(len(pictures)), side="right").tolist()
-    for name, picture, (start, end) in zip(names, pictures, pairwise([0, *ends]), strict=True):
-        yield Query(
-            key=f"{IMAGE_TO_TEXT}/{image_group(name)}",
-            subset=IMAGE_TO_TEXT,
-            group=image_group(name),
-            image=picture,
-            text=None,
-            gallery=gallery,
-            targets=frozenset(range(start, end)),
-        )
-
-
-def _by_caption(
-    names: Sequence[str], pictures: Sequence[Picture], captions: Sequence[str], image_of: Sequence[int]
-) -> Iterator[Query]:
-    gallery, numbers = tuple(pictures), Counter[int]()
-    for caption, at in zip(captions, image_of, strict=True):
-        yield Query(
-            key=f"{TEXT_TO_IMAGE}/{image_group(names[at])}/{numbers[at]}",
-            subset=TEXT_TO_IMAGE,
-            group=image_group(names[at]),
-            image=None,
-            text=caption,
-            gallery=gallery,
-            targets=frozenset({at}),
-        )
-        numbers[at] += 1

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.generators.captions.training_split import TrainingSplit, joined
 from twinset.generators.generated_pairs.joining import (
     NONE,
     Chosen,
@@ -87,13 +88,14 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         self._choices = Counter[str]()
 
     def inputs(self) -> str:
-        return digest([self.context.earlier(one).digest for one in self.source.reads])
+        return joined(digest([self.context.earlier(one).digest for one in self.source.reads]), self._training)
 
     def plan(self) -> Iterator[GeneratedPairCandidate]:
         """Pairs photo by photo, in the order in which negative captions first name them.
 
         Raises `WrongUse` when an earlier stage is of another kind, or draws one side where both are needed.
         """
+        self._training.check(self.name)
         negatives = self.context.earlier(self.source.negatives).read(["key", "identity", *COLUMNS.names])
         images = images_of(self._images, negatives, "negative_caption")
         chosen, choices = self._chosen(images, negatives)
@@ -197,9 +199,12 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         self, row: Mapping[str, str], image: _Place, original: _Place, choice: str, score: float, score_original: float
     ) -> GeneratedPairCandidate:
         photo = "" if original[1] else row["image"] or row["image_id"]
-        group = sample_key(self.name, "image", photo) if photo else ""
+        identified = self.identified(
+            *json.loads(row["identity"]), group=sample_key(self.name, "image", photo) if photo else ""
+        )
+        identified["split"] = self._training.of(row["image_id"] or row["caption"], row["image"])
         return GeneratedPairCandidate(
-            **self.identified(*json.loads(row["identity"]), group=group),
+            **identified,
             captions0=(row["caption"],),
             captions1=(row["negative_caption"],),
             **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype")},
@@ -213,6 +218,10 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
             score=score,
             score_original=score_original,
         )
+
+    @cached_property
+    def _training(self) -> TrainingSplit:
+        return TrainingSplit(self.source.train, self.split, self.seed, self.source.held_out)
 
     def _originals(self, negatives: pa.Table) -> tuple[Images, Ints]:
         """Images that were generated from original captions, and the first of each negative caption."""

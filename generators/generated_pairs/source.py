@@ -8,6 +8,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from twinset.generators.annotation_files import OptionalFiles
+from twinset.generators.captions.training_split import TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
@@ -33,6 +35,9 @@ class GeneratedPairs(Source):
     of images must then draw both sides (``sides: [caption, negative_caption]``).
     ambiguous: of the images that a score chose one is left out that shows the original caption too, with at least this
     score (0-1); null keeps all. compared: leave out as well what fits the original caption at least as well as its own.
+    train: share of the photos (0-1) whose pairs are in the split ``train`` (TROHN-Img: 0.8), by a hash of the recipe's
+    seed and the image id; the others are in the split of the subset. Absent: all are. held_out: files of captions whose
+    images are never in ``train``, such as those of COCO's test; those that they name as trained on may be.
     licence: of the photos and captions.
     """
 
@@ -45,8 +50,11 @@ class GeneratedPairs(Source):
     photos: Annotated[Location, Place("folder", "media")] | None = None
     ambiguous: float | None = Field(default=1.0, gt=0, le=1)
     compared: bool = True
+    train: TrainShare | None = None
+    held_out: OptionalFiles = ()
     licence: str
 
+    added = ("train", "held_out")
     generator = "twinset.generators.generated_pairs.generator:GeneratedPairGenerator"
     makes = "pair"
     reference = SUGARCREPE

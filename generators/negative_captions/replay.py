@@ -5,23 +5,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TextIO, cast
+from typing import Any, ClassVar, Literal, TextIO, cast
 
 import pyarrow as pa
-from pydantic import BeforeValidator, Field
 
-from twinset.generators.annotation_files import LONGEST_LINE, Skipped, parquet_rows, read_json, text_of
+from twinset.generators.annotation_files import LONGEST_LINE, SeveralFiles, Skipped, parquet_rows, read_json, text_of
 from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import unchanged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.source import listed
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.locations import Location
 from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Need, Place, Reference
+from twinset.manifests.source import Need, Reference
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.samples import TableRows
 
@@ -174,9 +171,7 @@ class ReplayedNegatives(Source):
     """
 
     kind: Literal["replayed-negatives"]
-    captions: Annotated[
-        tuple[Annotated[Location, Place("any", "annotations")], ...], BeforeValidator(listed), Field(min_length=1)
-    ]
+    captions: SeveralFiles
     licence: str = "the captions stay under the terms of their source"
 
     generator = "twinset.generators.negative_captions.replay:ReplayGenerator"

@@ -4,30 +4,24 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
+from typing import Annotated, ClassVar, Literal, TypeVar, cast
 
 import pyarrow as pa
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
+from twinset.generators.annotation_files import SeveralFiles
 from twinset.generators.captions.sources import CaptionSources
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.papers import GENECIS
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Need, Place, Reference
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.samples import Rejected, TableRows
-
-
-def listed(value: Any) -> Any:
-    """One location as a list of one."""
-    return [value] if isinstance(value, str | Path) else value
 
 
 class ParsedCaptions(Source):
@@ -37,9 +31,7 @@ class ParsedCaptions(Source):
     pipeline: spaCy's, by name or folder: ``en_captions_sm`` comes with twinset. licence: of the captions.
     """
 
-    captions: Annotated[
-        tuple[Annotated[Location, Place("any", "annotations")], ...], BeforeValidator(listed), Field(min_length=1)
-    ]
+    captions: SeveralFiles
     pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
     licence: str = "the captions stay under the terms of their source"
 

@@ -34,8 +34,8 @@ def fields_of(
     }
     words = sample.described()
     return [
-        *((f"{role}.{extension}", image.content) for role, image in images.items()),
-        *((f"{name}.txt", words[name].encode("utf-8")) for name in sample.kind.texts),
+        *((sample.kind.image_field(role, extension), image.content) for role, image in images.items()),
+        *((sample.kind.text_field(name), words[name].encode("utf-8")) for name in sample.kind.texts),
         *sample.attached().items(),
         ("json", canonical_json(described)),
     ]
@@ -53,15 +53,15 @@ def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
         kind = KINDS[described["kind"]]
     except (KeyError, TypeError, ValueError) as error:
         raise BrokenTar(f"{where}: {key} has {sorted(fields)}, and no json of a sample; {REMEDY}") from error
-    extension = next((one for one in EXTENSIONS if f"{kind.images[0]}.{one}" in fields), EXTENSIONS[0])
+    extension = next((one for one in EXTENSIONS if kind.image_field(kind.images[0], one) in fields), EXTENSIONS[0])
     _check_fields(key, kind, fields, extension, where)
     try:
         return Stored(
             kind,
             key,
-            {role: fields[name] for role in kind.images if (name := f"{role}.{extension}") in fields},
+            {role: fields[name] for role in kind.images if (name := kind.image_field(role, extension)) in fields},
             extension,
-            {name: fields[f"{name}.txt"].decode("utf-8") for name in kind.texts},
+            {name: fields[kind.text_field(name)].decode("utf-8") for name in kind.texts},
             kind.record.model_validate(described),
             {name: fields[name] for name in kind.attachments if name in fields},
             fields,
@@ -76,9 +76,10 @@ def stored(key: str, fields: Mapping[str, bytes], where: str) -> Stored[Any]:
 
 def _check_fields(key: str, kind: SampleKind, fields: Mapping[str, bytes], extension: str, where: str) -> None:
     """Refuse fields that are too few or too many: optional images are absent from some on, attachments all or none."""
-    there = tuple(role for role in kind.images if f"{role}.{extension}" in fields)
+    there = tuple(role for role in kind.images if kind.image_field(role, extension) in fields)
     needed = {role for role in kind.images if role not in kind.optional}
-    wanted = {f"{role}.{extension}" for role in needed | {*there}} | {f"{name}.txt" for name in kind.texts} | {"json"}
+    wanted = {kind.image_field(role, extension) for role in needed | {*there}}
+    wanted |= {kind.text_field(name) for name in kind.texts} | {"json"}
     if any(name in fields for name in kind.attachments):
         wanted |= {*kind.attachments}
     if set(fields) != wanted or there != kind.images[: len(there)]:

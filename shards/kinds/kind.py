@@ -55,6 +55,7 @@ class SampleKind:
     where each is a field ``ROLE.jpg``; a stored sample can lack the last ones, those in ``optional``.
     texts: fields ``ROLE.txt``, and columns of rows. columns: what else of a sample stands in rows. numbers: scores that
     stand in rows too, null where a sample lacks them. attachments: further fields, which a sample has all or none of.
+    bare_fields: its one image and its one text are the fields ``jpg`` and ``txt``, as other tools have them.
     """
 
     name: str
@@ -65,6 +66,15 @@ class SampleKind:
     numbers: tuple[str, ...] = ()
     optional: frozenset[str] = frozenset()
     attachments: tuple[str, ...] = ()
+    bare_fields: bool = False
+
+    def image_field(self, role: str, extension: str) -> str:
+        """The field of a tar that holds an image."""
+        return extension if self.bare_fields else f"{role}.{extension}"
+
+    def text_field(self, name: str) -> str:
+        """The field of a tar that holds a text."""
+        return "txt" if self.bare_fields else f"{name}.txt"
 
     @property
     def described(self) -> tuple[str, ...]:

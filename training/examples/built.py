@@ -1,6 +1,7 @@
 """Examples of what twinset built: words from the rows of shards, places of images from the headers of tars."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.plan import read_parquet
+from twinset.shards.kinds.image_text import IMAGE_TEXT
 from twinset.shards.kinds.kind import SampleKind
 from twinset.shards.kinds.pair import PAIR
 from twinset.shards.kinds.registry import KINDS
@@ -49,6 +51,7 @@ SIDES: Mapping[tuple[Task, str], Sequence[Side]] = {
     ("pairs", TEXT_PAIR.name): (
         Side("", {"image": "image"}, {"text": "caption", "negative_text": "negative_caption"}),
     ),
+    ("pairs", IMAGE_TEXT.name): (Side("", {"image": "image"}, {"text": "caption"}),),
     ("triplets", TRIPLET.name): (Side("", {part: part for part in PARTS}, {"condition": "condition"}),),
 }
 
@@ -157,14 +160,14 @@ def _shard(
         state = "absent" if found is None else f"{found:,} bytes instead of {tar_size:,}"
         raise WrongUse(f"{where}: {state}, and not what its receipt names; {REBUILD}")
     with store.open(layout.rows(origin.subset, number)) as stream:
-        rows = read_parquet(stream, ("key", "group", "verdict", *kind.texts, *kind.hashed))
+        rows = read_parquet(stream, ("key", "group", "verdict", *_words(kind), *kind.hashed))
     rows = rows.filter(pc.equal(rows["verdict"], KEPT)).combine_chunks()
     rows = rows.cast(pa.schema([pa.field(name, pa.string(), nullable=False) for name in rows.column_names]))
     keys = rows["key"].combine_chunks()
     if len(rows) != kept:
         raise WrongUse(f"{where}: its rows have {len(rows)} kept samples instead of {kept}; {REBUILD}")
     slices = {role: np.zeros((kept, 3), np.uint64) for role in kind.images}
-    fields = {f"{role}.{extension}": role for role in kind.images for extension in EXTENSIONS}
+    fields = {kind.image_field(role, extension): role for role in kind.images for extension in EXTENSIONS}
     places = {key: row for row, key in enumerate(keys.to_pylist())}
     try:
         with store.open(tar) as stream:
@@ -183,4 +186,27 @@ def _shard(
         if len(lacking):
             raise WrongUse(f"{where}: {keys[int(lacking[0])]} lacks its {role}; {REBUILD}")
     groups = pc.binary_join_element_wise(pa.scalar(f"{origin.subset}/"), rows["group"].combine_chunks(), "")
+    if kind is IMAGE_TEXT:
+        return tar, *_each_caption(keys, groups, rows["captions"].to_pylist(), slices)
     return tar, keys, groups, {name: rows[name].combine_chunks() for name in kind.texts}, slices
+
+
+def _words(kind: SampleKind) -> tuple[str, ...]:
+    """Columns of rows that hold the texts of examples."""
+    return ("captions",) if kind is IMAGE_TEXT else kind.texts
+
+
+def _each_caption(
+    keys: pa.Array, groups: pa.Array, captions: Sequence[str], slices: Mapping[str, NDArray[np.uint64]]
+) -> tuple[pa.Array, pa.Array, dict[str, pa.Array], dict[str, NDArray[np.uint64]]]:
+    """An example a caption, as METER, FIBER and NegCLIP count them. captions: a JSON list a sample."""
+    every = [json.loads(one) for one in captions]
+    places = np.repeat(np.arange(len(every)), [len(one) for one in every])
+    names = [f"{key}-{n}" for key, said in zip(keys.to_pylist(), every, strict=True) for n in range(len(said))]
+    texts = {"caption": pa.array([one for said in every for one in said], pa.string())}
+    return (
+        pa.array(names, pa.string()),
+        groups.take(pa.array(places)),
+        texts,
+        {role: one[places] for role, one in slices.items()},
+    )

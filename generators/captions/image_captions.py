@@ -1,0 +1,237 @@
+"""Photographs with captions as samples: Karpathy's COCO and Flickr30k, CC3M as img2dataset wrote it, your own."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, cast
+
+from twinset.generators.annotation_files import OptionalFiles, SeveralFiles, lines
+from twinset.generators.captions.sources import CaptionSources
+from twinset.generators.captions.tables import CAPTION_REASONS, Caption
+from twinset.generators.captions.training_split import TrainingSplit
+from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
+from twinset.manifests.candidate import SPLIT, Candidate
+from twinset.manifests.canonical import digest, sha256_of_file
+from twinset.manifests.errors import WrongUse, naming
+from twinset.manifests.locations import Location
+from twinset.manifests.references import reasons_beside
+from twinset.manifests.repeated_ids import Ids, Suspects
+from twinset.manifests.source import Need, Place, Reference
+from twinset.shards.contracts import Generator, Source
+from twinset.shards.kinds.image_text import ImageText
+from twinset.shards.kinds.samples import Frame, Rejected
+from twinset.shards.media.media_folder import ImageFolder, Media
+
+NameList = Annotated[Location, Place("file", "annotations")] | None
+LISTS = ("train", "validation", "test")
+
+
+class ImageCaptions(Source):
+    """Images and their captions, as they lie on disk.
+
+    captions: files or folders of captions, read in this order (`generators.captions.sources`); captions of one image in
+    several of them belong together.
+    images: folder of the images, of folders of them, or of tars such as img2dataset's, which are read where they lie;
+    without it an index is made. each: whether a sample is an ``image`` with all its captions, or one ``caption``.
+    train, validation, test: files that name the images of each split, one a line, as Flickr8k's. Without any, the split
+    is what the captions' source says, by ``splits``, or that of the subset.
+    splits: what splits of the source become; others keep their names. only: splits that are built; all where empty.
+    held_out: files of captions whose images are left out, but those that they name as trained on: so validation and
+    test of COCO stay out of training, by number, whichever release named the file.
+    """
+
+    kind: Literal["image-captions"]
+    captions: SeveralFiles
+    images: Annotated[Location, Place("folder", "media")] | None = None
+    each: Literal["image", "caption"] = "image"
+    train: NameList = None
+    validation: NameList = None
+    test: NameList = None
+    splits: Mapping[str, str] = {"restval": "train", "val": "validation", "dev": "validation"}
+    only: tuple[str, ...] = ()
+    held_out: OptionalFiles = ()
+    licence: str
+
+    generator = "twinset.generators.captions.image_captions:ImageCaptionGenerator"
+    makes = "image-text"
+    reference = Reference("captions of images")
+    group = "image"
+    verb = "made from"
+    reasons: ClassVar[Mapping[str, str]] = {
+        **CAPTION_REASONS,
+        **IMAGE_REASONS,
+        **reasons_beside(__file__, "image-captions"),
+    }
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        super().check_inputs(key, needs)
+        if "annotations" in needs:
+            with naming(f"{key}.captions"):
+                CaptionSources(self.captions)
+
+    def media_files(self) -> Media | None:
+        return ImageFolder(self.images) if self.images is not None else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageCaptionCandidate(Candidate):
+    """An image and captions of it. image: where it is, as its source says. place: where its first caption stands."""
+
+    image_id: str
+    image: str
+    captions: tuple[str, ...]
+    place: str
+
+
+class ImageCaptionGenerator(Generator[ImageCaptions]):
+    """A sample an image, or a caption; those of an image are a group."""
+
+    version = 1
+    candidate = ImageCaptionCandidate
+    libraries = ("numpy", "pillow")
+
+    def inputs(self) -> str:
+        read = [self._captions.digest(), self._held_out.digest()]
+        return digest([*read, *(sha256_of_file(path)[0] if path else "" for path in self._lists().values())])
+
+    def plan(self) -> Iterator[ImageCaptionCandidate]:
+        """Images in the order in which they first come; behind them those whose captions are scattered.
+
+        Memory grows by 16 bytes a caption, and by the captions of scattered images (COCO's own files are in such an
+        order). Raises `WrongUse` when nothing can be read of a source, or a split of ``only`` has no image.
+        """
+        repeated, scattered = self._suspects()
+        named, found = self._named(), set[str]()
+        for said in self._of_images(repeated, scattered):
+            split = self._split_of(said, named)
+            if split and self._held_out.is_held_out(said[0].image_id, said[0].image):
+                self._leave_out(said, "held-out")
+            elif split and (not self.source.only or split in self.source.only):
+                found.add(split)
+                yield from self._planned(said, split)
+        for place, _ in named.values():
+            self.excluded.add("no-caption", place)
+        if absent := [split for split in self.source.only if split not in found]:
+            there = ", ".join(sorted(found)) or "none that is asked for"
+            raise WrongUse(
+                f"subsets.{self.name}.source.only: no image of split {absent[0]!r}; images are of: {there}. "
+                "Correct only, or the names in splits"
+            )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[ImageText | Rejected]:
+        """Samples with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
+        planned = cast(Sequence[ImageCaptionCandidate], candidates)
+        read: Mapping[str, Frame | UnusableImage] = {}
+        if self._images is not None:
+            read = self._images.read(looked_for_by(one.image, one.image_id) for one in planned)
+        for one in planned:
+            image = read.get(looked_for_by(one.image, one.image_id))
+            if isinstance(image, UnusableImage):
+                yield image.rejected(one.key)
+                continue
+            yield ImageText(
+                **one.placed,
+                image=image,
+                captions=one.captions,
+                image_id=one.image_id,
+                provenance={"image": one.image, "place": one.place},
+            )
+
+    def _planned(self, said: Sequence[Caption], split: str) -> Iterator[ImageCaptionCandidate]:
+        image = said[0]
+        each = [(image.image_id, said)] if self.source.each == "image" else [(one.caption_id, [one]) for one in said]
+        for identity, captions in each:
+            identified = self.identified(identity, group=image.image_id)
+            identified["split"] = split
+            yield ImageCaptionCandidate(
+                **identified,
+                image_id=image.image_id,
+                image=image.image,
+                captions=tuple(one.caption for one in captions),
+                place=captions[0].place,
+            )
+
+    def _suspects(self) -> tuple[Suspects, Suspects]:
+        """Ids of captions that may be repeated, and of images whose captions may not follow each other."""
+        captions, images = Ids(), Ids()
+        for image_id, run in groupby(self._readable(), key=lambda one: one.image_id):
+            images.add(image_id)
+            for one in run:
+                captions.add(one.caption_id)
+        return captions.suspects(), images.suspects()
+
+    def _readable(self) -> Iterator[Caption]:
+        return (one for one in self._captions.read() if isinstance(one, Caption))
+
+    def _of_images(self, repeated: Suspects, scattered: Suspects) -> Iterator[Sequence[Caption]]:
+        """The captions of each image."""
+        apart: dict[str, list[Caption]] = {}
+        for image_id, run in groupby(self._first(repeated), key=lambda one: one.image_id):
+            if image_id in scattered:
+                apart.setdefault(image_id, []).extend(run)
+            else:
+                yield list(run)
+        yield from apart.values()
+
+    def _first(self, repeated: Suspects) -> Iterator[Caption]:
+        """Captions, of each id the first one; all others are left out."""
+        for read in self._captions.read():
+            if not isinstance(read, Caption):
+                self.excluded.add(read.reason, read.place)
+            elif before := repeated.place_before(read.caption_id, read.place):
+                self.excluded.add("repeated-id", f"{read.place}, id of {before}")
+            else:
+                yield read
+
+    def _split_of(self, said: Sequence[Caption], named: dict[str, tuple[str, str]]) -> str:
+        """The split of an image; "" where it has none and is left out. named: as `_named`; found ones are removed."""
+        if any(self._lists().values()):
+            found = next((named.pop(name) for name in (said[0].image, said[0].image_id) if name in named), None)
+            if found is None:
+                self._leave_out(said, "not-listed")
+            return found[1] if found else ""
+        split = next((one.split for one in said if one.split), "")
+        split = self.source.splits.get(split, split) or self.split
+        if not re.fullmatch(SPLIT, split):
+            self._leave_out(said, "unknown-split")
+            return ""
+        return split
+
+    def _leave_out(self, said: Iterable[Caption], reason: str) -> None:
+        for one in said:
+            self.excluded.add(reason, one.place)
+
+    def _lists(self) -> dict[str, Path | None]:
+        return {split: getattr(self.source, split) for split in LISTS}
+
+    def _named(self) -> dict[str, tuple[str, str]]:
+        """Place and split of each image that a list names."""
+        named: dict[str, tuple[str, str]] = {}
+        for split, path in self._lists().items():
+            for number, line in lines(path) if path is not None else ():
+                place = f"{path.name if path else ''} line {number}"
+                if not isinstance(line, str):
+                    self.excluded.add(line.reason, place)
+                elif (name := line.strip()) in named and named[name][1] != split:
+                    raise WrongUse(
+                        f"{path}, line {number}: {name!r} is of {named[name][1]} too ({named[name][0]}); an image has "
+                        "one split: remove it from one list"
+                    )
+                elif name:
+                    named.setdefault(name, (place, split))
+        return named
+
+    @cached_property
+    def _captions(self) -> CaptionSources:
+        return CaptionSources(self.source.captions)
+
+    @cached_property
+    def _held_out(self) -> TrainingSplit:
+        return TrainingSplit(None, self.split, self.seed, self.source.held_out)
+
+    @cached_property
+    def _images(self) -> ImageFiles | None:
+        return ImageFiles(self.source.images, upright=True) if self.source.images is not None else None
