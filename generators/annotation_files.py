@@ -57,8 +57,13 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_json(path: Path) -> Any:
-    """The file as one JSON value; raises `WrongUse` naming the place where it is not UTF-8 or not JSON."""
+    """The file as one JSON value, ``.gz`` too; raises `WrongUse` naming the place where it is not UTF-8 or not JSON."""
     raw = read_bytes(path)
+    if path.suffix == ".gz":
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
     try:
         return _value(raw.removeprefix(BYTE_ORDER_MARK))
     except UnicodeDecodeError as error:

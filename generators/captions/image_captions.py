@@ -40,7 +40,7 @@ class ImageCaptions(Source):
     is what the captions' source says, by ``splits``, or that of the subset.
     splits: what splits of the source become; others keep their names. only: splits that are built; all where empty.
     held_out: files of captions whose images are left out, but those that they name as trained on: so validation and
-    test of COCO stay out of training, by number, whichever release named the file.
+    test of COCO stay out of training, by number, whichever release named the file. licence: of images and captions.
     """
 
     kind: Literal["image-captions"]

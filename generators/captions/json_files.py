@@ -10,8 +10,8 @@ from twinset.manifests.errors import WrongUse
 
 _FORMS = (
     "COCO's {images, annotations}, Karpathy's {images: [{filename, split, sentences}]}, lists of {image_name, "
-    "captions}, Visual Genome's [{id, regions}], SBU's {image_urls, captions}, or a list of objects with a caption and "
-    "an image"
+    "captions: […]}, Visual Genome's [{id, regions}], SBU's {image_urls, captions}, or a list of objects with a "
+    "caption and an image"
 )
 
 
@@ -42,13 +42,15 @@ def _reader(content: Any) -> Callable[[Any], Iterator[Read]] | None:
         first = next(iter(content["images"]), None) if isinstance(content.get("images"), list) else None
         return _karpathy if isinstance(first, dict) and "sentences" in first else None
     if isinstance(content, list) and content and isinstance(content[0], dict):
-        return _regions if "regions" in content[0] else _images if "captions" in content[0] else _objects
+        several = "captions" in content[0] or isinstance(content[0].get("caption"), list)  # the latter is ARO's
+        return _regions if "regions" in content[0] else _images if several else _objects
     return None
 
 
 def _coco(content: Any) -> Iterator[Read]:
     """``{"images": [{id, file_name}], "annotations": [{id, image_id, caption}]}``."""
     files = {int(image["id"]): str(image["file_name"]) for image in content["images"]}
+    without = dict.fromkeys(files)
     if not isinstance(content["annotations"], list):
         raise TypeError("annotations is not a list")
     for number, annotation in enumerate(content["annotations"], 1):
@@ -58,7 +60,9 @@ def _coco(content: Any) -> Iterator[Read]:
         elif not isinstance(image := annotation.get("image_id"), int) or image not in files:
             yield Skipped(place, "unknown-image")
         else:
+            without.pop(image, None)
             yield from_fields({**annotation, "image": files[image]}, place, str(annotation["id"]))
+    yield from (Skipped(f"image {image}", "no-caption") for image in without)
 
 
 def _karpathy(content: Any) -> Iterator[Read]:
@@ -69,17 +73,24 @@ def _karpathy(content: Any) -> Iterator[Read]:
     for number, image in enumerate(content["images"], 1):
         folder = f"{image['filepath']}/" if image.get("filepath") else ""
         named = {"image_id": image.get("cocoid", image["filename"]), "image": f"{folder}{image['filename']}"}
+        if not image["sentences"]:
+            yield Skipped(f"image {number}", "no-caption")
         for sentence in image["sentences"]:
             fields = {**named, "caption": sentence["raw"], "split": image.get("split")}
             yield from_fields(fields, f"image {number}", str(sentence["sentid"]))
 
 
 def _images(content: Any) -> Iterator[Read]:
-    """``[{image_name, captions: […], split, file_path}]``; ids of captions are counted within an image."""
+    """``[{image_name, captions: […], split, file_path}]``, or ``[{image, caption: […]}]`` as ARO has it; an id of a
+    caption is that of its image and a number.
+    """
     for number, image in enumerate(content, 1):
-        name = str(image["image_name"])
+        name = str(image["image_name"] if "image_name" in image else image["image"])
         folder = f"{image['file_path']}/" if image.get("file_path") else ""
-        for at, caption in enumerate(image["captions"]):
+        said = image["captions"] if "captions" in image else image["caption"]
+        if not said:
+            yield Skipped(f"image {number}", "no-caption")
+        for at, caption in enumerate(said):
             fields = {"image_id": name, "image": f"{folder}{name}", "caption": caption, "split": image.get("split")}
             yield from_fields(fields, f"image {number}", f"{name}#{at}")
 

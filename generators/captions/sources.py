@@ -15,6 +15,7 @@ from twinset.generators.captions.tables import (
     Caption,
     Read,
     read_csv,
+    read_five_lines,
     read_flickr_tokens,
     read_json_lines,
     read_parquet_files,
@@ -31,12 +32,13 @@ _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
     **dict.fromkeys((".jsonl", ".ndjson"), ("json-lines", read_json_lines)),
     **dict.fromkeys((".tsv", ".txt", ".token"), ("tsv", read_tsv)),
 }
+FIVE_LINES = "_caps.txt"  # end of the names of SCAN's files
 SNIFFED = 50  # lines that tell a token file from a TSV
 
 _KINDS = (
-    "captions are a TSV of caption and url, a .csv with names of columns, a Flickr token file, a .json of COCO, "
-    "Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images with texts "
-    "beside them"
+    "captions are a TSV of caption and url, a .csv with names of columns, a Flickr token file, SCAN's _caps.txt, a .json "
+    "of COCO, Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images with "
+    "texts beside them"
 )
 
 
@@ -147,7 +149,9 @@ def caption_source(path: Path) -> CaptionSource:
     if suffix not in _READERS:
         raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_KINDS}")
     kind, reader = _READERS[suffix]
-    if kind == "tsv" and _holds_tokens(path):
+    if path.name.removesuffix(".gz").endswith(FIVE_LINES):
+        kind, reader = "five-lines", read_five_lines
+    elif kind == "tsv" and _holds_tokens(path):
         kind, reader = "flickr-tokens", read_flickr_tokens
     return CaptionSource(path, kind, (path,), (), partial(reader, path))
 

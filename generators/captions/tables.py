@@ -141,6 +141,16 @@ def read_flickr_tokens(path: Path) -> Iterator[Read]:
             yield from_fields({"caption": caption, "image": found["image"]}, place, caption_id)
 
 
+def read_five_lines(path: Path) -> Iterator[Read]:
+    """SCAN's and VSE++'s ``test_caps.txt``: a caption a line, five lines an image, which goes by its number from 0."""
+    for number, line in lines(path):
+        place, image = f"line {number}", f"{path.name.partition('_caps')[0]}-{(number - 1) // 5}"
+        if isinstance(line, Skipped):
+            yield line
+        else:
+            yield from_fields({"caption": line, "image_id": image}, place, f"{number:09d}")
+
+
 def read_json_lines(path: Path) -> Iterator[Read]:
     """A JSON object a line, with the fields of `generators.captions.tables`."""
     for number, value in read_values(path):

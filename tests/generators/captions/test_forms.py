@@ -385,20 +385,19 @@ def test_texts_beside_images(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
 @pytest.mark.parametrize(
-    ("name", "images", "captions", "split"),
+    ("name", "images", "captions", "splits"),
     [
-        ("flickr30k_val", 1014, 5070, "val"),
-        ("flickr30k_test", 1000, 5000, "test"),
-        ("mscoco_val", 5000, 25010, "val"),
-        ("mscoco_test", 5000, 25010, "test"),
+        ("maccap/flickr30k_val.json.gz", 1014, 5070, {"val"}),
+        ("maccap/flickr30k_test.json.gz", 1000, 5000, {"test"}),
+        ("maccap/mscoco_val.json.gz", 5000, 25010, {"val"}),
+        ("maccap/mscoco_test.json.gz", 5000, 25010, {"test"}),
+        ("aro_coco_karpathy_test.json.gz", 5000, 25010, {""}),
+        ("scan_precomp/f30k_precomp/dev_caps.txt.gz", 1014, 5070, {""}),
+        ("scan_precomp/coco_precomp/testall_caps.txt.gz", 5000, 25000, {""}),
+        ("flickr8k/Flickr8k.token.txt.gz", 8092, 40457, {""}),  # 40,460 lines, three of them without their tab
     ],
 )
-def test_karpathys_splits(tmp_path: Path, name: str, images: int, captions: int, split: str) -> None:
-    path = tmp_path / f"{name}.json"
-    path.write_bytes(gzip.decompress((CAPTIONS.parent / "karpathy" / "maccap" / f"{name}.json.gz").read_bytes()))
-    found = [one for one in caption_source(path).read() if isinstance(one, Caption)]
-    assert (len({one.image_id for one in found}), len(found), {one.split for one in found}) == (
-        images,
-        captions,
-        {split},
-    )
+def test_karpathys_splits(name: str, images: int, captions: int, splits: set[str]) -> None:
+    found = [one for one in caption_source(CAPTIONS.parent / "karpathy" / name).read() if isinstance(one, Caption)]
+    counts = len({one.image_id for one in found}), len(found), {one.split for one in found}
+    assert counts == (images, captions, splits)

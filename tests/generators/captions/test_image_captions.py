@@ -1,0 +1,220 @@
+"""Photographs with captions become samples: groups, splits, lists, images held out, tars where they lie."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
+from twinset.evaluation.examples import Query
+from twinset.generators.captions.image_captions import ImageCaptions
+from twinset.generators.captions.training_split import TrainingSplit, image_number
+from twinset.generators.contract import check_source
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import parse_recipe
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.read import index_rows, read_samples
+from twinset.shards.storage.store import Store
+from twinset.stages.run_here import build_here
+from twinset.training.examples.example_set import open_examples
+
+TOKENS = [
+    ("a.jpg", "A dog."),
+    ("b.jpg", "A cat."),
+    ("a.jpg", "A dog runs."),
+    ("c.jpg", "A bird."),
+    ("d.jpg", "A fish."),
+    ("d.jpg", "A fish swims."),
+]
+
+
+def jpeg(number: int) -> bytes:
+    stream = io.BytesIO()
+    Image.new("RGB", (40, 30), (60 * number, 90, 200)).save(stream, "JPEG")
+    return stream.getvalue()
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """``tokens.txt`` and a folder of its four images; the captions of ``a.jpg`` are scattered."""
+    numbers = dict.fromkeys(name for name, _ in TOKENS)
+    lines = [f"{name}#{at}\t{text}" for at, (name, text) in enumerate(TOKENS)]
+    (tmp_path / "tokens.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "images").mkdir()
+    for number, name in enumerate(numbers):
+        (tmp_path / "images" / name).write_bytes(jpeg(number))
+    return tmp_path
+
+
+def source(folder: Path, **settings: Any) -> dict[str, Any]:
+    own = {"kind": "image-captions", "licence": "CC0-1.0"}
+    return {**own, "captions": str(folder / "tokens.txt"), "images": str(folder / "images"), **settings}
+
+
+def built(folder: Path, **settings: Any) -> list[Stored[Any]]:
+    raw = {"name": "photos", "subsets": {"photos": {"source": source(folder, **settings), "shard_size": 2}}}
+    build_here(parse_recipe(raw), str(folder / "out"), 1)
+    return list(read_samples(Store(str(folder / "out")), "photos"))
+
+
+def planned(folder: Path, **settings: Any) -> tuple[dict[str, str], list[tuple[str, str]]]:
+    """Split of each planned image, and what is left out."""
+    generator = ImageCaptions.model_validate(source(folder, **settings)).open(Context("photos"))
+    return {one.image_id: one.split for one in generator.plan()}, generator.excluded.examples
+
+
+def test_the_contract_of_sources(photos: Path) -> None:
+    for each in ("image", "caption"):
+        check_source(ImageCaptions.model_validate(source(photos, each=each)), Context("photos"))
+
+
+def test_a_sample_is_an_image_with_all_its_captions(photos: Path) -> None:
+    samples = built(photos)
+    assert [(one.json.image_id, one.json.captions) for one in samples] == [
+        ("b.jpg", ("A cat.",)),
+        ("c.jpg", ("A bird.",)),
+        ("d.jpg", ("A fish.", "A fish swims.")),
+        ("a.jpg", ("A dog.", "A dog runs.")),  # scattered, hence the last
+    ]
+    assert {tuple(one.fields) for one in samples} == {("jpg", "txt", "json")}  # as open_clip reads them
+    row = list(index_rows(Store(str(photos / "out")), "photos", ("caption", "captions", "image_sha256")))[2]
+    assert (row["caption"], json.loads(row["captions"])) == ("A fish.", ["A fish.", "A fish swims."])
+    examples = open_examples([f"{photos}/out"], "pairs")
+    assert [examples[n].texts["text"] for n in range(len(examples))] == [
+        "A cat.",
+        "A bird.",
+        "A fish.",
+        "A fish swims.",
+        "A dog.",
+        "A dog runs.",
+    ]
+    assert examples[3].key == f"{samples[2].key}-1"
+    assert examples.read_image(examples[3], "image") == samples[2].images["image"]
+
+
+def test_a_sample_is_a_caption(photos: Path) -> None:
+    samples = built(photos, each="caption")
+    assert [one.texts["caption"] for one in samples][2:4] == ["A fish.", "A fish swims."]
+    assert len(samples) == len(TOKENS) and len({one.json.group for one in samples}) == 4
+    queries = [one for one in BuiltDataset(photos / "out").examples() if isinstance(one, Query)]
+    assert len(queries) == 4 + len(TOKENS)  # images of several samples are asked once
+
+
+def test_images_and_captions_ask_for_each_other(photos: Path) -> None:
+    (photos / "train.txt").write_text("b.jpg\n")
+    (photos / "test.txt").write_text("a.jpg\nd.jpg\nc.jpg\n")
+    built(photos, train=str(photos / "train.txt"), test=str(photos / "test.txt"))
+    queries = [one for one in BuiltDataset(photos / "out").examples() if isinstance(one, Query)]
+    images = [one for one in queries if one.subset == "photos/image-to-text"]
+    captions = [one for one in queries if one.subset == "photos/text-to-image"]
+    assert [{one.gallery[n] for n in one.targets} for one in images] == [
+        {"A bird."},
+        {"A fish.", "A fish swims."},
+        {"A dog.", "A dog runs."},
+    ]  # the image of training is not asked
+    assert [(one.text, sorted(one.targets)) for one in captions][:2] == [("A bird.", [0]), ("A fish.", [1])]
+    assert len(captions) == 5 and all(len(one.gallery) == 3 for one in captions)
+
+
+def test_lists_give_the_splits_and_name_what_is_not_there(photos: Path) -> None:
+    (photos / "train.txt").write_text("b.jpg\nlost.jpg\n")
+    (photos / "validation.txt").write_text("a.jpg\n\n")
+    lists = {name: str(photos / f"{name}.txt") for name in ("train", "validation")}
+    splits, left_out = planned(photos, **lists)
+    assert splits == {"b.jpg": "train", "a.jpg": "validation"}
+    assert ("no-caption", "train.txt line 2") in left_out
+    assert [place for reason, place in left_out if reason == "not-listed"] == [
+        "tokens.txt line 4",
+        "tokens.txt line 5",
+        "tokens.txt line 6",
+    ]
+    (photos / "validation.txt").write_text("b.jpg\n")
+    with pytest.raises(WrongUse, match=r"validation\.txt, line 1: 'b\.jpg' is of train too \(train\.txt line 1\)"):
+        planned(photos, **lists)
+
+
+def test_splits_of_the_source_are_renamed(photos: Path) -> None:
+    images = [("a.jpg", "restval"), ("b.jpg", "val"), ("c.jpg", "test"), ("d.jpg", "Odd one")]
+    listed = [
+        {"filename": name, "split": split, "sentences": [{"raw": name, "sentid": at}]}
+        for at, (name, split) in enumerate(images)
+    ]
+    (photos / "dataset.json").write_text(json.dumps({"images": listed}))
+    named = {"captions": str(photos / "dataset.json")}
+    splits, left_out = planned(photos, **named)
+    assert splits == {"a.jpg": "train", "b.jpg": "validation", "c.jpg": "test"}
+    assert left_out == [("unknown-split", "dataset.json image 4")]
+    assert planned(photos, only=("train",), **named)[0] == {"a.jpg": "train"}
+    with pytest.raises(WrongUse, match=r"only: no image of split 'dev'; images are of: none that is asked for"):
+        planned(photos, only=("dev",), **named)
+
+
+def test_repeated_ids_count_once(photos: Path) -> None:
+    lines = [{"id": 1, "image": "a.jpg", "caption": "A dog."}, {"id": 1, "image": "b.jpg", "caption": "A cat."}]
+    (photos / "twice.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    splits, left_out = planned(photos, captions=str(photos / "twice.jsonl"))
+    assert splits == {"a.jpg": "test"}
+    assert left_out == [("repeated-id", "twice.jsonl line 2, id of twice.jsonl line 1")]
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("COCO_val2014_000000391895.jpg", "391895"),
+        ("val2014/COCO_val2014_000000391895.jpg", "391895"),
+        ("000000391895.jpg", "391895"),
+        ("391895", "391895"),
+        ("1000268201_693b08cb0e.jpg", "1000268201_693b08cb0e.jpg"),
+    ],
+)
+def test_one_image_in_all_releases_of_coco(name: str, number: str) -> None:
+    assert image_number(name) == number
+
+
+def test_images_held_out_are_never_trained_on(photos: Path) -> None:
+    held = [{"filename": f"COCO_val2014_{n:012d}.jpg", "split": split} for n, split in ((7, "test"), (8, "restval"))]
+    listed = [{**one, "sentences": [{"raw": "A dog.", "sentid": at}]} for at, one in enumerate(held)]
+    (photos / "karpathy.json").write_text(json.dumps({"images": listed}))
+    split = TrainingSplit(0.999999, "validation", 0, [photos / "karpathy.json"])
+    assert [split.of(str(n)) for n in (7, 8, 9)] == ["validation", "train", "train"]
+    lines = [f"{n:012d}.jpg#0\tA dog {n}.\n" for n in (7, 8, 9)]
+    (photos / "coco.txt").write_text("".join(lines))
+    found = planned(photos, captions=str(photos / "coco.txt"), held_out=str(photos / "karpathy.json"))
+    assert list(found[0]) == ["000000000008.jpg", "000000000009.jpg"]
+    assert found[1] == [("held-out", "coco.txt line 1")]
+
+
+def test_tars_of_webdataset_are_read_where_they_lie(photos: Path) -> None:
+    (photos / "tars").mkdir()
+    with tarfile.open(photos / "tars/00000.tar", "w") as tar:
+        for key, suffix, content in (
+            ("000", "jpg", jpeg(1)),
+            ("000", "txt", b"A dog."),
+            ("001", "jpg", jpeg(2)),
+            ("002", "txt", b"A cat without image."),
+        ):
+            member = tarfile.TarInfo(f"{key}.{suffix}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    tars = str(photos / "tars")
+    (sample,) = built(photos, captions=tars, images=tars)
+    assert sample.json.captions == ("A dog.",)
+    assert sample.json.source.files["image"].path == "00000.tar/000.jpg"
+    assert planned(photos, captions=tars)[1] == [
+        ("no-caption", "tars 00000.tar 001"),
+        ("no-image", "tars 00000.tar 002"),
+    ]
+
+
+def test_an_index_without_images(photos: Path) -> None:
+    raw = {"name": "photos", "subsets": {"photos": {"source": source(photos, images=None)}}}
+    build_here(parse_recipe(raw), str(photos / "out"), 1)
+    rows = list(index_rows(Store(str(photos / "out")), "photos", ("image_id", "image_sha256")))
+    assert [row["image_id"] for row in rows] == ["b.jpg", "c.jpg", "d.jpg", "a.jpg"]
+    with pytest.raises(WrongUse, match="an index without images"):
+        open_examples([f"{photos}/out"], "pairs")
