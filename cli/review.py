@@ -16,7 +16,10 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_loopback
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from twinset.review.desk import ReviewDesk
+    from twinset.review.tasks import ReviewTask
 
 
 def add(commands: Any) -> None:
@@ -34,6 +37,8 @@ def review(asked: argparse.Namespace) -> None:
     if asked.form is not None and asked.import_ is None and asked.out is None:
         raise WrongUse("--form: is that of the file of --import or --out; name one")
 
+    if asked.images_at is not None and asked.out is None:
+        raise WrongUse("--images-at: where the images are served that the file of --out names; name that file, too")
     if asked.withdraw is not None:
         _withdraw(asked)
         return
@@ -77,10 +82,23 @@ def _write(desk: ReviewDesk, asked: argparse.Namespace) -> None:
 
     tasks = desk.tasks.now().tasks
     answered = [(task, desk.answers_to(task)) for task in tasks]
-    form_of(asked.out, asked.form).write(asked.out, answered, desk.tasks.picture)
+    form_of(asked.out, asked.form).write(asked.out, answered, desk.tasks.picture, _addresses(desk, asked))
     count = sum(len(answers) for _, answers in answered)
     said = f"{count:,} answers to {len(tasks):,} tasks in {asked.out}"
     answer(asked, {"answers": count, "tasks": len(tasks), "out": asked.out}, lambda: say(said))
+
+
+def _addresses(desk: ReviewDesk, asked: argparse.Namespace) -> Callable[[ReviewTask, int], str] | None:
+    """Where the page serves the images that a file names, if one is to say."""
+    from twinset.review.access import Access
+    from twinset.review.app import EXPORTED
+    from twinset.review.opening import open_links
+
+    if asked.images_at is None:
+        return None
+    base = _origin("--images-at", asked.images_at, "https?")
+    access = Access(desk.tasks.secret, (), links=open_links(asked.dataset), days=asked.days)
+    return lambda task, number: f"{base}{EXPORTED}{access.image_token(desk.tasks.image_id(task, number))}"
 
 
 def _import(desk: ReviewDesk, asked: argparse.Namespace) -> None:
@@ -131,7 +149,7 @@ def _interval(one: Any) -> list[str]:
 def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     from twinset.review.access import ADMIN, Access, Person
     from twinset.review.app import make_app
-    from twinset.review.opening import link, open_links, serve
+    from twinset.review.opening import link, open_links, serve, study_link
 
     desk.announce()  # the answers may have come while nobody could be told
     stages = desk.tasks.now().stages.values()
@@ -142,9 +160,13 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     names = [name.strip() for name in asked.annotators.split(",") if name.strip()]
     if not names:
         raise WrongUse("--annotators: name somebody, as in --annotators anna,ben")
-    proxy = _origin(asked.behind_https)
+    proxy = _origin("--behind-https", asked.behind_https) if asked.behind_https else ""
+    if asked.prolific is not None and not re.fullmatch(r"[A-Za-z0-9]{1,32}", asked.prolific):
+        raise WrongUse(f"--prolific {asked.prolific!r}: write the study's completion code, letters and digits")
     links = open_links(asked.dataset)
-    access = Access(desk.tasks.secret, names, behind_https=bool(proxy), links=links, days=asked.days)
+    access = Access(
+        desk.tasks.secret, names, behind_https=bool(proxy), links=links, days=asked.days, study=asked.prolific
+    )
     dataset = asked.dataset.rstrip("/").rpartition("/")[2] or asked.out
 
     def on_ready(base: str) -> None:
@@ -156,6 +178,8 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
             lines.append(f"{stage.name}: {counts.decided:,} of {counts.tasks:,} decisions are in{ties}")
         people = [*(Person(name, "annotator") for name in access.annotators), Person(ADMIN, "admin")]
         urls = {person.name: link(access, person, base) for person in people}
+        if asked.prolific is not None:
+            urls["prolific"] = study_link(access, base)
         lines += [f"{name}: {url}" for name, url in urls.items()]
         lines.append(f"Links end after {asked.days} days; --withdraw NAME ends those of a person at once.")
         lines.append("Ctrl-C ends the page; every answer is stored.")
@@ -171,12 +195,10 @@ def _serve(desk: ReviewDesk, asked: argparse.Namespace) -> None:
     _tell("stopped; every answer is stored")
 
 
-def _origin(url: str | None) -> str:
-    """The address of a proxy, such as ``https://host:port``; empty without one. Raises `WrongUse` for anything else."""
-    if url is None:
-        return ""
-    if not re.fullmatch(r"https://[A-Za-z0-9.\-\[\]:]+/?", url):
-        raise WrongUse(f"--behind-https {url}: write https:// and a host alone; the page must lie at its root")
+def _origin(option: str, url: str, scheme: str = "https") -> str:
+    """The address of the page, such as ``https://host:port``. Raises `WrongUse` for anything else."""
+    if not re.fullmatch(rf"{scheme}://[A-Za-z0-9.\-\[\]:]+/?", url):
+        raise WrongUse(f"{option} {url}: write https:// and a host alone; the page must lie at its root")
     return url.rstrip("/")
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import ipaddress
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,6 +17,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.review.links import Links
 
 Role = Literal["annotator", "admin"]
+Token = Literal["annotator", "admin", "study", "image"]
 
 ADMIN = "admin"  # the name that answers of the admin are stored under; no annotator has it
 LARGEST_REQUEST = 4096  # bytes of a body; an answer has some 200
@@ -27,6 +29,11 @@ CHANGES, REQUESTS = (20.0, 40), (200.0, 400)
 STRANGERS = (20.0, 100)
 MOST_CLIENTS = 1000
 LINK_DAYS = 30
+#: Whose links can be withdrawn besides people's: a study's, by which participants come, and those of exported images.
+STUDY, IMAGES = "study:link", "exported:images"
+PARTICIPANT = re.compile(r"[0-9a-f]{24}")  # as Prolific names people
+PARTICIPANT_KEY = "PROLIFIC_PID"  # in the address of who comes by a study's link
+MOST_PARTICIPANTS = 2000  # the file of links has room for many more
 
 HOMES: Mapping[Role, str] = {"annotator": "/", "admin": "/admin"}
 CSRF_HEADER = "x-csrf-token"
@@ -78,6 +85,7 @@ class Access:
         links: whose links were withdrawn.
         days: after which a link ends.
         now: seconds since 1970.
+        study: the code that tells Prolific that a participant is done; None: no participants come.
         behind_https: whether people reach the page by HTTPS alone, at a proxy: cookies are then never sent without.
             What a request itself says of that (``X-Forwarded-Proto``) anybody can write.
 
@@ -94,7 +102,9 @@ class Access:
         links: Links | None = None,
         days: float = LINK_DAYS,
         now: Callable[[], float] = time.time,
+        study: str | None = None,
     ) -> None:
+        self.study = study
         self.behind_https, self.seconds = behind_https, round(days * 86_400)
         for name in annotators:
             if not NAME.fullmatch(name) or name == ADMIN:
@@ -116,11 +126,61 @@ class Access:
 
     def token(self, person: Person) -> str:
         """The token of a new link."""
-        until = round(self._now()) + self.seconds
-        return str(self._signer.dumps([person.role, person.name, until, self._links.withdrawn(person.name)]))
+        return self._signed(person.role, person.name, person.name)
+
+    def study_token(self) -> str:
+        """The token of the link that all participants of a study get."""
+        self._links.give((STUDY,))
+        return self._signed("study", STUDY, STUDY)
+
+    def image_token(self, image: str) -> str:
+        """The token by which an image of an exported file is served. image: what the page calls it."""
+        self._links.give((IMAGES,))
+        return self._signed("image", image, IMAGES)
+
+    def image(self, token: str) -> str:
+        """What the page calls the image of a token; raises `Refused`: 401, or 403 where it does not hold any more."""
+        return self._checked(token, "image", IMAGES)
+
+    def enter(self, token: str, role: Role, participant: str | None) -> tuple[Person, str]:
+        """Who comes by a link, and the token that is theirs; raises `Refused` as `person`.
+
+        Args:
+            participant: as the address names who comes by a study's link; None for a person's own link.
+        """
+        if self.study is None or role != "annotator" or participant is None:
+            return self.person(token, role), token
+        self._checked(token, "study", STUDY)
+        if not PARTICIPANT.fullmatch(participant):
+            raise Refused(403, f"{PARTICIPANT_KEY} in the address is not an id of Prolific; open the study there.")
+        known = self._links.names()
+        if participant not in known and sum(map(self.participates, known)) >= MOST_PARTICIPANTS:
+            raise Refused(403, "This study has all its participants.")
+        self._links.give((participant,))
+        person = Person(participant, "annotator")
+        return person, self.token(person)
+
+    def participates(self, name: str) -> bool:
+        """Whether a name is that of a participant of the study that is served."""
+        return self.study is not None and PARTICIPANT.fullmatch(name) is not None and name not in self.annotators
+
+    def has_link(self, name: str) -> bool:
+        """Whether an annotator of this name can come."""
+        return name in self.annotators or self.participates(name)
 
     def person(self, token: str | None, role: Role) -> Person:
         """Who a token is of; raises `Refused`: 401, or 403 where it is of another role or does not hold any more."""
+        name = self._checked(token, role)
+        if role == "annotator" and not self.has_link(name):
+            raise Refused(403, f"{name} has no link to this page any more; ask who sent it.")
+        return Person(name, role)
+
+    def _signed(self, kind: Token, name: str, withdrawn_as: str) -> str:
+        until = round(self._now()) + self.seconds
+        return str(self._signer.dumps([kind, name, until, self._links.withdrawn(withdrawn_as)]))
+
+    def _checked(self, token: str | None, kind: Token, withdrawn_as: str = "") -> str:
+        """The name in a token of a kind that holds still."""
         words = "Open the link that you were given; it ends in a long token."
         if not token:
             raise Refused(401, words)
@@ -128,16 +188,14 @@ class Access:
             found: Any = self._signer.loads(token)
         except BadSignature as error:
             raise Refused(401, words) from error
-        person, until, withdrawn = Person(found[1], found[0]), found[2], found[3]
-        if person.role != role:
-            raise Refused(403, f"This is not the page of your link: yours is for {person.role}s.")
+        has, name, until, withdrawn = found
+        if has != kind:
+            raise Refused(403, f"This is not the page of your link: yours is for {has}s.")
         if self._now() >= until:
             raise Refused(403, "This link has come to its end; ask who sent it for a new one.")
-        if withdrawn != self._links.withdrawn(person.name) or (
-            role == "annotator" and person.name not in self.annotators
-        ):
-            raise Refused(403, f"{person.name} has no link to this page any more; ask who sent it.")
-        return person
+        if withdrawn != self._links.withdrawn(withdrawn_as or name):
+            raise Refused(403, f"{withdrawn_as or name} has no link to this page any more; ask who sent it.")
+        return str(name)
 
     def cookie(self, person: Person) -> str:
         """The name of the cookie that holds a person's token: the link of one replaces no other's."""

@@ -109,9 +109,8 @@ def add_admin(app: FastAPI, desk: ReviewDesk, access: Access, dataset: str) -> N
 
 def disagreements(desk: ReviewDesk) -> Iterator[Disagreement]:
     """Tasks whose answers are a tie, in the order of their plans."""
-    for task in desk.tasks.now().tasks:
-        if desk.is_tied(task):
-            yield _disagreement(desk, task, desk.answers_to(task))
+    for task in desk.ties():
+        yield _disagreement(desk, task, desk.answers_to(task))
 
 
 def _disagreement(desk: ReviewDesk, task: ReviewTask, answers: list[Answer]) -> Disagreement:
@@ -145,4 +144,4 @@ def _workers(desk: ReviewDesk, access: Access) -> list[Worker]:
         one.annotator for task in desk.tasks.now().tasks for one in desk.answers_to(task) if not one.adjudicated
     }
     names = [*access.annotators, *sorted(answered - {*access.annotators})]
-    return [Worker(name, desk.counts(name), desk.pace(name), name in access.annotators) for name in names]
+    return [Worker(name, desk.counts(name), desk.pace(name), access.has_link(name)) for name in names]

@@ -18,7 +18,6 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from twinset.generators.decisions.questions import QUESTIONS, question_of
 from twinset.manifests.errors import TwinsetError, in_words
 from twinset.review.access import (
     CHANGES,
@@ -26,6 +25,7 @@ from twinset.review.access import (
     HEADERS,
     HOMES,
     LARGEST_REQUEST,
+    PARTICIPANT_KEY,
     REQUESTS,
     STRANGERS,
     Access,
@@ -38,6 +38,7 @@ from twinset.review.admin import add_admin
 from twinset.review.desk import ReviewDesk
 from twinset.review.replies import person_of, picture, refusal, shown
 
+EXPORTED = "/exported/"  # images that files of answers name: other tools show them, each by a token of its own
 OPEN = ("/static/", "/favicon.ico")  # the same for everybody, and in every checkout of twinset
 STATIC = Path(__file__).parent / "static"
 MOST_AHEAD = 100
@@ -73,6 +74,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 headers.update(HEADERS)
+                if str(scope["path"]).startswith(EXPORTED):
+                    headers["Cross-Origin-Resource-Policy"] = "cross-origin"
                 headers.setdefault("Cache-Control", "no-cache" if str(scope["path"]).startswith(OPEN) else "no-store")
             await send(message)
 
@@ -99,16 +102,25 @@ class Guard:
         role: Role = "admin" if path == "/admin" or path.startswith("/admin/") else "annotator"
         token = request.query_params.get("token") if path == HOMES[role] and reads else None
         try:
-            if path.startswith(OPEN) and reads:
+            if path.startswith(EXPORTED) and reads:
+                request.state.image = access.image(path.removeprefix(EXPORTED))
+                people = []
+            elif path.startswith(OPEN) and reads:
                 people = self._anybody(request)
+            elif token is None:
+                people = access.people(request.cookies, role)
             else:
-                people = access.people(request.cookies, role) if token is None else [access.person(token, role)]
+                person, token = access.enter(token, role, request.query_params.get(PARTICIPANT_KEY))
+                people = [person]
         except Refused:
             # Only those without a valid link share a bound by address: no stranger uses up what annotators may ask.
             access.admit(address_of(request.client), STRANGERS)
             if path.startswith(OPEN) and reads:
                 return await _read(request)
             raise
+        if not people:
+            access.admit(f"exported {address_of(request.client)}", REQUESTS)
+            return await _read(request)
         access.admit(f"{role} {people[0].name}", REQUESTS)
         if token is not None:
             return _entered(access, people[0], token)
@@ -213,7 +225,7 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
 
     @app.get("/help")
     def guide(request: Request) -> Response:
-        return shown("help.html.j2", guides=[question_of(name) for name in QUESTIONS.kinds()])
+        return shown("help.html.j2", guides=desk.guides())
 
     @app.get("/api/next")
     def next_tasks(request: Request, after: Annotated[int, Query(ge=0, le=MOST_AHEAD)] = 3) -> Response:
@@ -221,7 +233,13 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
 
     @app.get("/api/rest")
     def rest(request: Request) -> Response:
-        return JSONResponse(desk.rest(person_of(request).name))
+        name = person_of(request).name
+        found = desk.rest(name)
+        done, total = found["progress"]["done"], found["progress"]["total"]
+        if access.participates(name):
+            # Who has answered all that was theirs can say so where they came from; who the others are is not theirs.
+            found |= {"held": [], "code": access.study if done == total > 0 else None}
+        return JSONResponse(found)
 
     @app.post("/api/answer")
     def answer(request: Request, given: Given, later: BackgroundTasks) -> dict[str, Any]:
@@ -237,6 +255,10 @@ def make_app(desk: ReviewDesk, access: Access, dataset: str) -> FastAPI:
     @app.get("/image/{name}")
     def image(name: str) -> Response:
         return picture(desk, name)
+
+    @app.get(EXPORTED + "{token}")
+    def exported(request: Request, token: str) -> Response:
+        return picture(desk, request.state.image)
 
     @app.get("/favicon.ico")
     def icon() -> Response:

@@ -3,13 +3,14 @@
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from twinset.generators.decisions.agreement import Agreement, agreement_among, decided, decisions_needed, is_tie
 from twinset.generators.decisions.answers import Answer
+from twinset.generators.decisions.protocol import Words, of_whole_instances
 from twinset.manifests.errors import in_words
 from twinset.review.access import ADMIN, Refused
 from twinset.review.queue import Counts, ReviewQueue
@@ -138,9 +139,17 @@ class ReviewDesk:
 
     def stage_counts(self, stage: ReviewStage) -> StageCounts:
         """How far a stage is."""
-        held = self.store.held()
-        states = [self._state(task, tuple(held.get(task.asked, {}).values())) for task in stage.tasks]
+        states = [state for _, state in self._states_of(stage)]
         return StageCounts(len(stage.tasks), states.count(DECIDED), states.count(TIED))
+
+    def _states_of(self, stage: ReviewStage) -> Iterator[tuple[ReviewTask, str]]:
+        """Each task of a stage, and its state by the answers that count."""
+        held = self.store.held()
+        counted = [[*held.get(task.asked, {}).values()] for task in stage.tasks]
+        if stage.tasks and stage.tasks[0].asking.instances:
+            subjects = (task.candidate.subject for task in stage.tasks)
+            counted = of_whole_instances(zip(subjects, counted, strict=True))
+        return ((task, self._state(task, tuple(one))) for task, one in zip(stage.tasks, counted, strict=True))
 
     def _state(self, task: ReviewTask, answers: tuple[Answer, ...]) -> str:
         """Whether a task is decided or tied; computed again only when its answers changed, since there are many."""
@@ -157,9 +166,18 @@ class ReviewDesk:
             known = self._states[task.id] = answers, state
         return known[1]
 
-    def is_tied(self, task: ReviewTask) -> bool:
-        """Whether a task waits for the admin."""
-        return self._state(task, tuple(self.answers_to(task))) == TIED
+    def ties(self) -> Iterator[ReviewTask]:
+        """Tasks that wait for the admin, in the order of their plans."""
+        for stage in self.tasks.now().stages.values():
+            yield from (task for task, state in self._states_of(stage) if state == TIED)
+
+    def guides(self) -> list[Words]:
+        """What is said of the tasks that are asked, in their order."""
+        found: list[Words] = []
+        for task in sorted(self.tasks.now().tasks, key=lambda one: (one.stage, one.block)):
+            if task.words not in found:
+                found.append(task.words)
+        return found
 
     def agreement(self, stage: ReviewStage) -> Agreement:
         """Agreement of a stage's answers, those to what its tasks show now."""

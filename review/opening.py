@@ -13,7 +13,7 @@ from twinset.generators.decisions.answers import form_of
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import cache_folder
-from twinset.review.access import HOMES, Access, Person
+from twinset.review.access import HOMES, PARTICIPANT_KEY, Access, Person
 from twinset.review.desk import ReviewDesk
 from twinset.review.links import Links, read_secret
 from twinset.review.store import AnswerStore
@@ -31,6 +31,12 @@ GRACE_SECONDS = 5  # for requests under way when it is stopped
 def link(access: Access, person: Person, base: str) -> str:
     """The link of a person. base: such as ``http://127.0.0.1:8080``."""
     return f"{base}{HOMES[person.role]}?token={quote(access.token(person))}"
+
+
+def study_link(access: Access, base: str) -> str:
+    """The address to give Prolific, which puts in who comes. base: as for `link`."""
+    filled = "&".join(f"{name}={{{{%{name}%}}}}" for name in (PARTICIPANT_KEY, "STUDY_ID", "SESSION_ID"))
+    return f"{base}{HOMES['annotator']}?token={quote(access.study_token())}&{filled}"
 
 
 def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None]) -> None:

@@ -5,19 +5,18 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from twinset.generators.decisions.agreement import share_of
 from twinset.generators.decisions.answers import Answer
-from twinset.review.store import AnswerStore, Asked
+from twinset.review.store import AnswerStore
+from twinset.review.surveys import SURVEY_SECONDS, Held, Instance, Surveys
 from twinset.review.tasks import ReviewTask
 
 LEASE_SECONDS = 600.0  # a task that somebody was shown is asked of others after this
 CLOCK_SLACK = 60.0  # seconds by which clocks may differ
 BANDS = 10  # verification scores (0-1) of one band are asked in an order of each annotator's own
-
-Held = Mapping[Asked, Mapping[str, Answer]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,9 @@ class ReviewQueue:
     with another: all subjects are asked about once before any is asked about again, in the same order. Gold tasks, and
     those that verification dropped, are spread over all bands, so that their place does not tell them apart.
 
+    Where a protocol says so, one block of tasks ends before the next begins, and everyone gets whole instances
+    (`Surveys`).
+
     Args:
         store: keeps the leases, so that they outlive this process.
         clock: seconds since 1970.
@@ -61,6 +63,7 @@ class ReviewQueue:
         self._store, self._clock = store, clock
         self._lock = threading.Lock()
         self._orders: dict[str, tuple[Sequence[ReviewTask], list[ReviewTask]]] = {}
+        self._surveys: tuple[Sequence[ReviewTask], Surveys] = (), Surveys(())
 
     def next(self, tasks: Sequence[ReviewTask], held: Held, annotator: str, count: int) -> list[ReviewTask]:
         """The next tasks of an annotator, at most ``count``; they are leased to this annotator.
@@ -69,33 +72,48 @@ class ReviewQueue:
             tasks: all that there are; the same object as long as they are the same.
             held: all answers.
         """
-        found: list[ReviewTask] = []
         with self._lock:
             now = self._clock()
+            mine = self._instances(tasks, held, annotator, now)
+            whole: list[ReviewTask] = []
+            found: list[ReviewTask] = []
             for task in self._order(tasks, annotator):
-                if len(found) == count:
+                if len(found) == count and not mine:
                     break
-                # Leases before answers: one that ends in between is followed by an answer that is seen.
-                leased = len(self._others(task, annotator, now))
-                if _is_open(task, held.get(task.asked, {}), annotator, leased):
+                if task.asking.instances:
+                    taken = task.instance in mine and _is_open(task, held.get(task.asked, {}), annotator, whole=True)
+                    whole += [task] if taken else []
+                else:
+                    # Leases before answers: one that ends in between is followed by an answer that is seen.
+                    leased = len(self._others(task, annotator, now))
+                    taken = len(found) < count and _is_open(task, held.get(task.asked, {}), annotator, leased)
+                if taken and len(found) < count:
                     found.append(task)
-            if found:
-                self._store.lease([task.asked for task in found], annotator, now + LEASE_SECONDS, now)
+            single = [task for task in found if not task.asking.instances]
+            # Of whole instances all that is left is kept, not only what is shown.
+            for kept, seconds in ((single, LEASE_SECONDS), (whole, SURVEY_SECONDS)):
+                if kept:
+                    self._store.lease([task.asked for task in kept], annotator, now + seconds, now)
         return found
 
     def lease(self, task: ReviewTask, annotator: str) -> None:
         """Keep a task for an annotator who is shown it again."""
         with self._lock:
             now = self._clock()
-            self._store.lease([task.asked], annotator, now + LEASE_SECONDS, now)
+            self._store.lease([task.asked], annotator, now + _lease_of(task), now)
 
-    def counts(self, tasks: Iterable[ReviewTask], held: Held, annotator: str) -> Counts:
-        """How far an annotator is, whoever else was shown what."""
+    def counts(self, tasks: Sequence[ReviewTask], held: Held, annotator: str) -> Counts:
+        """How far an annotator is, whoever else was shown what; of whole instances, with those that are this one's."""
+        with self._lock:
+            mine = self._instances(tasks, held, annotator, self._clock())
         done = waiting = 0
         left = Counter[str]()
         for task in tasks:
             answers = held.get(task.asked)
-            if not answers:  # most of many
+            if task.asking.instances and annotator not in (answers or ()):
+                whole = task.instance in mine
+                left[task.candidate.question] += whole and _is_open(task, answers or {}, annotator, whole=True)
+            elif not answers:  # most of many
                 left[task.candidate.question] += task.open
             elif annotator in answers:
                 done += 1
@@ -104,18 +122,34 @@ class ReviewQueue:
                 left[task.candidate.question] += _is_open(task, answers, annotator)
         return Counts(done, +left, waiting)
 
-    def elsewhere(self, tasks: Iterable[ReviewTask], held: Held, annotator: str) -> list[Elsewhere]:
+    def elsewhere(self, tasks: Sequence[ReviewTask], held: Held, annotator: str) -> list[Elsewhere]:
         """Who was shown the tasks that this annotator would be asked otherwise, by name."""
         now = self._clock()
         found: dict[str, list[float]] = {}
         with self._lock:
+            lacked = self._instances(tasks, held, annotator, now, True) - self._instances(tasks, held, annotator, now)
             for task in tasks:
                 others = self._others(task, annotator, now)
                 answers = held.get(task.asked, {})
+                if task.asking.instances and task.instance not in lacked:
+                    continue
                 if _is_open(task, answers, annotator) and not _is_open(task, answers, annotator, len(others)):
                     for name, until in others.items():
                         found.setdefault(name, []).append(until - now)
         return [Elsewhere(name, len(left), min(left)) for name, left in sorted(found.items())]
+
+    def _instances(
+        self, tasks: Sequence[ReviewTask], held: Held, annotator: str, now: float, alone: bool = False
+    ) -> set[Instance]:
+        """The whole instances of an annotator. alone: as if nobody else had been shown anything."""
+        if self._surveys[0] is not tasks:
+            self._surveys = tasks, Surveys(tasks)
+
+        def shown(task: ReviewTask) -> set[str]:
+            names = {*self._shown(task, now)}
+            return names & {annotator} if alone else names
+
+        return self._surveys[1].of(annotator, held, shown)
 
     def _order(self, tasks: Sequence[ReviewTask], annotator: str) -> list[ReviewTask]:
         known = self._orders.get(annotator)
@@ -129,7 +163,7 @@ class ReviewQueue:
             order = sorted(
                 tasks,
                 key=lambda one: (
-                    *(stages[one.stage], -_band_of(one, bands[one.stage])),
+                    *(stages[one.stage], one.block, -_band_of(one, bands[one.stage])),
                     *(turns[one.id], _rank(annotator, one.candidate.subject)),
                 ),
             )
@@ -137,13 +171,21 @@ class ReviewQueue:
         return known[1]
 
     def _others(self, task: ReviewTask, annotator: str, now: float) -> dict[str, float]:
-        """The others who were shown a task lately, and until when (s) it is kept for each.
+        """The others who were shown a task lately, and until when (s) it is kept for each."""
+        return {name: until for name, until in self._shown(task, now).items() if name != annotator}
+
+    def _shown(self, task: ReviewTask, now: float) -> dict[str, float]:
+        """Who was shown a task lately, and until when (s) it is kept for each.
 
         What lasts longer than a lease can was written before the clock was set back; another server on the same file
         may have looked at it a moment later.
         """
-        leases, latest = self._store.leases().get(task.asked, {}), now + LEASE_SECONDS + CLOCK_SLACK
-        return {name: until for name, until in [*leases.items()] if now < until <= latest and name != annotator}
+        leases, latest = self._store.leases().get(task.asked, {}), now + _lease_of(task) + CLOCK_SLACK
+        return {name: until for name, until in [*leases.items()] if now < until <= latest}
+
+
+def _lease_of(task: ReviewTask) -> float:
+    return SURVEY_SECONDS if task.asking.instances else LEASE_SECONDS
 
 
 def _band(task: ReviewTask) -> int:
@@ -158,11 +200,11 @@ def _band_of(task: ReviewTask, bands: Sequence[int]) -> int:
 
 
 def _turns(tasks: Sequence[ReviewTask], annotator: str) -> dict[str, int]:
-    """By id: which of the tasks about its subject a task is, from 0, in an order of the annotator's own."""
-    seen: Counter[tuple[str, str]] = Counter()
+    """By id: which of the tasks of its block about its subject a task is, from 0, in an annotator's own order."""
+    seen: Counter[tuple[str, str, int]] = Counter()
     turns = {}
     for task in sorted(tasks, key=lambda one: _rank(annotator, one.candidate.key)):
-        subject = task.stage, task.candidate.subject
+        subject = *task.instance, task.block
         turns[task.id] = seen[subject]
         seen[subject] += 1
     return turns
@@ -172,11 +214,17 @@ def _rank(annotator: str, name: str) -> bytes:
     return hashlib.blake2b(f"{annotator}\0{name}".encode(), digest_size=8).digest()
 
 
-def _is_open(task: ReviewTask, answers: Mapping[str, Answer], annotator: str, leased: int = 0) -> bool:
-    """Whether a task needs this annotator's answer. leased: how many others were shown it and did not answer yet."""
+def _is_open(
+    task: ReviewTask, answers: Mapping[str, Answer], annotator: str, leased: int = 0, whole: bool = False
+) -> bool:
+    """Whether a task needs this annotator's answer.
+
+    leased: how many others were shown it and did not answer yet. whole: whether its instance is this annotator's, so
+    that what others have said does not matter.
+    """
     if not task.open or annotator in answers or _settled(answers):
         return False
-    return task.everyone or len(answers) + leased < task.needed
+    return whole or task.everyone or len(answers) + leased < task.needed
 
 
 def _settled(answers: Mapping[str, Answer]) -> bool:

@@ -46,7 +46,7 @@ def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, i
     Args:
         image_url: of an image of a task.
     """
-    question, candidate = task.question, task.candidate
+    question, candidate, words = task.question, task.candidate, task.words
     layout = question.layout(candidate)
 
     def url(number: int | None) -> str | None:
@@ -56,9 +56,11 @@ def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, i
         "id": task.id,
         "stage": task.stage,
         "question": question.name,
-        "title": question.title,
-        "instructions": list(question.instructions),
-        "examples": [{"text": one.text, "answer": one.answer, "why": one.why} for one in question.examples],
+        "block": f"{task.stage} {task.block}",
+        "part": f"part {task.block + 1} of {blocks}" if (blocks := len(task.asking.blocks)) > 1 else "",
+        "title": words.title,
+        "instructions": list(words.instructions),
+        "examples": [one.model_dump() for one in words.examples],
         "statement": {
             "texts": [candidate.texts[number] for number in layout.texts],
             "images": [url(number) for number in layout.images],
@@ -73,7 +75,8 @@ def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, i
             for position, one in enumerate(shown_options(task, annotator))
         ],
         "extra": [
-            {"value": f"x{number}", "label": one.label, "key": EXTRA_KEY} for number, one in enumerate(layout.extra)
+            {"value": f"x{number}", "label": words.labels.get(one.value, one.label), "key": EXTRA_KEY}
+            for number, one in enumerate(layout.extra)
         ],
         "reasons": dict(question.reasons),
     }

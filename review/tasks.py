@@ -13,6 +13,7 @@ from typing import Any
 
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
+from twinset.generators.decisions.protocol import Asking, Words, own_words
 from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate, planned_tasks
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.source import Decisions
@@ -39,8 +40,8 @@ class ReviewTask:
 
     id: what the page calls it, which says nothing of its key. binding: of what it shows. needed: how many people's
     answers its decision takes. gold: value of the answer that is known to be right, if any; then everyone is asked.
-    open: whether it is people's to decide; not where an earlier stage has decided it. asked: what answers to it are
-    found by.
+    open: whether it is people's to decide; not where an earlier stage has decided it. asking: how it is asked; as the
+    question has it when absent. asked: what answers to it are found by.
     """
 
     id: str
@@ -50,15 +51,33 @@ class ReviewTask:
     needed: int = 1
     gold: str = ""
     open: bool = True
+    asking: Asking = None  # type: ignore[assignment]  # set below
     asked: Asked = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.asking is None:
+            object.__setattr__(self, "asking", own_words(type(self.question)))
         object.__setattr__(self, "asked", (self.stage, self.candidate.key, self.binding))
 
     @property
     def question(self) -> ReviewQuestion:
         """Its kind."""
         return question_of(self.candidate.question)
+
+    @property
+    def block(self) -> int:
+        """Number of the block that it is asked in."""
+        return self.asking.block_of(self.candidate)
+
+    @property
+    def words(self) -> Words:
+        """What the page says of it."""
+        return self.asking.blocks[self.block]
+
+    @property
+    def instance(self) -> tuple[str, str]:
+        """Stage and subject: what one annotator answers whole, where the protocol has instances."""
+        return self.stage, self.candidate.subject
 
     @property
     def everyone(self) -> bool:
@@ -224,6 +243,7 @@ class ReviewTasks:
                 needed=generator.needed(one),
                 gold=gold.get(one.key, ""),
                 open=one.key not in carried,
+                asking=generator.asking(one),
             )
             for one in planned
         )

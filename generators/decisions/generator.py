@@ -17,69 +17,21 @@ from twinset.generators.decisions.agreement import (
     decided,
     decisions_needed,
     read_gold,
-    share_of,
 )
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
 from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
+from twinset.generators.decisions.protocol import Asking, check_labels, of_whole_instances
 from twinset.generators.decisions.question import Decision, TaskCandidate
-from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.report import Gathered, report_of
+from twinset.generators.decisions.simulated import simulated_answers
 from twinset.generators.decisions.source import REPORT, Decisions, Simulated
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, digest, generator_for
+from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Generator, LeftOut, Waiting
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.media.media_folder import ImageFolder
-
-ADJUDICATOR = "simulated-adjudicator"
-
-
-def simulated_answers(
-    task: TaskCandidate, source: Decisions, how: Simulated, seed: int, stage: str, gold: str = ""
-) -> list[Answer]:
-    """The answers of all annotators who are asked; in a tie also that of one who settles it, who errs as they do.
-
-    Args:
-        gold: as in `generators.decisions.agreement.decided`.
-
-    Raises:
-        WrongUse: the task does not say what is right.
-    """
-    needed = answers_needed(task.key, source.overlap, source.overlap_answers)
-    # Everyone answers as many tasks as the others, and every pair of annotators has tasks in common.
-    names = sorted((f"simulated-{n}" for n in range(how.number)), key=lambda name: (share_of(name, task.key), name))
-    given = [_answer(task, name, how.error_rate, seed, stage) for name in names[:needed]]
-    if decided(task, given, needed, gold) is None:
-        given.append(_answer(task, ADJUDICATOR, how.error_rate, seed, stage, adjudicated=True))
-    return given
-
-
-def _answer(
-    task: TaskCandidate, annotator: str, error_rate: float, seed: int, stage: str, adjudicated: bool = False
-) -> Answer:
-    """The truth, or with the error rate e one of the k - 1 other values, each with probability e / (k - 1)."""
-    values = question_of(task.question).layout(task).values
-    if task.truth not in values:
-        raise WrongUse(
-            f"{stage}: what is right of {task.key} is not known, so that nobody can be simulated; set source.truth to "
-            "a stage of image verification, or source.annotators.kind to people"
-        )
-    random = generator_for(seed, f"{stage} {annotator}", task.key)
-    wrong = random.random() < error_rate
-    others = [value for value in values if value != task.truth]
-    value = others[int(random.integers(len(others)))] if wrong else task.truth
-    return Answer(
-        stage=stage,
-        task=task.key,
-        binding=task.binding,
-        annotator=annotator,
-        answer=value,
-        simulated=True,
-        adjudicated=adjudicated,
-    )
-
 
 D = TypeVar("D", bound=Decisions)
 
@@ -230,7 +182,18 @@ class DecisionGenerator(Generator[D], Generic[D]):
 
     def needed(self, task: TaskCandidate) -> int:
         """How many people answer a task."""
-        return answers_needed(task.key, self.source.overlap, self.source.overlap_answers)
+        return answers_needed(self.asking(task).unit(task), self.source.overlap, self.source.overlap_answers)
+
+    def asking(self, task: TaskCandidate) -> Asking:
+        """How a task is asked. Raises `WrongUse`: the protocol does not say."""
+        if task.question not in self._askings:
+            self._askings[task.question] = asking = self.source.asking(task.question)
+            check_labels(asking, task)
+        return self._askings[task.question]
+
+    @cached_property
+    def _askings(self) -> dict[str, Asking]:
+        return {}
 
     def _decided(self, tasks: Sequence[TaskCandidate], left_out: LeftOut) -> Gathered:
         asked = [one for one in tasks if not one.decision]
@@ -239,11 +202,18 @@ class DecisionGenerator(Generator[D], Generic[D]):
         given: Mapping[str, Sequence[Answer]]
         if isinstance(how := self.source.annotators, Simulated):
             given = {
-                one.key: simulated_answers(one, self.source, how, self.seed, self.name, known[one.key]) for one in asked
+                one.key: simulated_answers(
+                    one, self.source, how, self.seed, self.name, self.asking(one), known[one.key]
+                )
+                for one in asked
             }
         else:
             read = by_task(self._said()) if asked else {}
-            given = {one.key: counting(one, read.get(one.key, ())) for one in asked}
+            counted = [counting(one, read.get(one.key, ())) for one in asked]
+            if asked and self.asking(asked[0]).instances:
+                subjects = (one.subject for one in asked)
+                counted = of_whole_instances(zip(subjects, counted, strict=True))
+            given = {one.key: answers for one, answers in zip(asked, counted, strict=True)}
         found = {one.key: decided(one, given[one.key], self.needed(one), known[one.key]) for one in asked}
         decisions = {key: made for key, made in found.items() if made is not None}
         decisions |= {one.key: decision_of(one) for one in tasks if one.decision}
@@ -263,7 +233,15 @@ class DecisionGenerator(Generator[D], Generic[D]):
 
     @cached_property
     def _report(self) -> bytes:
-        return canonical_json({**report_of(self.gathered, self.source.annotators), **self.measured()}) + b"\n"
+        found = {**report_of(self.gathered, self.source.annotators), **self.measured()}
+        if (said := self.source.said()) is not None and self.gathered.tasks:
+            asking = self.asking(self.gathered.tasks[0])
+            found["protocol"] = {
+                "title": said.title,
+                "instances": asking.instances,
+                "digest": digest(asking.model_dump()),
+            }
+        return canonical_json(found) + b"\n"
 
 
 def decision_of(task: TaskCandidate) -> Decision:

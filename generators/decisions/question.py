@@ -141,15 +141,17 @@ class ReviewQuestion(ABC):
     """A kind of question. The page knows nothing else of it; a new kind is a module and a line
     in `KINDS` of `generators.decisions.questions`, or comes by the door ``twinset.questions``.
 
-    shuffled: whether the order of options is random. drops: values of options that drop the subject, and the reason
-    of the rejection. reasons: codes and words of why it is dropped, offered after a dropping answer. settled: whether
-    of values with equal votes on one side, kept or dropped, the first is taken; else that is a tie.
+    parts: names of the kinds of task that a protocol may ask in blocks of their own. shuffled: whether the order of
+    options is random. drops: values of options that drop the subject, and the reason of the rejection. reasons: codes
+    and words of why it is dropped, offered after a dropping answer. settled: whether of values with equal votes on one
+    side, kept or dropped, the first is taken; else that is a tie.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
     instructions: ClassVar[tuple[str, ...]]
     examples: ClassVar[tuple[Example, ...]] = ()
+    parts: ClassVar[tuple[str, ...]] = ()
     shuffled: ClassVar[bool] = True
     drops: ClassVar[Mapping[str, str]] = {}
     reasons: ClassVar[Mapping[str, str]] = {}
@@ -158,6 +160,10 @@ class ReviewQuestion(ABC):
     @abstractmethod
     def layout(self, task: TaskCandidate) -> Layout:
         """What a person sees of a task, in canonical order."""
+
+    def part(self, task: TaskCandidate) -> str:
+        """Which of `parts` a task is."""
+        return ""
 
     def compared(self, value: str) -> str:
         """The category of an answer that agreement between annotators is measured on."""

@@ -86,7 +86,11 @@ class Match(ReviewQuestion):
 
     name = "match"
     title, instructions, examples = _words(name)
+    parts = ("image-to-text", "text-to-image")
     settled = False
+
+    def part(self, task: TaskCandidate) -> str:
+        return self.parts[len(task.images) - 1]
 
     def layout(self, task: TaskCandidate) -> Layout:
         """As `ReviewQuestion.layout`; the values are the numbers of the two."""

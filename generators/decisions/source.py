@@ -10,9 +10,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from twinset.generators.decisions.agreement import share
+from twinset.generators.decisions.protocol import Asking, Protocol, own_words, read_protocol
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.papers import BIVLC
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, naming
 from twinset.manifests.locations import Location
 from twinset.manifests.markdown import block_of, table
 from twinset.manifests.source import Need, Place, PlacedSettings
@@ -71,7 +72,9 @@ class Decisions(Source):
     the others. overlap_answers: how many people answer a task of that share. enough: share of decisions that must be
     there before the build goes on; tasks without one are then rejected. gold: a CSV file with columns ``key`` and
     ``answer``, of tasks whose right answer is known; how often annotators give it is reported. annotators: people, or
-    simulated ones. licence: of the captions.
+    simulated ones. protocol: in which words and order people are asked: ``bivlc`` (that paper's), or the path of a YAML
+    file in the form of ``manifests/vocabularies/bivlc_surveys.yaml``; the page's own when absent. licence: of the
+    captions.
     """
 
     answers: Annotated[Location, Place("decisions", "annotations")] | None = None
@@ -80,8 +83,10 @@ class Decisions(Source):
     enough: float = Field(default=1.0, gt=0, le=1)
     gold: Annotated[Location, Place("file", "annotations")] | None = None
     annotators: Annotators = People()
+    protocol: Annotated[str, Place("words", "annotations")] | None = None
     licence: str = "the captions stay under the terms of their source"
 
+    added: ClassVar[tuple[str, ...]] = ("protocol",)
     execution = ("answers",)  # decisions enter the plan, wherever answers lie
     makes = "table"
     paper = BIVLC
@@ -112,11 +117,31 @@ class Decisions(Source):
             )
         return self
 
+    def said(self) -> Protocol | None:
+        """The protocol, if one is set; raises `WrongUse` when it is not one."""
+        return None if self.protocol is None else read_protocol(self.protocol)
+
+    def asking(self, question: str) -> Asking:
+        """How a question is asked; raises `WrongUse` when the protocol does not say."""
+        said = self.said()
+        return own_words(type(question_of(question))) if said is None else said.of(question)
+
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
+        if "annotations" in needs:
+            with naming(f"{key}.protocol"):
+                self._check_protocol()
         if "annotations" in needs and find_spec("sklearn") is None:
             raise WrongUse(
                 f"{key}: scikit-learn is not installed; agreement is measured with it: pip install 'twinset[review]'"
+            )
+
+    def _check_protocol(self) -> None:
+        said = self.said()
+        if said is not None and self.gold is not None and any(one.instances for one in said.questions.values()):
+            raise WrongUse(
+                "gives each annotator instances of their own, and gold tasks are asked of everyone; leave out gold, "
+                "or name a protocol without instances"
             )
 
     def how_made(self, reports: Mapping[str, Any]) -> str:

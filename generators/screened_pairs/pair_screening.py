@@ -32,7 +32,7 @@ class PairScreening(Decisions):
     pairs: StageName
     question: str = KeepPair.name
 
-    added = ("question",)
+    added = (*Decisions.added, "question")
     generator = "twinset.generators.screened_pairs.pair_screening:PairScreeningGenerator"
     paper = EQBEN
     reference = Reference("pairs of an earlier stage")

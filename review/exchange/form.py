@@ -13,6 +13,8 @@ from twinset.review.tasks import ReviewTask
 #: All tasks, each with its answers, also those without one; and what gives an image of a task.
 Answered = Sequence[tuple[ReviewTask, Sequence[Answer]]]
 Show = Callable[[ReviewTask, int], Picture]
+#: The address at which the page serves an image of a task; None: files name none.
+Address = Callable[[ReviewTask, int], str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +37,10 @@ class Form(ABC):
     pictured: ClassVar[bool] = False
 
     @abstractmethod
-    def write(self, path: Path, answered: Answered, picture: Show) -> None:
-        """Write tasks and their answers into a file, which is there whole or not at all."""
+    def write(self, path: Path, answered: Answered, picture: Show, address: Address = None) -> None:
+        """Write tasks and their answers into a file, which is there whole or not at all; with addresses of images, it
+        names these instead of files beside it.
+        """
 
     @abstractmethod
     def read(self, path: Path) -> Iterator[Row]:

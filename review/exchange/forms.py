@@ -14,7 +14,7 @@ from twinset.generators.decisions.answers import COLUMNS, table_of, to_row
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import no_formula
 from twinset.manifests.plan import parquet_columns, parquet_rows
-from twinset.review.exchange.form import Answered, Form, Row, Show
+from twinset.review.exchange.form import Address, Answered, Form, Row, Show
 from twinset.review.exchange.label_studio import LabelStudio
 from twinset.shards.storage.whole_file import whole_file
 
@@ -33,13 +33,19 @@ class Prolific(Form):
 
     name, suffix = "prolific", ".csv"
 
-    def write(self, path: Path, answered: Answered, picture: Show) -> None:
-        """As `Form.write`; a task without an answer has a row to fill in. Images are not part of it."""
+    def write(self, path: Path, answered: Answered, picture: Show, address: Address = None) -> None:
+        """As `Form.write`; a task without an answer has a row to fill in. Images have a column each, ``image0`` on, in
+        the order of `TaskCandidate.images`, where they have addresses; else they are not part of it.
+        """
+        most = max((len(task.candidate.images) for task, _ in answered), default=0) if address else 0
         with whole_file(path) as beside, beside.open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream)
-            writer.writerow([*(_NAMES.get(column, column) for column in COLUMNS), *SHOWN])
+            heads = [*(_NAMES.get(column, column) for column in COLUMNS), *SHOWN]
+            writer.writerow([*heads, *map("image{}".format, range(most))])
             for task, answers in answered:
-                shown = (task.candidate.subject, json.dumps(task.candidate.texts, ensure_ascii=False))
+                shown = [task.candidate.subject, json.dumps(task.candidate.texts, ensure_ascii=False)]
+                if address:
+                    shown += [address(task, number) for number in range(len(task.candidate.images))]
                 if not answers:
                     blank = dict.fromkeys(COLUMNS, "")
                     asked = {"stage": task.stage, "task": task.candidate.key, "binding": task.binding}
@@ -76,7 +82,7 @@ class Parquet(Form):
 
     name, suffix = "parquet", ".parquet"
 
-    def write(self, path: Path, answered: Answered, picture: Show) -> None:
+    def write(self, path: Path, answered: Answered, picture: Show, address: Address = None) -> None:
         """As `Form.write`; images are not part of it."""
         with whole_file(path) as beside:
             pq.write_table(table_of(one for _, answers in answered for one in answers), beside, compression="zstd")

@@ -8,7 +8,7 @@ from typing import Any
 from twinset.cards.rendering import render
 from twinset.generators.decisions.answers import Answer, to_row
 from twinset.manifests.errors import WrongUse
-from twinset.review.exchange.form import Answered, Form, Row, Show
+from twinset.review.exchange.form import Address, Answered, Form, Row, Show
 from twinset.review.showing import NO_POSITION, shown_options
 from twinset.review.tasks import ReviewTask
 from twinset.shards.storage.whole_file import whole_file, write_text
@@ -27,12 +27,13 @@ class LabelStudio(Form):
 
     The data of a task holds texts and images in the order in which they are shown; choices are ``1`` to ``k`` by this
     order, so that a choice does not tell what it stands for, and the labels of the extra options. Images are named as
-    Label Studio's local storage serves them, with the folder of the file as its root.
+    Label Studio's local storage serves them, with the folder of the file as its root; or by their addresses, without
+    the folder.
     """
 
     name, suffix, pictured = "label-studio", ".json", True
 
-    def write(self, path: Path, answered: Answered, picture: Show) -> None:
+    def write(self, path: Path, answered: Answered, picture: Show, address: Address = None) -> None:
         """As `Form.write`; the tasks must be of one kind of question. Raises `WrongUse` when they are not."""
         shapes = {_shape(task) for task, _ in answered}
         if len({task.question.name for task, _ in answered}) > 1 or len(shapes) > 1:
@@ -45,6 +46,9 @@ class LabelStudio(Form):
         for task, answers in answered:
             urls = []
             for number in range(len(task.candidate.images)):
+                if address:
+                    urls.append(address(task, number))
+                    continue
                 image = picture(task, number)
                 name = f"{task.id}-{number}{_TYPES.get(image.media_type, '')}"
                 with whole_file(folder / name) as beside:
@@ -98,7 +102,7 @@ def _data(task: ReviewTask, urls: Sequence[str]) -> dict[str, Any]:
     options = shown_options(task, EVERYBODY)
     choices = {_choice(task, one.value): one.value for one in (*options, *layout.extra)}
     return {
-        "title": task.question.title,
+        "title": task.words.title,
         **{f"text{at}": candidate.texts[number] for at, number in enumerate(layout.texts)},
         **{f"image{at}": urls[number] for at, number in enumerate(layout.images)},
         **{f"option{at}": urls[one.image] for at, one in enumerate(options, 1) if one.image is not None},
@@ -169,4 +173,12 @@ def _interface(task: ReviewTask) -> str:
     """The labelling interface of a kind of task."""
     layout, options = task.question.layout(task.candidate), shown_options(task, EVERYBODY)
     tags = {"control": CONTROL, "reason": REASON, "object": OBJECT}
-    return render("label_studio.xml.j2", TEMPLATES, question=task.question, layout=layout, options=options, **tags)
+    return render(
+        "label_studio.xml.j2",
+        TEMPLATES,
+        question=task.question,
+        words=task.words,
+        layout=layout,
+        options=options,
+        **tags,
+    )

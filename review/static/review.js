@@ -213,10 +213,17 @@ function showEnd() {
     work();
   };
   const more = make("button", { type: "button", onclick: look }, "Look for more tasks");
+  const done = rest.code && completion(rest.code);
   const title = rest.held.length ? "Nothing is left for you now. Thank you!" : "Nothing is left to do. Thank you!";
   const held = rest.held.map((one) => make("p", {}, elsewhere(one)));
-  drawWords(title, ...held, make("p", {}, `${skips}You can still undo your last answers.`), make("p", {}, more));
+  drawWords(title, done, ...held, make("p", {}, `${skips}You can still undo your last answers.`), make("p", {}, more));
   announce([title, ...rest.held.map(elsewhere)].join(" "));
+}
+
+// What a participant of a study takes back to Prolific.
+function completion(code) {
+  const href = `https://app.prolific.com/submissions/complete?cc=${encodeURIComponent(code)}`;
+  return make("p", {}, "Your completion code is ", make("strong", {}, code), ". ", make("a", { href }, "Return to Prolific"));
 }
 
 const many = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;

@@ -58,7 +58,7 @@ export function drawTask(task, choose) {
 
 export function drawWords(title, ...below) {
   $("title").textContent = title;
-  $("statement").replaceChildren(...below);
+  $("statement").replaceChildren(...below.filter(Boolean));
   $("options").replaceChildren();
   $("extra").replaceChildren();
 }
@@ -129,8 +129,10 @@ export function zoom(task, n, step = 0) {
 }
 
 function drawGuide(task) {
-  if ($("guide").dataset.question === task.question) return;
-  $("guide").dataset.question = task.question;
+  if ($("guide").dataset.block === task.block) return;
+  Object.assign($("guide").dataset, { block: task.block, question: task.question });
+  $("guide-title").textContent = task.part ? `Instructions, ${task.part}` : "Instructions";
+  if (task.part) $("guide").open = true; // what is asked changes with the part
   const example = ({ text, answer, why }) =>
     make("li", {}, make("span", {}, text), make("strong", {}, answer), make("em", {}, why));
   $("guide-words").replaceChildren(

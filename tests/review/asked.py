@@ -94,6 +94,7 @@ def stage_of(
             one.binding,
             generator.needed(one),
             known.get(one.key, ""),
+            asking=generator.asking(one),
         )
         for one in candidates
     )
@@ -113,6 +114,16 @@ class Planned(ReviewTasks):
 
     def _look(self) -> bool:
         return False
+
+
+def survey_of(out: Path, instances: int, **settings: Any) -> ReviewStage:
+    """A stage that asks four questions about each instance as BiVLC did: 25 of an annotator."""
+    tasks = []
+    for number in range(instances):
+        for at in range(4):
+            shape = "match-text" if at < 2 else "match"
+            tasks.append(candidate("survey", shape, 4 * number + at, subject=f"subject-{number}", truth=str(at % 2)))
+    return stage_of("survey", tasks, out, Painted(protocol="bivlc", **settings))
 
 
 def painted_desk(out: Path, stages: Sequence[ReviewStage], **settings: Any) -> ReviewDesk:
