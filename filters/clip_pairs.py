@@ -6,7 +6,6 @@ import math
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
@@ -16,42 +15,18 @@ from pydantic import Field
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse, naming
 from twinset.manifests.source import Need, Place
-from twinset.models.device import GPU, OnDevice
-from twinset.models.encoders.contract import DualEncoder, Floats, Running
-from twinset.models.encoders.open_clip_files import CONFIG, FILES
+from twinset.models.device import OnDevice
+from twinset.models.encoders.contract import DualEncoder, Floats
+from twinset.models.encoders.image_towers import InBuild, clip_files, is_open_clip
 from twinset.models.encoders.open_clip_models import OpenClip, open_open_clip
 from twinset.models.encoders.transformers_encoders import ClipEncoder
-from twinset.models.files import (
-    TOKENIZERS,
-    WEIGHTS,
-    Layout,
-    ModelFiles,
-    ModelMissing,
-    find_model,
-    local_folder,
-    sha256_once,
-)
+from twinset.models.files import ModelMissing, sha256_once
 from twinset.shards.contracts import Filter, Isolation, PairFilter
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Verdict
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-OPEN_CLIP = Layout(
-    f"For open_clip, a CLIP model is a folder with {CONFIG} and {FILES[0]}",
-    ((CONFIG,), FILES),
-    (CONFIG, FILES, *TOKENIZERS),
-)
-LAYOUT = Layout(
-    "A CLIP model is a folder with config.json, model.safetensors, preprocessor_config.json and tokenizer.json, or "
-    f"vocab.json and merges.txt; or, for open_clip, with {CONFIG} and {FILES[0]}",
-    (
-        *(("config.json",), WEIGHTS, ("preprocessor_config.json",)),
-        *(("tokenizer.json", "vocab.json"), ("tokenizer.json", "merges.txt")),
-    ),
-    ("config.json", WEIGHTS, "preprocessor_config.json", *TOKENIZERS),
-)
 
 
 class ClipSettings(OnDevice, Filter):
@@ -153,31 +128,13 @@ class ClipFilter(PairFilter):
     @cached_property
     def _clip(self) -> DualEncoder:
         settings, folder = self.settings, clip_files(self.settings.model).folder
-        running, parts = _InBuild(settings.device, settings.micro_batch, settings.threads), [str(folder)]
+        running, parts = InBuild(settings.device, settings.micro_batch, settings.threads), [str(folder)]
         if is_open_clip(folder):
             return open_open_clip(settings.model, parts, running)
         return _ClipEncoder(settings.model, parts, running)
-
-
-class _InBuild(Running):
-    """Sets nothing in the process, where other networks run too: `inference` is entered around each pass."""
-
-    def start(self) -> str:
-        """The device, as torch names it."""
-        return GPU if self.device == "gpu" else "cpu"
 
 
 class _ClipEncoder(ClipEncoder):
     """With the library's own choice of an image processor, which the filters' scores were made with."""
 
     images = None
-
-
-def is_open_clip(folder: Path) -> bool:
-    """Whether a model is to be opened by open_clip: its files lie there, and those of transformers do not."""
-    return (folder / CONFIG).is_file() and not (folder / "config.json").is_file()
-
-
-def clip_files(name: str) -> ModelFiles:
-    """The files of a CLIP model by its name; `ModelMissing` where it, or a file of it, is absent."""
-    return find_model(name, OPEN_CLIP if is_open_clip(local_folder(name, LAYOUT.words)) else LAYOUT)

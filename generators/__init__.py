@@ -12,6 +12,8 @@ KINDS = {
     "image-ambiguity": "twinset.generators.decisions.generated_images.choice:ImageAmbiguity",
     "image-captions": "twinset.generators.captions.image_captions:ImageCaptions",
     "image-choice": "twinset.generators.decisions.generated_images.choice:ImageChoice",
+    "image-features": "twinset.generators.neighbours.source:ImageFeatures",
+    "image-neighbours": "twinset.generators.neighbours.source:ImageNeighbours",
     "image-pairs": "twinset.generators.image_pairs:ImagePairs",
     "image-verification": "twinset.generators.image_verification.source:ImageVerification",
     "kubric": "twinset.generators.kubric_scenes.source:Kubric",

@@ -62,7 +62,7 @@ class TableRows:
     """What a candidate of a table stage gives: one row or several, each with the columns that its generator names."""
 
     key: str
-    rows: Sequence[Mapping[str, str | int | float | bool | None]]
+    rows: Sequence[Mapping[str, str | int | float | bool | Sequence[float] | None]]
 
 
 @dataclass(frozen=True, slots=True)

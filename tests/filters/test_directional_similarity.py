@@ -10,10 +10,10 @@ import torch
 from transformers import CLIPImageProcessor, CLIPModel
 
 from tests.generators.prompt_to_prompt.tiny_models import TOKENS, save_clip, tokenizer
-from twinset.filters.clip_pairs import clip_files
 from twinset.filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter
 from twinset.manifests.errors import WrongUse
 from twinset.models import files
+from twinset.models.encoders.image_towers import clip_files
 from twinset.models.files import ModelMissing
 from twinset.shards.contracts import OutOfMemory
 from twinset.shards.kinds.pair import Pair

@@ -59,7 +59,7 @@ def write_index(
         plan=stage.plan,
         digest=sha256_of_file(index)[0],
         planned=planned,
-        kept=len(pc.unique(rows["caption_id"])),
+        kept=len(pc.unique(rows["caption_id" if "caption_id" in rows.column_names else "key"])),
         rows=rows.num_rows,
         files={"index.parquet": sha256_of_file(index)},
     )
