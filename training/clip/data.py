@@ -17,6 +17,7 @@ from twinset.models.files import sha256_once
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Twins
 from twinset.training.examples.example_set import ExampleSet, open_examples
+from twinset.training.examples.neighbours import ImageNeighbours, open_image_neighbours
 from twinset.training.runs.settings import EncoderSettings, RunSettings
 
 
@@ -71,38 +72,42 @@ _LOG = logging.getLogger("twinset")
 
 @dataclass(frozen=True, slots=True)
 class RunData:
-    """Examples of a run. validation: None where the settings name none."""
+    """Examples of a run, and the neighbours of their images. validation, neighbours: None where none are named."""
 
     training: ExampleSet
     validation: ExampleSet | None
+    neighbours: ImageNeighbours | None = None
 
     def digests(self) -> dict[str, str | None]:
-        """sha256 over receipts or tars of each."""
-        return {
+        """sha256 over receipts or tars of each, and of the table of neighbours."""
+        found = {
             "data": self.training.digest(),
             "validation": None if self.validation is None else self.validation.digest(),
         }
+        return found if self.neighbours is None else found | {"neighbours": self.neighbours.digest}
 
     def facts(self) -> dict[str, Any]:
         """Every dataset and shard as JSON."""
         return {"data": self.training.facts(), "validation": [] if self.validation is None else self.validation.facts()}
 
 
-def open_data(settings: RunSettings, twins: Twins) -> RunData:
+def open_data(settings: RunSettings, twins: Twins, neighbours: str | None = None, nearest: int = 0) -> RunData:
     """Open the datasets of a run.
 
     Args:
         twins: sides of a pair that are trained on.
+        neighbours, nearest: as `open_image_neighbours` takes them, where a table is named.
 
     Raises:
         WrongUse: one cannot be read; or training and validation share a group: a video, a scene, an image.
     """
     training = open_examples(settings.data, "pairs", settings.split, twins)
+    near = open_image_neighbours(neighbours, training, nearest) if neighbours else None
     if not settings.validation:
-        return RunData(training, None)
+        return RunData(training, None, near)
     validation = open_examples(settings.validation, "pairs", settings.validation_split, twins="first")
     _refuse_shared(training, validation)
-    return RunData(training, validation)
+    return RunData(training, validation, near)
 
 
 def _refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:

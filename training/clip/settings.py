@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 
-from twinset.training.losses.names import OBJECTIVES, WITHOUT_NEGATIVES
+from twinset.training.losses.names import NEAREST, OBJECTIVES, WITHOUT_NEGATIVES
 from twinset.training.runs.settings import EncoderSettings, RegularisedSettings
 
 #: Examples of a batch in BiVLC's code: CLIP_COCO's, and that of models which read hard negatives too.
@@ -20,6 +20,8 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
         validation: without any, the last weights are the best.
         twins: the sides of a pair that are examples. ``both`` is the default of infonce, and refused by objectives with
             negatives: if both sides came into one batch, the answer of each would also be among its wrong answers.
+        neighbours: a table of ``image-neighbours``: half of each batch are neighbours of the other half, NegCLIP's
+            batches. nearest: images of an image, one of which is sampled.
         objective: which features are compared; it decides what is read of an example.
         close: k of EqSim's close pairs: texts of an image, and images of a text. normalise: EqSim's similarity, the
             softmax of logits or the cosine.
@@ -35,6 +37,8 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
 
     model: str = "ViT-B-32"
     twins: Literal["both", "first"] = "both"
+    neighbours: str | None = None
+    nearest: PositiveInt = NEAREST
     objective: Annotated[str, AfterValidator(OBJECTIVES.known)] = WITHOUT_NEGATIVES
     close: PositiveInt | None = None
     normalise: Literal["softmax", "cosine"] | None = None

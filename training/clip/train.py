@@ -46,7 +46,7 @@ def train_clip(
         process = stack.enter_context(joined(settings))
         if process.is_first:
             check_folder(out)
-        start, data = open_start(settings), open_data(settings, settings.twins)
+        start, data = open_start(settings), open_data(settings, settings.twins, settings.neighbours, settings.nearest)
         identity = run_identity(settings, start.identity(), data.digests())
         if brought := packages(settings.objective, settings.regulariser):
             identity["packages"] = brought
@@ -76,6 +76,7 @@ class Run(Loop[Batch]):
         self.batches = Batches(
             data.training, Transforms(image, settings.transform), start.tokenize, settings.batch, settings.seed,
             OBJECTIVES.get(settings.objective).roles, settings.workers, process.rank, process.world,
+            neighbours=data.neighbours,
         )  # fmt: skip
         steps = settings.steps or settings.epochs * self.batches.steps_per_epoch
         if settings.warmup >= steps and process.is_first:

@@ -10,10 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.contracts import Broken, Example, Read, Tokenize
 from twinset.training.examples.example_set import ExampleSet
+from twinset.training.examples.neighbours import ImageNeighbours
 from twinset.training.examples.ordering import augmentation_bits, kept_apart, order, whole_batches
 from twinset.training.examples.transforms import NUMBERS, Transforms
 
@@ -73,6 +75,7 @@ class Batches:
         workers: processes that prepare batches ahead; 0 for this one alone. The batches are the same.
         rank, world: this process reads slots [rank, rank + 1) * batch / world of every batch.
         max_broken: share of the examples that may be unreadable before the run ends.
+        neighbours: half of each batch are neighbours of the other half; an epoch has each example in the other half.
 
     Raises:
         WrongUse: the numbers do not fit each other, or an example lacks a role.
@@ -90,11 +93,20 @@ class Batches:
         rank: int = 0,
         world: int = 1,
         max_broken: float = MAX_BROKEN,
+        neighbours: ImageNeighbours | None = None,
     ) -> None:
         if batch < 1 or world < 1 or batch % world or not 0 <= rank < world:
             raise WrongUse(f"a batch of {batch} cannot be shared by {world} processes; choose a multiple of {world}")
-        self._same = examples.same
-        self.steps_per_epoch = len(examples) // batch if self._same is None else whole_batches(self._same, batch)
+        self._same, self._neighbours = examples.same, neighbours
+        if neighbours is not None and (batch % 2 or len(neighbours.places) <= batch):
+            raise WrongUse(
+                f"neighbours: half of a batch of {batch:,} are to be neighbours, each image once, and there are "
+                f"{len(neighbours.places):,}; choose a smaller, even --batch"
+            )
+        self._ordered = batch if neighbours is None else batch // 2
+        self.steps_per_epoch = (
+            len(examples) // self._ordered if self._same is None else whole_batches(self._same, self._ordered)
+        )
         if not self.steps_per_epoch:
             found = f"{examples.distinct:,}{'' if self._same is None else ' different'} examples"
             raise WrongUse(f"{found} do not fill a batch of {batch:,}; choose a smaller --batch")
@@ -177,11 +189,16 @@ class Batches:
 
     def _in_order(self, epoch: int) -> NDArray[np.int64]:
         """Numbers of the examples in the order of an epoch."""
-        if self._same is None:
+        if self._same is None and self._neighbours is None:
             return order(len(self.examples), self.seed, epoch)
         if self._order[0] != epoch:
             found = order(len(self.examples), self.seed, epoch)
-            self._order = epoch, kept_apart(found, self._same, self.batch)
+            if self._same is not None:
+                found = kept_apart(found, self._same, self._ordered)
+            if self._neighbours is not None:
+                rng = generator_for(self.seed, "training", repr(("neighbours", epoch)))
+                found = self._neighbours.mixed(found, self._ordered, rng)
+            self._order = epoch, found
         return self._order[1]
 
     def _readable(

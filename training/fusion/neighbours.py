@@ -2,6 +2,7 @@
 what a step reads: examples with negatives sampled from these, in parts, as a pure function of seed and step.
 """
 
+import dataclasses
 import logging
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -16,14 +17,16 @@ from PIL.Image import Image
 from torch import Tensor
 from torch.nn import functional
 
+from twinset.generators.neighbours.nearest import nearest
 from twinset.manifests.canonical import digest, generator_for
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.clip.steps import stream_seed
 from twinset.training.examples.batches import MAX_BROKEN
-from twinset.training.examples.contracts import Example, Read
+from twinset.training.examples.contracts import Example, Place, Read
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.examples.ordering import augmentation_bits, order
+from twinset.training.examples.neighbours import ImageNeighbours, image_numbers, open_image_neighbours, packed
+from twinset.training.examples.ordering import Integers, augmentation_bits, order
 from twinset.training.examples.transforms import NUMBERS, crop_box
 from twinset.training.fusion.models import PASS, Start
 from twinset.training.fusion.settings import FusionSettings
@@ -31,11 +34,12 @@ from twinset.training.losses.mining import (
     Labels,
     Neighbours,
     load_neighbours,
-    nearest,
     negatives_of_all,
     sample_negatives,
     score_neighbours,
+    texts_of_neighbours,
 )
+from twinset.training.losses.names import ABSENT
 
 FILE = "neighbours.safetensors"
 PAIRS = 256  # scored at a time, or those of one image
@@ -56,9 +60,8 @@ def labels_of(examples: ExampleSet, settings: FusionSettings) -> Labels:
     `WrongUse`: some example has too few others that differ in both.
     """
     examples.require(("image", "text"))
-    read = [examples[number] for number in range(len(examples))]
-    columns = ([one.images["image"].sha256 for one in read], [one.texts["text"] for one in read])
-    labels = np.stack([np.unique(np.array(one), return_inverse=True)[1] for one in columns]).astype(np.int64)
+    texts = np.array([examples[number].texts["text"] for number in range(len(examples))])
+    labels = np.stack([image_numbers(examples)[1], np.unique(texts, return_inverse=True)[1]]).astype(np.int64)
     if len(examples) < settings.batch or negatives_of_all(labels) < settings.negatives:
         raise WrongUse(
             f"{len(examples):,} examples, of which {max(negatives_of_all(labels), 0):,} or more differ from any one in "
@@ -75,54 +78,103 @@ def open_neighbours(settings: FusionSettings, out: Path, start: Start, examples:
         WrongUse: those that are there are of others.
         BuildFailed: too many examples cannot be read.
     """
-    bound_to, path = digest([examples.digest(), start.identity(), settings.neighbours]), out / FILE
+    near = open_image_neighbours(settings.neighbours, examples, settings.nearest) if settings.neighbours else None
+    mined_by = near.digest if near is not None else start.identity()["neighbours_by"]
+    bound_to = digest([examples.digest(), start.identity(), settings.nearest, mined_by])
+    path = out / FILE
     if path.exists():
         found = load_neighbours(path, bound_to)
     else:
         torch.manual_seed(stream_seed(settings.seed, "neighbours"))  # ViLT reads patches in a random order
         with torch.inference_mode():
-            found = _mined(settings, start, examples, labels, bound_to)
+            found = _mined(settings, start, examples, labels, bound_to, near)
         found.save(path)
     numbers = np.delete(np.arange(len(examples)), [number for number, _, _ in found.left_out])
-    return Mined(found, numbers, labels[:, numbers])
+    return Mined(found, numbers, relabelled(labels[:, numbers]))
 
 
-def _mined(settings: FusionSettings, start: Start, examples: ExampleSet, labels: Labels, bound_to: str) -> Neighbours:
-    numbers, features, left_out = list[int](), list[Tensor](), list[tuple[int, str, str]]()
-    for first in range(0, len(examples), PASS):
-        pictures: list[Image] = []
-        for number in range(first, min(first + PASS, len(examples))):
-            example = examples[number]
-            try:
-                pictures.append(examples.open_image(example, "image"))
-                numbers.append(number)
-            except BrokenTar as error:
-                _LOG.warning("left out of training: %s", error)
-                left_out.append((number, example.where, str(error).removeprefix(f"{example.where}.")))
-        if len(left_out) > MAX_BROKEN * len(examples):
-            raise BuildFailed(
-                f"{len(left_out)} of {len(examples)} examples cannot be read, more than {MAX_BROKEN:.1%} of them; the "
-                f"first is {left_out[0][1]}: {left_out[0][2]}. Fetch these tars again or run their build again"
-            )
-        if pictures and start.encoder is not None:
-            features.append(torch.from_numpy(start.encoder.encode_images(pictures)))
-        elif pictures:
-            found = start.scorer.image_features(start.scorer.pixels(pictures))
-            features.append(functional.normalize(found.float(), dim=-1))
-    coarse = nearest(torch.cat(features), settings.neighbours, labels=labels[:, numbers]).cpu()
-    if coarse.shape[1] < settings.hard:
-        raise WrongUse(f"hard: {settings.hard} of {coarse.shape[1]} neighbours; choose a smaller --hard")
-    _LOG.info("neighbours: scoring %d pairs, once", coarse.numel())
+def relabelled(labels: Labels) -> Labels:
+    """Labels of some examples with their images numbered anew from 0, in the same order."""
+    return np.stack([np.unique(labels[0], return_inverse=True)[1], labels[1]])
 
-    def score(images: Tensor, texts: Tensor) -> Tensor:
-        (shown, which), (said, what) = (torch.unique(one, return_inverse=True) for one in (images, texts))
-        pictures = [examples.open_image(examples[numbers[place]], "image") for place in shown.tolist()]
-        words = [examples[numbers[place]].texts["text"] for place in said.tolist()]
+
+def _mined(
+    settings: FusionSettings,
+    start: Start,
+    examples: ExampleSet,
+    labels: Labels,
+    bound_to: str,
+    near: ImageNeighbours | None,
+) -> Neighbours:
+    features, left_out = _encoded(start, examples, labels[0], near is None)
+    numbers = np.delete(np.arange(len(examples)), [number for number, _, _ in left_out])
+    if near is None:
+        places = nearest(features, settings.nearest)[0].cpu().numpy().astype(np.int32)
+    else:  # by the numbers of the images that can be read
+        readable = np.unique(labels[0, numbers])
+        here = np.full(len(near.places) + 1, ABSENT, np.int32)  # its last place is that of `ABSENT`
+        here[readable] = np.arange(len(readable), dtype=np.int32)
+        places = packed(here[near.places[readable]])[:, : settings.nearest]
+    kept = relabelled(labels[:, numbers])
+    texts = texts_of_neighbours(places, kept)
+    fewest = int((texts != ABSENT).sum(axis=1).min())
+    if fewest < settings.hard:
+        raise WrongUse(f"hard: {settings.hard} of {fewest} texts of similar images; choose a smaller --hard")
+    _LOG.info("neighbours: scoring %d pairs, once", (texts != ABSENT).sum())
+
+    def score(images: Tensor, said: Tensor) -> Tensor:
+        (shown, which), (some, what) = (torch.unique(one, return_inverse=True) for one in (images, said))
+        pictures = [examples.open_image(examples[int(numbers[place])], "image") for place in shown.tolist()]
+        words = [examples[int(numbers[place])].texts["text"] for place in some.tolist()]
         return start.scores(start.scorer.pixels(pictures), words)(which, what)
 
-    k = coarse.shape[1]
-    scored = score_neighbours(score, coarse, bound_to, max(1, PAIRS // k) * k)
-    return Neighbours(scored.places, scored.scores, bound_to, tuple(left_out))
+    return dataclasses.replace(score_neighbours(score, texts, kept, bound_to, PAIRS), left_out=left_out)
+
+
+def _encoded(
+    start: Start, examples: ExampleSet, images: Integers, encodes: bool
+) -> tuple[Tensor, tuple[tuple[int, str, str], ...]]:
+    """Open each image where it lies, once, whether it is encoded or not: what cannot be read is left out.
+
+    Args:
+        images: number of each example's image, (n,).
+
+    Returns:
+        Features with norm 1 of the images that can be read, in the order of their numbers, (images, d); and number,
+        place and reason of each example that cannot be.
+    """
+    opened, features, left_out = dict[tuple[str, Place], str](), dict[int, Tensor](), list[tuple[int, str, str]]()
+    waiting = dict[int, Image]()
+    for number, image in enumerate(images.tolist()):
+        example = examples[number]
+        place = example.dataset, example.images["image"]
+        if place not in opened:
+            opened[place] = ""
+            try:
+                picture = examples.open_image(example, "image")
+                if encodes and image not in features:
+                    waiting[image] = picture
+            except BrokenTar as error:
+                _LOG.warning("left out of training: %s", error)
+                opened[place] = str(error).removeprefix(f"{example.where}.")
+        if opened[place]:
+            left_out.append((number, example.where, opened[place]))
+        if len(waiting) == PASS or (waiting and number == len(images) - 1):
+            features |= zip(waiting, _features(start, [*waiting.values()]), strict=True)
+            waiting.clear()
+    if len(left_out) > MAX_BROKEN * len(examples):
+        raise BuildFailed(
+            f"{len(left_out)} of {len(examples)} examples cannot be read, more than {MAX_BROKEN:.1%} of them; the "
+            f"first is {left_out[0][1]}: {left_out[0][2]}. Fetch these tars again or run their build again"
+        )
+    stacked = torch.stack([features[image] for image in sorted(features)]) if features else torch.empty(0)
+    return stacked, tuple(left_out)
+
+
+def _features(start: Start, pictures: list[Image]) -> Tensor:
+    if start.encoder is not None:
+        return torch.from_numpy(start.encoder.encode_images(pictures))
+    return functional.normalize(start.scorer.image_features(start.scorer.pixels(pictures)).float(), dim=-1)
 
 
 AHEAD = 4  # parts that a worker prepares before they are asked for

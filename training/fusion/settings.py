@@ -18,10 +18,11 @@ class FusionSettings(RegularisedSettings):
 
     Attributes:
         model: ``blip-itm:FOLDER``, ``vilt:FOLDER`` or ``flava:FOLDER``, as evaluation names it.
-        neighbours_by: encoder by whose features images are similar, such as ``open_clip:ViT-B-32:openai``; None: the
-            model's own image tower.
-        neighbours: of an image, whose texts the matching head scores once. negatives: of an example in a step; hard:
-            those of them that are its best neighbours, and count as close; the others are random.
+        neighbours: a table of ``image-neighbours``; None: they are found before the first step.
+        neighbours_by: encoder by whose features images are then similar, such as ``open_clip:ViT-B-32:openai``; None:
+            the model's own image tower.
+        nearest: images of an image, all of whose texts the matching head scores once. negatives: of an example in a
+            step; hard: those of them with the best texts, which count as close; the others are random.
         objective: ``match``: each pair matches or not (FIBER). ``rank``: the own text among those of the negatives
             (METER).
         normalise: EqSim's similarity, the sigmoid of log-odds or the log-odds.
@@ -31,8 +32,9 @@ class FusionSettings(RegularisedSettings):
         validation: twins, by whose group score the best weights are chosen; without any, the last are the best.
     """
 
+    neighbours: str | None = None
     neighbours_by: str | None = None
-    neighbours: PositiveInt = NEIGHBOURS
+    nearest: PositiveInt = NEIGHBOURS
     negatives: PositiveInt = NEGATIVES
     hard: NonNegativeInt = HARD
     objective: Literal["match", "rank"] = "match"
@@ -68,6 +70,8 @@ class FusionSettings(RegularisedSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> FusionSettings:
-        if self.hard > min(self.negatives, self.neighbours):
-            raise ValueError(f"hard: {self.hard} of {self.negatives} negatives and {self.neighbours} neighbours")
+        if self.hard > self.negatives:
+            raise ValueError(f"hard: {self.hard} of {self.negatives} negatives")
+        if self.neighbours and self.neighbours_by:
+            raise ValueError("neighbours_by: a table of neighbours is named too; leave one of them out")
         return self

@@ -1,11 +1,10 @@
-"""Nearest neighbours of a data set's images, and hard negatives sampled from them: EqBen C, coarse to fine.
+"""Hard negatives of a data set's images, and negatives sampled from them: EqBen C, coarse to fine.
 
-1. Coarse: the 128 images most similar to each image, by features of an image encoder.
-2. Fine: the matching head scores each image with the texts of its 128 neighbours, once before training. All pairs of
+1. Coarse: the 128 images most similar to each image, by features of an image encoder (`generators.neighbours`).
+2. Fine: the matching head scores each image with all texts of its 128 neighbours, once before training. All pairs of
    Flickr30K would take weeks; these take an hour.
-3. In each step an image gets 15 negatives: the 8 neighbours of the highest score, which are "close", and 7 at random.
-
-NegCLIP (Yuksekgonul et al. 2023, section 4) samples one of the 3 nearest images of each image into its batch.
+3. In each step an image gets 15 negatives: the 8 texts of the highest score with their images, which are "close", and 7
+   at random.
 """
 
 import json
@@ -23,7 +22,7 @@ from torch import Tensor
 from twinset.manifests.errors import WrongUse
 from twinset.models.loading import saving
 from twinset.shards.storage.whole_file import whole_file
-from twinset.training.losses.names import HARD, NEGATIVES, NEIGHBOURS
+from twinset.training.losses.names import ABSENT
 
 #: Places of images and of texts, each int64 (pairs,) → log-odds that they match, (pairs,).
 Score = Callable[[Tensor, Tensor], Tensor]
@@ -31,11 +30,12 @@ Score = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Each image's nearest images, best first, after the fine step.
+    """The texts of each image's nearest images, best first, after the fine step.
 
     Attributes:
-        places: of the neighbours, int64, shape (n, k); never the image itself.
-        scores: log-odds that the image matches its neighbour's text, float32, shape (n, k), descending.
+        places: of the examples with these texts, int64, shape (images, k); `ABSENT` after the last, where an image has
+            fewer; never one that matches the image too.
+        scores: log-odds that the image matches the text, float32, shape (images, k), descending; then −∞.
         examples: digest of the examples that places count, and of the models.
         left_out: number in the data, place and reason, of each example that could not be read: no place counts these.
     """
@@ -79,75 +79,80 @@ def negatives_of_all(labels: Labels) -> int:
     return int(labels.shape[1] - np.max(alike))
 
 
-def nearest(features: Tensor, k: int = NEIGHBOURS, rows: int = 1024, labels: Labels | None = None) -> Tensor:
-    """The k images most similar to each image, best first.
+def texts_of_neighbours(near: NDArray[np.int32], labels: Labels) -> NDArray[np.int64]:
+    """Examples of the nearest images, in their order, all texts of an image after each other.
 
     Args:
-        features: of norm 1, shape (n, d).
-        k: neighbours; at most n − 1 exist.
-        rows: compared at a time, so that memory is rows · n numbers.
-        labels: those that share one are not neighbours; without any, an image is only not its own.
+        near: numbers of the nearest images of each image, best first, then `ABSENT`; (images, k).
+        labels: number of each example's image, and of its text, (2, n).
 
     Returns:
-        Places, int64, shape (n, min(k, n − 1)); with labels at most `negatives_of_all`.
+        Places of examples, int64, (images, m), then `ABSENT`; without those that have a text of the image itself.
     """
-    found, labels = [], np.arange(len(features))[None] if labels is None else labels
-    k, kinds = min(k, negatives_of_all(labels)), torch.from_numpy(labels).to(features.device)
-    for start in range(0, len(features), rows):
-        cosines = features[start : start + rows].float() @ features.float().T
-        for one in kinds:
-            cosines[one[start : start + rows, None] == one] = -torch.inf
-        found.append(cosines.topk(k, dim=1).indices)
-    return torch.cat(found)
+    by_image = np.argsort(labels[0], kind="stable")
+    parts = np.split(by_image, np.cumsum(np.bincount(labels[0], minlength=len(near)))[:-1])
+    rows = []
+    for own, images in zip(parts, near, strict=True):
+        found = np.concatenate([by_image[:0], *(parts[image] for image in images if image != ABSENT)])
+        rows.append(found[~np.isin(labels[1, found], labels[1, own])])
+    places = np.full((len(near), max(map(len, rows))), ABSENT, np.int64)
+    for row, found in zip(places, rows, strict=True):
+        row[: len(found)] = found
+    return places
 
 
-def score_neighbours(score: Score, places: Tensor, examples: str, pairs: int = 256) -> Neighbours:
-    """Order neighbours by how well the matching head says that their texts match the image.
+def score_neighbours(score: Score, places: NDArray[np.int64], labels: Labels, examples: str, most: int) -> Neighbours:
+    """Order texts by how well the matching head says that they match an image.
 
     Args:
-        score: the matching head. Text i is the one that describes image i.
-        places: of the neighbours, shape (n, k), as `nearest` gives them.
+        score: the matching head, of places of examples with an image and with a text.
+        places: of the texts of each image, as `texts_of_neighbours` gives them.
+        labels: as there.
         examples: digest of the examples.
-        pairs: scored at a time.
+        most: pairs that are scored at a time; of one image at least.
     """
-    images, texts = torch.arange(len(places)).repeat_interleave(places.shape[1]), places.flatten().cpu()
-    parts = []
+    firsts = np.unique(labels[0], return_index=True)[1]
+    images, slots = np.nonzero(places != ABSENT)
+    scores = np.full(places.shape, -np.inf, np.float32)
+    at_a_time = max(1, most // places.shape[1]) * places.shape[1]
     with torch.no_grad():
-        for start in range(0, len(images), pairs):
-            parts.append(score(images[start : start + pairs], texts[start : start + pairs]).float().cpu())
-    ordered = torch.cat(parts).view(places.shape).sort(dim=1, descending=True, stable=True)
-    return Neighbours(places.cpu().gather(1, ordered.indices).numpy(), ordered.values.numpy(), examples)
+        for start in range(0, len(images), at_a_time):
+            some = images[start : start + at_a_time], slots[start : start + at_a_time]
+            pairs = torch.from_numpy(firsts[some[0]]), torch.from_numpy(places[some])
+            scores[some] = score(*pairs).float().cpu().numpy()
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return Neighbours(np.take_along_axis(places, order, 1), np.take_along_axis(scores, order, 1), examples)
 
 
 def sample_negatives(
     neighbours: Neighbours,
     rows: NDArray[np.int64],
     rng: np.random.Generator,
-    negatives: int = NEGATIVES,
-    hard: int = HARD,
-    labels: Labels | None = None,
+    negatives: int,
+    hard: int,
+    labels: Labels,
 ) -> tuple[Tensor, Tensor]:
-    """Negatives of some images: their ``hard`` best neighbours, and others at random.
+    """Negatives of some examples: the ``hard`` best texts of their image's neighbours, and others at random.
 
     Args:
-        labels: as `nearest` had them; `negatives_of_all` is at least ``negatives``.
+        labels: as `texts_of_neighbours` has them; `negatives_of_all` is at least ``negatives``.
 
     Returns:
-        places: distinct, never the image itself, int64, shape (rows, negatives); the hard ones first.
+        places: of examples, distinct, of another image and text, int64, shape (rows, negatives); the hard ones first.
         close: whether each is one of the hard ones, bool, shape (rows, negatives).
 
     Raises:
         WrongUse: there are not enough neighbours, or examples.
     """
-    n, k = neighbours.places.shape
+    n, k = labels.shape[1], int((neighbours.places != ABSENT).sum(axis=1).min())
     if not 0 <= hard <= min(negatives, k) or negatives > n - 1:
         raise WrongUse(
             f"{negatives} negatives, {hard} of them hard: there are {k} neighbours and {n - 1} other examples"
         )
     places = np.empty((len(rows), negatives), np.int64)
-    places[:, :hard] = neighbours.places[rows, :hard]
+    places[:, :hard] = neighbours.places[labels[0, rows], :hard]
     for place, row in enumerate(rows):
-        own = row if labels is None else np.flatnonzero((labels == labels[:, row, None]).any(axis=0))
+        own = np.flatnonzero((labels == labels[:, row, None]).any(axis=0))
         taken = np.union1d(places[place, :hard], own)
         # The i-th example that is not taken: i, moved up by one for each taken one at or below it.
         free = rng.choice(n - len(taken), negatives - hard, replace=False)

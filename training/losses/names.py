@@ -61,8 +61,12 @@ MARGIN, MARGIN_V1 = 0.1, 0.0
 CLOSE, SAMPLES = 8, 4
 #: β of EqSim's released command; the paper chooses from 0.2, 0.5 and 1.
 WEIGHT = 0.5
-#: Of fusion encoders (EqBen C): neighbours whose texts are scored, negatives of a step, those of them that are hard.
+#: Of fusion encoders (EqBen C): images whose texts are scored, negatives of a step, those of them that are hard.
 NEIGHBOURS, NEGATIVES, HARD = 128, 15, 8
+#: Instead of the place of an image or example, where there are fewer than others have.
+ABSENT = -1
+#: The nearest images of an image, one of which NegCLIP has in its batch (Yuksekgonul et al. 2023, section 4).
+NEAREST = 3
 
 V1 = Literal["all", "distant"]
 V2 = Literal["all", "close"]

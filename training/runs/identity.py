@@ -23,7 +23,7 @@ SETTINGS = "settings.json"
 #: What a run has in its folder, for messages where something else is there.
 FOLDERS, FILES = ("checkpoints", "tensorboard"), (SETTINGS, "history.jsonl", "result.json", "data.json", "README.md")
 #: Settings that name places: what lies there is in the identity instead.
-_PLACES = frozenset({"data", "validation", "model", "weights", "neighbours_by"})
+_PLACES = frozenset({"data", "validation", "model", "weights", "neighbours", "neighbours_by"})
 LONGEST = 60  # characters of a value in a message
 
 

@@ -77,7 +77,7 @@ def settings(made_animals: MadeDataset, tiny: Callable[[str], Path]) -> Settings
         given: dict[str, Any] = {
             "model": f"{kind}:{tiny(kind.removesuffix('-itm'))}", "data": (f"{made_animals.root}:arms",),
             "validation": (f"{made_animals.root}:validation",), "batch": 8, "accumulate": 2, "epochs": 1,
-            "neighbours": 6, "negatives": 4, "hard": 2, "threads": 1, "checkpoint_every": 2, "lr": 1e-3,
+            "nearest": 6, "negatives": 4, "hard": 2, "threads": 1, "checkpoint_every": 2, "lr": 1e-3,
         }  # fmt: skip
         return FusionSettings.model_validate(given | changes)
 

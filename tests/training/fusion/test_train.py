@@ -120,7 +120,7 @@ def test_a_run_learns_which_words_belong_to_which_picture(settings: Settings, tm
 @pytest.mark.slow
 def test_the_command_is_killed_and_ends_with_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
     chosen = settings()
-    names = ("batch", "accumulate", "epochs", "neighbours", "negatives", "hard", "threads", "checkpoint_every", "lr")
+    names = ("batch", "accumulate", "epochs", "nearest", "negatives", "hard", "threads", "checkpoint_every", "lr")
     said = [f"--{name.replace('_', '-')}={getattr(chosen, name)}" for name in names]
     said += ["--model", chosen.model, "--data", chosen.data[0], "--validation", chosen.validation[0], "--json"]
     command = [sys.executable, "-m", "twinset.cli.main", "train", "fusion", *said, "--out", str(tmp_path / "run")]
