@@ -36,9 +36,9 @@ FIVE_LINES = "_caps.txt"  # end of the names of SCAN's files
 SNIFFED = 50  # lines that tell a token file from a TSV
 
 _KINDS = (
-    "captions are a TSV of caption and url, a .csv with names of columns, a Flickr token file, SCAN's _caps.txt, a .json "
-    "of COCO, Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images with "
-    "texts beside them"
+    "captions are a TSV of caption and url, a .csv with names of columns, a Flickr token file, SCAN's _caps.txt, a "
+    ".json of COCO, Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images "
+    "with texts beside them"
 )
 
 

@@ -16,7 +16,7 @@ from twinset.models.encoders.open_clip_models import load_network, random_networ
 from twinset.models.files import sha256_once
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.examples.contracts import Twins
-from twinset.training.examples.example_set import ExampleSet, open_examples
+from twinset.training.examples.example_set import TAR_INDEX, ExampleSet, open_examples
 from twinset.training.examples.neighbours import ImageNeighbours, open_image_neighbours
 from twinset.training.runs.settings import EncoderSettings, RunSettings
 
@@ -91,21 +91,24 @@ class RunData:
         return {"data": self.training.facts(), "validation": [] if self.validation is None else self.validation.facts()}
 
 
-def open_data(settings: RunSettings, twins: Twins, neighbours: str | None = None, nearest: int = 0) -> RunData:
+def open_data(
+    settings: RunSettings, twins: Twins, index: Path = TAR_INDEX, neighbours: str | None = None, nearest: int = 0
+) -> RunData:
     """Open the datasets of a run.
 
     Args:
         twins: sides of a pair that are trained on.
+        index: folder where indices of tars are written.
         neighbours, nearest: as `open_image_neighbours` takes them, where a table is named.
 
     Raises:
         WrongUse: one cannot be read; or training and validation share a group: a video, a scene, an image.
     """
-    training = open_examples(settings.data, "pairs", settings.split, twins)
+    training = open_examples(settings.data, "pairs", settings.split, twins, index)
     near = open_image_neighbours(neighbours, training, nearest) if neighbours else None
     if not settings.validation:
         return RunData(training, None, near)
-    validation = open_examples(settings.validation, "pairs", settings.validation_split, twins="first")
+    validation = open_examples(settings.validation, "pairs", settings.validation_split, "first", index)
     _refuse_shared(training, validation)
     return RunData(training, validation, near)
 
@@ -127,5 +130,5 @@ def _groups(examples: ExampleSet) -> set[str]:
 
 def _images(examples: ExampleSet) -> NDArray[np.uint64]:
     """Starts of the sha256 of all images that are there."""
-    found = [slices.hashes[slices.sizes > 0] for part in examples.parts for slices in part.columns.images.values()]
+    found = [slices.hashes[slices.hashes > 0] for part in examples.parts for slices in part.columns.images.values()]
     return np.unique(np.concatenate(found))

@@ -16,6 +16,7 @@ from twinset.training.clip.steps import Stepper, new_optimiser
 from twinset.training.clip.validation import Validation
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.contracts import Broken
+from twinset.training.examples.example_set import TAR_INDEX
 from twinset.training.examples.transforms import Transforms
 from twinset.training.losses.names import OBJECTIVES, packages
 from twinset.training.losses.objectives import open_loss
@@ -46,7 +47,8 @@ def train_clip(
         process = stack.enter_context(joined(settings))
         if process.is_first:
             check_folder(out)
-        start, data = open_start(settings), open_data(settings, settings.twins, settings.neighbours, settings.nearest)
+        start, index = open_start(settings), out.absolute().parent / TAR_INDEX
+        data = open_data(settings, settings.twins, index, settings.neighbours, settings.nearest)
         identity = run_identity(settings, start.identity(), data.digests())
         if brought := packages(settings.objective, settings.regulariser):
             identity["packages"] = brought

@@ -124,7 +124,9 @@ def train_detectors(
         "identity": digest(identity), "runtime": runtime, "sha256": written, "encoder": encoder, "halves": facts,
     }  # fmt: skip
     pages = "detectors_card.md.j2", "detectors.html.j2"
-    write_pages(out, settings, data, result, _about(settings), panels if report else None, *pages, {"left_out": []})
+    write_pages(
+        out, settings, data, result, _about(settings), panels if report else None, *pages, {"left_out": [], "idle": ""}
+    )
     accuracy = {half: one["test_accuracy"] for half, one in facts.items()}
     return TrainedDetectors(out, detectors, accuracy, digest(written))
 
@@ -163,6 +165,10 @@ def _about(settings: DetectorSettings) -> About:
 def _pairs_of(text: str) -> list[tuple[str, Benchmark]]:
     """The pairs of a place, those of two images and those of one apart, each with a name."""
     place = data_place(text)
+    if place.pattern:
+        raise WrongUse(
+            f"{text}: detectors need pairs or text pairs, which such tars do not hold; name a dataset of them"
+        )
     if place.copies != 1:
         raise WrongUse(f"{text}: repeats a dataset, which detectors have no use for; name it once")
     subsets = [place.subset] if place.subset else []

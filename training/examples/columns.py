@@ -12,6 +12,7 @@ from twinset.shards.storage.store import Store
 from twinset.training.examples.contracts import Example, Place
 
 SHORT_DIGITS = 16  # hexadecimal digits of an image's sha256 that are kept: 8 bytes
+UNKNOWN = SHORT_DIGITS * "0"  # of images that nobody hashed
 
 
 class Origin(Protocol):
@@ -45,7 +46,9 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Where an image of each sample lies in its tar. sizes: 0 where a sample lacks it. hashes: start of its sha256."""
+    """Where an image of each sample lies in its tar. sizes: 0 where a sample lacks it. hashes: start of its sha256; 0
+    where nobody hashed it.
+    """
 
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int32]
@@ -137,32 +140,36 @@ class Gathered:
         self,
         tar: str,
         keys: pa.Array,
-        groups: pa.Array,
+        groups: pa.Array | None,
         texts: Mapping[str, pa.Array],
         slices: Mapping[str, NDArray[np.uint64]],
     ) -> None:
         """The samples of a tar, n of them.
 
         Args:
-            keys, groups, texts: strings, (n,) each.
+            keys, groups, texts: strings, (n,) each; no groups of any tar where each sample is its own.
             slices: by stored role, (n, 3) uint64: offset, size and the start of the sha256.
         """
         self._tars.append(tar)
         self._counts.append(len(keys))
-        for name, array in (("key", keys), ("group", groups), *texts.items()):
+        named = {"key": keys, **texts} if groups is None else {"key": keys, "group": groups, **texts}
+        for name, array in named.items():
             self._arrays.setdefault(name, []).append(array.cast(pa.large_string()))
         for role in self.images:
             self._slices.setdefault(role, []).append(slices[role])
 
     def columns(self) -> Columns:
-        """All that was added; at least one tar."""
-        joined = {name: pa.concat_arrays(arrays) for name, arrays in self._arrays.items()}
-        slices = {role: np.concatenate(parts) for role, parts in self._slices.items()}
+        """All that was added, at least one tar; it is gone from here, as it is large."""
+        joined = {name: pa.concat_arrays(self._arrays.pop(name)) for name in [*self._arrays]}
+        slices = {role: np.concatenate(self._slices.pop(role)) for role in [*self._slices]}
+        if "group" not in joined:
+            own = pa.array(np.arange(len(joined["key"]), dtype=np.int32))
+            joined["group"] = pa.DictionaryArray.from_arrays(own, joined["key"])
         return Columns(
             tars=self._tars,
             tar=np.repeat(np.arange(len(self._tars), dtype=np.int32), self._counts),
             keys=joined["key"],
-            groups=joined["group"].dictionary_encode(),
+            groups=joined["group"].dictionary_encode(),  # does nothing to what is encoded
             images={
                 role: Slices(found[:, 0].astype(np.int64), found[:, 1].astype(np.int32), found[:, 2].copy())
                 for role, found in slices.items()

@@ -59,27 +59,31 @@ class Read:
 
 
 MOST_COPIES = 1000
+TARS = "tars:"  # begins the place of WebDataset tars that others wrote
 
 
 @dataclass(frozen=True, slots=True)
 class DataPlace:
-    """A folder or URL, "" or one of its subsets, and how often it is repeated."""
+    """A folder or URL, "" or one of its subsets, and how often it is repeated; or a pattern of tars of others."""
 
     root: str
     subset: str = ""
     copies: int = 1
+    pattern: str = ""
 
 
 def data_place(text: str) -> DataPlace:
-    """Read ``DIR``, ``DIR:SUBSET`` or ``s3://bucket/prefix:SUBSET*2``. Raises `WrongUse`: no folder is named, or
-    repetitions are not from 1 to `MOST_COPIES`.
+    """Read ``DIR``, ``DIR:SUBSET``, ``s3://bucket/prefix:SUBSET*2`` or ``tars:DIR/{000..331}.tar``. Raises `WrongUse`:
+    no folder is named, or repetitions are not from 1 to `MOST_COPIES`.
     """
-    place, copies = text, 1
-    if found := re.fullmatch(r"(.*)\*([^*/]*)", text, re.DOTALL):
+    place, copies, of_tars = text, 1, text.startswith(TARS)
+    if found := re.fullmatch(r"(.*)\*([0-9]+)" if of_tars else r"(.*)\*([^*/]*)", text, re.DOTALL):
         place, number = found.groups()
         if not re.fullmatch(r"[0-9]{1,4}", number) or not 1 <= int(number) <= MOST_COPIES:
             raise WrongUse(f"{text}: {number!r} is not how often to repeat it; write a number from 1 to {MOST_COPIES}")
         copies = int(number)
+    if of_tars and place.strip() != TARS:
+        return DataPlace(place, "", copies, place.removeprefix(TARS))
     root, _, subset = place.rpartition(":")
     # A folder's own name may hold a colon, and so does every URL.
     if not root or not SUBSET_NAME.fullmatch(subset) or ("://" not in place and Path(place).exists()):

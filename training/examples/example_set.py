@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +17,17 @@ from twinset.manifests.errors import BuildFailed, TwinsetError, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.built import built_parts, fitting_subsets
-from twinset.training.examples.columns import SHORT_DIGITS, Part
+from twinset.training.examples.columns import SHORT_DIGITS, UNKNOWN, Part
 from twinset.training.examples.contracts import DataPlace, Example, Task, Twins, data_place
 from twinset.training.examples.exported import exported_part, is_export
 from twinset.training.examples.ordering import Integers, identities
+from twinset.training.examples.tars import find_tars, tars_part
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+
+TAR_INDEX = Path("tar-index")  # a folder beside OUT: runs that lie together share it
 
 
 class ExampleSet:
@@ -57,7 +62,7 @@ class ExampleSet:
             raise BrokenTar(f"{where}: its tar is absent") from error
         if len(content) != place.size:
             raise BrokenTar(f"{where}: its tar is cut short")
-        if hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
+        if place.sha256 != UNKNOWN and hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
             raise BrokenTar(f"{where}: other bytes than its dataset was built with")
         return content
 
@@ -121,25 +126,35 @@ class ExampleSet:
                 )
 
 
-def open_examples(places: Sequence[str], task: Task, split: str | None = None, twins: Twins = "both") -> ExampleSet:
+def open_examples(
+    places: Sequence[str],
+    task: Task,
+    split: str | None = None,
+    twins: Twins = "both",
+    index: Path = TAR_INDEX,
+) -> ExampleSet:
     """The examples of a mixture of places, in their order.
 
     Args:
         places: each ``DIR``, ``DIR:SUBSET`` or a URL, where twinset built or exported for open_clip; ``*N`` behind it
-            repeats it N times. Without a subset, all that the task can read.
+            repeats it N times. Without a subset, all that the task can read. Or ``tars:`` with a folder or pattern of
+            WebDataset tars that others wrote.
         task: "pairs" of images and texts, or "triplets" of reference, target and condition.
         split: only samples of it; None for all.
         twins: whether a pair gives two examples, each side once as the positive, or its first side only.
+        index: folder where indices of tars are written.
 
     Raises:
         WrongUse: a place holds nothing to train on, or is not finished or damaged.
     """
     if not places:
-        raise WrongUse("no data to train on; name a dataset that twinset built")
+        raise WrongUse("no data to train on; name a dataset that twinset built, or tars:FOLDER")
     parts: list[Part] = []
     for text in places:
         place, store = check_place(text, task)
-        if is_export(store):
+        if store is None:
+            parts.append(tars_part(place, task, split, index))
+        elif is_export(store):
             parts.append(exported_part(place, store, task, split, twins))
         else:
             parts += built_parts(place, store, task, split, twins)
@@ -147,9 +162,12 @@ def open_examples(places: Sequence[str], task: Task, split: str | None = None, t
     return ExampleSet(parts)
 
 
-def check_place(text: str, task: Task) -> tuple[DataPlace, Store]:
-    """A place of `open_examples` whose samples were not read yet; raises `WrongUse` as that does."""
+def check_place(text: str, task: Task) -> tuple[DataPlace, Store | None]:
+    """A place of `open_examples` whose samples were not read yet; None for tars. Raises `WrongUse` as that does."""
     place = data_place(text)
+    if place.pattern:
+        find_tars(place)
+        return place, None
     store = Store(place.root)
     if not is_export(store):
         fitting_subsets(place, store, task)

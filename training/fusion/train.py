@@ -17,7 +17,7 @@ from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.clip.data import RunData, open_data
 from twinset.training.clip.steps import autocast, listed, new_optimiser, stream_seed
 from twinset.training.clip.validation import TWINS, evaluating, mean_of_groups, twin_outcomes
-from twinset.training.examples.example_set import ExampleSet
+from twinset.training.examples.example_set import TAR_INDEX, ExampleSet
 from twinset.training.fusion.models import PASS, PUBLISHED, Start, open_start
 from twinset.training.fusion.neighbours import FusionBatch, FusionBatches, Mined, Part, labels_of, open_neighbours
 from twinset.training.fusion.settings import FusionSettings
@@ -135,7 +135,7 @@ def train_fusion(
         if process.world > 1:
             raise WrongUse("a fusion encoder trains in one process; start it without torchrun")
         check_folder(out)
-        start, data = open_start(settings), open_data(settings, "both")
+        start, data = open_start(settings), open_data(settings, "both", out.absolute().parent / TAR_INDEX)
         validation = None if data.validation is None else Validation(data.validation, start)
         labels = labels_of(data.training, settings)
         identity = run_identity(settings, start.identity(), data.digests())

@@ -1,0 +1,225 @@
+"""Examples of WebDataset tars that others wrote, such as img2dataset's, read where they lie by an index.
+
+The index is written once, in a folder beside OUT: place, size and caption of each image. Images are not read for it, so
+that nothing vouches for their bytes but size and time of each tar.
+"""
+
+import hashlib
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import groupby, islice
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.samples import EXTENSIONS
+from twinset.shards.storage.member_headers import MemberHeaders
+from twinset.shards.storage.store import Entry, Store
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.storage.whole_file import whole_file
+from twinset.training.examples.columns import Gathered, Part, Side
+from twinset.training.examples.contracts import DataPlace, Task
+
+MOST_TARS = 1_000_000
+LONGEST_TEXT = 1 << 16  # bytes of a caption, or of its JSON
+IMAGES = (*EXTENSIONS, "jpeg")
+SIDE = Side("", {"image": "image"}, {"text": "text"})
+TEXTS = ("txt", "json")
+CAPTION = ("caption", "text")  # fields of the JSON
+#: Why a sample gives no example: it is one with …
+NO_IMAGE, NO_CAPTION, EMPTY, UNREAD = "no image", "no caption", "an empty image", "a caption that cannot be read"
+_SCHEMA = pa.schema([("key", pa.string()), ("text", pa.string()), ("offset", pa.uint64()), ("size", pa.uint64())])
+_LOG = logging.getLogger("twinset")
+
+
+@dataclass(frozen=True, slots=True)
+class Tars:
+    """Tars below a store's root, and what they were when they were opened: their sizes and times."""
+
+    store: Store
+    pattern: str
+    names: tuple[str, ...]
+    left_out: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return f"tars:{self.pattern}"
+
+    def digest(self) -> str:
+        """As `Origin.digest`: of names, sizes and times of all tars."""
+        return hashlib.sha256(canonical_json([[name, one.size, one.stamp] for name, one in self.there()])).hexdigest()
+
+    def facts(self) -> dict[str, Any]:
+        shards = [{"tar": name, "bytes": one.size} for name, one in self.there()]
+        return {"dataset": self.title, "subset": None, "split": None, "shards": shards, "left_out": self.left_out}
+
+    def there(self) -> list[tuple[str, Entry]]:
+        """Each tar as it lies there now. Raises `WrongUse` where one is absent."""
+        found = {
+            f"{folder}/{name}".lstrip("/"): entry
+            for folder in {_folder(name) for name in self.names}
+            for name, entry in self.store.listing(folder).items()
+        }
+        if absent := [name for name in self.names if name not in found]:
+            raise WrongUse(
+                f"{self.title}: {len(absent):,} of {len(self.names):,} tars are absent, the first is {absent[0]}; "
+                "fetch them, or name those that are there"
+            )
+        return [(name, found[name]) for name in self.names]
+
+
+def find_tars(place: DataPlace) -> Tars:
+    """The tars that a pattern names: a file, a folder of tars, ``{00000..00331}``, ``{a,b}``, ``*`` and ``?``.
+
+    Raises `WrongUse`: there is none, or one that is named is absent.
+    """
+    from braceexpand import braceexpand
+
+    parts = place.pattern.split("/")
+    plain = next((n for n, part in enumerate(parts) if set(part) & set("{*?")), len(parts) - 1)
+    root, rest = "/".join(parts[:plain]) or ("/" if parts[0] == "" else "."), "/".join(parts[plain:])
+    store = Store(root)
+    try:
+        names = list(islice(braceexpand(rest), MOST_TARS + 1))
+    except ValueError as error:
+        raise WrongUse(f"tars:{place.pattern}: not a pattern ({error})") from error
+    if len(names) > MOST_TARS:
+        raise WrongUse(f"tars:{place.pattern}: more than {MOST_TARS:,} tars; name fewer")
+    found = [name for one in names for name in _matching(store, one)]
+    if not found:
+        raise WrongUse(f"tars:{place.pattern}: names no tar; write FILE.tar, FOLDER or FOLDER/{{00000..00331}}.tar")
+    if repeated := [name for name, count in Counter(found).items() if count > 1]:
+        raise WrongUse(f"tars:{place.pattern}: names {repeated[0]} twice; write *2 behind it to repeat all of them")
+    tars = Tars(store, place.pattern, tuple(found))
+    tars.there()
+    return tars
+
+
+def _matching(store: Store, name: str) -> list[str]:
+    folder, last = _folder(name), name.rpartition("/")[2]
+    if set(folder) & set("*?"):
+        raise WrongUse(f"{store.root}/{name}: * and ? stand for parts of a file's name only; name folders by {{a,b}}")
+    if set(last) & set("*?"):
+        return [f"{folder}/{one}".lstrip("/") for one in sorted(store.listing(folder)) if fnmatchcase(one, last)]
+    if last.endswith(".tar"):
+        return [name]
+    return [f"{name}/{one}".lstrip("/") for one in sorted(store.listing(name)) if one.endswith(".tar")]
+
+
+def _folder(name: str) -> str:
+    return name.rpartition("/")[0]
+
+
+def tars_part(place: DataPlace, task: Task, split: str | None, index: Path) -> Part:
+    """The samples of tars that have an image and a caption.
+
+    Args:
+        index: folder of indices; the one of these tars is written there, unless it is there.
+
+    Raises:
+        WrongUse: a tar is absent or damaged, or no sample has an image and a caption.
+    """
+    if task != "pairs" or split is not None:
+        lacks = (
+            f"split {split!r}: name the tars of it" if task == "pairs" else f"{task}: they hold images with captions"
+        )
+        raise WrongUse(f"tars:{place.pattern}: such tars have no {lacks}")
+    tars = find_tars(place)
+    as_of = tars.digest()
+    path = index / f"{as_of[:32]}.parquet"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as unfinished:
+            _write_index(tars, unfinished)
+    gathered = Gathered(("image",), ("text",))
+    with pq.ParquetFile(path) as file:
+        told = json.loads(file.metadata.metadata[b"twinset"])
+        groups = (file.read_row_group(number) for number in range(file.num_row_groups))
+        for name, count in zip(tars.names, told["rows"], strict=True):
+            if count:
+                rows = next(groups).combine_chunks()
+                places = [rows[column].to_numpy() for column in ("offset", "size")]
+                keys, texts = rows["key"].chunk(0), rows["text"].chunk(0)
+                slices = np.stack([*places, np.zeros(count, np.uint64)], axis=1)
+                gathered.add(name, keys, None, {"text": texts}, {"image": slices})
+    left_out: dict[str, list[Any]] = told["left_out"]
+    counted = ", ".join(f"{count:,} with {reason} (first {where})" for reason, (count, where) in left_out.items())
+    if not any(told["rows"]):
+        raise WrongUse(f"{tars.title}: no sample has an image and a caption: {counted or 'the tars are empty'}")
+    if counted:
+        _LOG.warning("%s: left out: %s", tars.title, counted)
+    tars.left_out.update({reason: count for reason, (count, _) in left_out.items()})
+    return Part(tars, gathered.columns(), (SIDE,), as_of, place.copies)
+
+
+def _write_index(tars: Tars, path: Path) -> None:
+    """An index: a row group a tar that has samples; how many each has, and what is left out with its first place."""
+    left_out, counts = dict[str, list[Any]](), list[int]()
+    with pq.ParquetWriter(path, _SCHEMA, compression="zstd") as writer:
+        for name, entry in tars.there():
+            with tars.store.open(name) as stream:
+                rows = _rows(stream, entry.size, f"{tars.store.root}/{name}", PurePosixPath(name).stem, left_out)
+            counts.append(len(rows))
+            if rows:
+                writer.write_table(pa.table([list(column) for column in zip(*rows, strict=True)], _SCHEMA))
+        writer.add_key_value_metadata({"twinset": json.dumps({"rows": counts, "left_out": left_out})})
+
+
+Row = tuple[str, str, int, int]
+
+
+def _rows(stream: BinaryIO, size: int, where: str, stem: str, left_out: dict[str, list[Any]]) -> list[Row]:
+    """Key, caption, and offset and size of the image, of each sample of a tar; others are counted in ``left_out``."""
+    rows: list[Row] = []
+
+    def read(place: int, count: int) -> bytes:
+        stream.seek(place)
+        return stream.read(count)
+
+    headers = MemberHeaders(read, size, where)
+    try:
+        for key, parts in groupby(_fields(headers), key=lambda one: one[0]):
+            found = {extension: (offset, length, text) for _, extension, offset, length, text in parts}
+            image = next((found[one] for one in IMAGES if one in found), None)
+            caption = _caption(found)
+            reason = NO_IMAGE if image is None else EMPTY if not image[1] else UNREAD if caption is None else ""
+            if reason or not caption:
+                left_out.setdefault(reason or NO_CAPTION, [0, f"{where} {key}"])[0] += 1
+            elif image is not None:
+                rows.append((f"{stem}/{key}", caption, image[0], image[1]))
+    except BrokenTar as error:
+        raise WrongUse(f"{error}; fetch this tar again, or leave it out of the pattern") from error
+    return rows
+
+
+def _fields(headers: MemberHeaders) -> Iterator[tuple[str, str, int, int, bytes]]:
+    """Key, extension, offset and size of each image or text, and what a text says."""
+    for name, offset, size in headers:
+        folder, slash, base = name.rpartition("/")
+        stem, _, extension = base.partition(".")
+        extension = extension.lower()
+        if extension in TEXTS:
+            yield folder + slash + stem, extension, offset, size, headers.content(offset, min(size, LONGEST_TEXT))
+        elif extension in IMAGES:
+            yield folder + slash + stem, extension, offset, size, b""
+
+
+def _caption(found: dict[str, tuple[int, int, bytes]]) -> str | None:
+    """Of ``txt``, else of a field of ``json``; "" where there is none, None where it cannot be read."""
+    try:
+        if "txt" in found:
+            return found["txt"][2].decode("utf-8").strip()
+        said = json.loads(found["json"][2]) if "json" in found else {}
+        caption = next((said[name] for name in CAPTION if isinstance(said.get(name), str)), "")
+        return str(caption).strip()
+    except (ValueError, AttributeError, RecursionError):
+        return None
