@@ -39,7 +39,7 @@ def main() -> int:
     testing.add_argument(
         "--seeds", type=between(2, MOST_SEEDS), metavar="N", help="number of seeds (default: those of the design)"
     )
-    testing.add_argument("--full", action="store_true", help="twice the seeds, three times the steps; hours")
+    testing.add_argument("--full", action="store_true", help="twice the seeds, twice the steps; hours")
     testing.add_argument(
         "--workers",
         type=between(0, MOST_WORKERS),
@@ -50,6 +50,9 @@ def main() -> int:
     only = testing.add_mutually_exclusive_group()
     only.add_argument(
         "--gate-only", action="store_true", help="train the base of the calibration seed and no more; check the gate"
+    )
+    only.add_argument(
+        "--power-only", action="store_true", help="train what the calibration seeds need, and say what can be detected"
     )
     only.add_argument(
         "--report-only",
@@ -93,8 +96,10 @@ def science(asked: argparse.Namespace) -> None:
             found = (
                 report_study(design, data, asked.out)
                 if asked.report_only
-                else carry_out_study(design, data, asked.out, workers, _tell)
+                else carry_out_study(design, data, asked.out, workers, _tell, asked.power_only)
             )
+            if found is None:
+                return
             study, run = found.study, best_arm(found)
     if asked.ship is not None:
         ship(study, run, asked.ship)

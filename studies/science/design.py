@@ -63,6 +63,7 @@ class Claim(_Frozen):
 
     says: in words. paper, where: that claims it. better, than: arms; the difference is better - than, so that a
     positive one speaks for the claim. figure: of `evaluation.metrics`, such as ``group`` or ``recall@1``.
+    published: the difference that the paper has, in percentage points, by arm of ``than``; none where it has none.
     """
 
     says: str
@@ -71,11 +72,19 @@ class Claim(_Frozen):
     better: tuple[str, ...] = Field(min_length=1)
     than: tuple[str, ...] = Field(min_length=1)
     figure: str
+    published: Mapping[str, float] = {}
 
     @property
     def comparisons(self) -> tuple[tuple[str, str], ...]:
         """Pairs of arms: each of ``better`` against each of ``than``."""
         return tuple((a, b) for a in self.better for b in self.than)
+
+
+class Budget(_Frozen):
+    """Time that a whole run may take."""
+
+    minutes: PositiveInt
+    cores: PositiveInt
 
 
 class Gate(_Frozen):
@@ -95,7 +104,9 @@ class Design(_Frozen):
     """Everything that is decided before the arms run.
 
     recipe, subsets: of the world; what of it is built.
-    seeds: each has its own base, and its own order of examples. calibration_seed: that the base was tuned on.
+    seeds: each has its own base, and its own order of examples. calibration_seeds: the base was tuned on the first; how
+        arms differ on them, and how much these seeds differ, says what can be detected (`studies.science.power`).
+    budget: of a whole run. power: percent with which a difference is to be detected.
     least: percentage points that a supported claim must reach. resamples: of the bootstrap.
     primary: test set whose verdicts decide claims; the others say how far these carry.
     base, training, combiner, detectors: settings of `training.clip.settings.ClipSettings`, of `training.combiner` and
@@ -106,8 +117,10 @@ class Design(_Frozen):
     recipe: str
     subsets: tuple[str, ...]
     seeds: tuple[int, ...] = Field(min_length=2)
-    calibration_seed: int
+    calibration_seeds: tuple[int, ...] = Field(min_length=2)
+    budget: Budget
     least: float
+    power: float = Field(gt=0, lt=100)
     resamples: PositiveInt
     primary: Mapping[Literal["pairs", "queries"], str]
     gate: Gate
@@ -130,9 +143,11 @@ class Design(_Frozen):
             raise ValueError(f"there is no test set {', '.join(sorted(missing))}")
         if not self.tests[self.gate.test].tuning or any(self.tests[one].tuning for one in self.primary.values()):
             raise ValueError("tests: the gate needs a test set for tuning, and claims one that is not")
-        if self.calibration_seed in self.seeds:
-            raise ValueError("calibration_seed: is one of the seeds; the arms must not be tested on it")
+        if {*self.calibration_seeds} & {*self.seeds}:
+            raise ValueError("calibration_seeds: one of them is one of the seeds; the arms must not be tested on it")
         for name, claim in self.claims.items():
+            if unknown := {*claim.published} - {*claim.than}:
+                raise ValueError(f"{name}: published names arms that it does not compare: {', '.join(sorted(unknown))}")
             asks = {self.arms[one].asks for one in (*claim.better, *claim.than)}
             if len(asks) > 1:
                 raise ValueError(f"{name}: its arms answer different test sets")
@@ -142,6 +157,16 @@ class Design(_Frozen):
     def digest(self) -> str:
         """Of all that is decided."""
         return digest(self.model_dump(mode="json", exclude={"full"}))
+
+    @property
+    def claimed(self) -> list[str]:
+        """Arms that claims are about, in the order of the design."""
+        named = {one for claim in self.claims.values() for one in (*claim.better, *claim.than)}
+        return [name for name in self.arms if name in named]
+
+    def tuning(self, asks: str) -> str | None:
+        """The test set on which arms of the calibration seeds are scored."""
+        return next((name for name, one in self.tests.items() if one.tuning and one.asks == asks), None)
 
     def asks(self, claim: Claim) -> Literal["pairs", "queries"]:
         """Which kind of test sets a claim is about."""

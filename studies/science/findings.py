@@ -12,6 +12,7 @@ from studies.science.coverage import SPREADS, Coverage, simulate
 from studies.science.detected import Detected, read_detected
 from studies.science.gate import Passed, measure_base
 from studies.science.outcomes import Right, percent, read_right
+from studies.science.power import Power, detectable
 from studies.science.runs import DETECTORS, PROBES, Run, Study
 from studies.science.verdicts import Compared, judge
 from twinset.manifests.errors import WrongUse
@@ -37,21 +38,23 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """Whether an arm ends with the bytes of another, by seed."""
+    """Whether an arm ends with the bytes of another, on the first calibration seed."""
 
     arm: str
     other: str
-    same: dict[int, bool]
+    same: bool
 
 
 @dataclass(frozen=True)
 class Findings:
     """What a study found.
 
-    gates: of every base, the calibration seed's first. judged: comparisons by test set. rows, groups: of test sets.
+    gates: of every base, the calibration seeds' first. powers: what can be detected; none before calibration is done.
+    judged: comparisons by test set. rows, groups: of test sets.
     probes: by test set, as `evaluation.blind_probes.probes.GivenAway.as_json`. halves: sizes and accuracies (0-1) on
     the detectors' own data, by half. detected: by test set. Both are empty where detectors are not finished.
-    unfinished: arms that are not done for every seed. seconds: of all runs together.
+    unfinished: arms that are not done for every seed. active: EqSim's active fraction (0-1) in the last step of each
+    seed, by arm. seconds: of all runs together.
     """
 
     study: Study
@@ -60,6 +63,7 @@ class Findings:
     groups: dict[str, int]
     gates: list[Passed]
     scores: list[Scores]
+    powers: list[Power]
     judged: dict[str, list[Compared]]
     unfinished: list[str]
     controls: list[Control]
@@ -67,7 +71,13 @@ class Findings:
     halves: dict[str, dict[str, Any]]
     detected: dict[str, Detected]
     coverage: list[Coverage]
+    active: dict[str, list[float]]
     seconds: float
+
+    @property
+    def primary(self) -> list[str]:
+        """Test sets that decide, of those that arms were scored on."""
+        return [test for test in self.study.design.primary.values() if test in self.tests]
 
 
 def find(study: Study) -> Findings:
@@ -98,6 +108,7 @@ def find(study: Study) -> Findings:
         for arm in _arms(study, test, arms)
     ]
     groups = {test: len(np.unique(right.groups)) for test, right in first.items()}
+    powers = detectable(study, groups) if all(study.done(run) for run in study.calibration()) else []
     detectors = Run(DETECTORS, design.seeds[0])
     trained = study.done(detectors)
     return Findings(
@@ -107,9 +118,10 @@ def find(study: Study) -> Findings:
         groups=groups,
         gates=[measure_base(study, run.seed) for run in study.bases()],
         scores=scores,
-        judged=judge(design, read, tests, arms),
-        unfinished=[name for name in design.arms if name not in arms],
-        controls=_controls(study, arms),
+        powers=powers,
+        judged=judge(design, read, tests, arms, [(o.claim, o.better, o.than) for o in powers if o.too_large]),
+        unfinished=[name for name in design.claimed if name not in arms],
+        controls=_controls(study),
         probes=_probes(study),
         halves={} if trained is None else dict(trained.facts["halves"]),
         detected={}
@@ -119,7 +131,8 @@ def find(study: Study) -> Findings:
             simulate(len(design.seeds), groups[design.primary["pairs"]], spread, _TRIALS, _RESAMPLES)
             for spread in SPREADS
         ],
-        seconds=sum(done.seconds for run in (*study.bases(), *study.after_base()) if (done := study.done(run))),
+        active=_active(study, arms),
+        seconds=sum(done.seconds for run in study.runs() if (done := study.done(run))),
     )
 
 
@@ -138,15 +151,23 @@ def _arms(study: Study, test: str, finished: Collection[str]) -> Sequence[str]:
     return [name for name, arm in study.design.arms.items() if arm.asks == asks and name in finished]
 
 
-def _controls(study: Study, finished: Collection[str]) -> list[Control]:
-    found = []
+def _controls(study: Study) -> list[Control]:
+    found, seed = [], study.design.calibration_seeds[0]
     for name, arm in study.design.arms.items():
-        if arm.same_weights is not None and {name, arm.same_weights} <= {*finished}:
-            done = {
-                seed: [study.done(Run(one, seed)) for one in (name, arm.same_weights)] for seed in study.design.seeds
-            }
-            same = {seed: a is not None and b is not None and a.weights == b.weights for seed, (a, b) in done.items()}
-            found.append(Control(name, arm.same_weights, same))
+        if arm.same_weights is not None:
+            a, b = (study.done(Run(one, seed)) for one in (name, arm.same_weights))
+            if a is not None and b is not None:
+                found.append(Control(name, arm.same_weights, a.weights == b.weights))
+    return found
+
+
+def _active(study: Study, finished: Collection[str]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for arm in sorted(finished):
+        for seed in study.design.seeds:
+            done = study.done(Run(arm, seed)) if study.design.arms[arm].kind == "clip" else None
+            if done is not None and (share := done.facts.get("last", {}).get("active_fraction")) is not None:
+                found.setdefault(arm, []).append(share)
     return found
 
 

@@ -10,7 +10,7 @@ from studies.science.findings import SHOWN, Findings
 from studies.science.verdicts import Compared
 
 #: Told apart by all eyes (Okabe and Ito, 2008).
-COLOURS = {"supported": "#009e73", "refuted": "#d55e00", "undecided": "#7b8087"}
+COLOURS = {"supported": "#009e73", "refuted": "#d55e00", "undecided": "#7b8087", "not tested": "#56b4e9"}
 SERIES = ("#0b5cad", "#d55e00", "#009e73")
 INK, RULE, PAPER = "#1f2328", "#c4c8cc", "#ffffff"
 ROW, LINE_HEIGHT, LEFT, ACROSS = 0.24, 0.3, 3.3, 2.6  # inches

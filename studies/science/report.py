@@ -13,28 +13,67 @@ CLAIMS_PNG, ARMS_PNG = "science_claims.png", "science_arms.png"
 
 def write(found: Findings) -> str:
     """The whole report; it holds no date, no place and no name of a machine."""
-    parts = [_head(found), _verdicts(found), _comparisons(found), _arms(found), _gate(found), _controls(found)]
+    parts = [
+        _head(found),
+        _power(found),
+        _summary(found),
+        _verdicts(found),
+        _comparisons(found),
+        _arms(found),
+        _gate(found),
+        _controls(found),
+    ]
     return "\n\n".join([*parts, _probes(found), _detectors(found), _method(found), _limits(found)]) + "\n"
 
 
 def _head(found: Findings) -> str:
     design = found.study.design
-    decided: dict[str, list[str]] = {"supported": [], "refuted": [], "undecided": []}
+    return (
+        "# The papers' claims at small scale\n\n"
+        "Written by `python -m studies.science`: text, tables and plots come from the score files of its runs. "
+        "Small CLIPs are trained on painted scenes. What holds here need not hold for large models, nor the "
+        f"other way round. {len(design.seeds)} seeds, {len(design.claims)} claims, design `{design.digest}`, at most "
+        f"{design.budget.minutes} minutes of {design.budget.cores} cores: all written before the first run."
+    )
+
+
+def _power(found: Findings) -> str:
+    """What was known before: the table that comes first."""
+    design, head = found.study.design, "## What can be detected"
+    if not found.powers:
+        return f"{head}\n\nThe arms of the calibration seeds are not finished."
+    rows = []
+    for one in found.powers:
+        published = "" if one.published is None else f"{one.published:g}"
+        detected = "" if one.published is None else "**no**" if one.too_large else "yes"
+        cells = [one.claim, f"{one.better} − {one.than}", one.figure, f"{one.spread:.1f}", f"{one.detectable:.1f}"]
+        rows.append([*cells, published, detected])
+    seeds = " and ".join(map(str, design.calibration_seeds))
+    test = " and ".join(f"{found.groups[test]:,} groups of {design.tests[test].title}" for test in found.primary)
+    return (
+        f"{head}\n\n"
+        f"Computed from the arms of seeds {seeds}, which no claim is tested on, before any arm of the "
+        f"{len(design.seeds)} seeds was trained: the smallest difference, in percentage points, that a two-sided t "
+        f"test over seeds at 5 % detects with a power of {design.power:g} %, on {test} ([how](power.py)). A comparison "
+        "whose published difference is smaller cannot be tested by this study: where it is not decided it is called "
+        '"not tested", not "undecided". Arms without a published difference are controls of ours. Spread: standard '
+        "deviation over scenes.\n\n"
+        + table(["claim", "comparison", "figure", "spread", "detectable", "published", "can be tested"], rows)
+    )
+
+
+def _summary(found: Findings) -> str:
+    design = found.study.design
+    decided: dict[str, list[str]] = {"supported": [], "refuted": [], "undecided": [], "not tested": []}
     left = dict.fromkeys(design.claims)
     for test in design.primary.values():
         for name, verdict in _marked(found, test).items() if test in found.judged else ():
             decided[verdict.rstrip("†")].append(name + "†" * verdict.endswith("†"))
             left.pop(name, None)
     if left:
-        decided["not tested yet"] = [*left]
+        decided["not finished"] = [*left]
     lines = [f"* **{verdict}**: {', '.join(names) or 'none'}" for verdict, names in decided.items()]
-    return (
-        "# The papers' claims at small scale\n\n"
-        "Written by `python -m studies.science`: text, tables and plots come from the score files of its runs. "
-        "Small CLIPs are trained on painted scenes. What holds here need not hold for large models, nor the "
-        "other way round.\n\n"
-        f"{len(design.seeds)} seeds, {len(design.claims)} claims, design `{design.digest}`:\n\n" + "\n".join(lines)
-    )
+    return "## Result\n\n" + "\n".join(lines)
 
 
 def _verdicts(found: Findings) -> str:
@@ -46,12 +85,13 @@ def _verdicts(found: Findings) -> str:
         cells = [f"{name}. {claim.says}", f"{claim.paper}, {claim.where}"]
         rows.append([*cells, *(verdicts[test].get(name, "") for test in tests)])
     head = ["claim", "source", *(design.tests[test].title for test in tests)]
-    primary = " and ".join(design.tests[test].title for test in design.primary.values() if test in tests)
+    primary = " and ".join(design.tests[test].title for test in found.primary)
     return (
         "## Verdicts\n\n"
         f"{primary} decide. The other test sets say how far a verdict carries. A claim of several comparisons "
-        "is supported where all of them are, and refuted where one of them is. †: a comparison that decides does not "
-        "survive Holm's correction, or an interval that allows for few seeds.\n\n" + table(head, rows)
+        "is supported where all of them are, refuted where one of them is, and else not tested where one of them is. "
+        "†: a comparison that decides does not survive Holm's correction, or an interval that allows for few seeds.\n\n"
+        + table(head, rows)
     )
 
 
@@ -111,8 +151,8 @@ def _arms(found: Findings) -> str:
             rows = [[one.arm, *(f"{np.mean(values):.1f}" for values in one.kinds.values())] for one in kinds]
             parts.append(f"{title}\n\n" + table(["arm", *kinds[0].kinds], rows))
     rows = []
-    for name, arm in design.arms.items():
-        if arm.kind == "clip" and name not in found.unfinished:
+    for name in design.claimed:
+        if design.arms[name].kind == "clip" and name not in found.unfinished:
             settings, (images, texts) = design.clip_settings(name), design.encoded(name)
             row = [
                 name,
@@ -121,11 +161,13 @@ def _arms(found: Findings) -> str:
                 f"{images:,}",
                 f"{texts:,}",
                 f"{images + texts:,}",
+                f"{np.mean(found.active[name]):.0%}" if found.active.get(name) else "",
             ]
             rows.append(row)
     parts.append(
         "### What the arms encode\n\nImages and texts together are equal: an arm that reads hard negatives has smaller "
-        "batches.\n\n" + table(["arm", "batch", "steps", "images", "texts", "together"], rows)
+        "batches. Active: share of EqSim's residuals above their margins in the last step.\n\n"
+        + table(["arm", "batch", "steps", "images", "texts", "together", "active"], rows)
     )
     return "\n\n".join(parts)
 
@@ -135,15 +177,18 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def _gate(found: Findings) -> str:
-    gate = found.study.design.gate
+    design, gate = found.study.design, found.study.design.gate
     rows = [
-        [f"{one.seed}{' (calibration)' if not place else ''}", *(f"{score:.1f}" for score in one.by_kind.values())]
+        [
+            f"{one.seed}{' (calibration)' if place < len(design.calibration_seeds) else ''}",
+            *(f"{score:.1f}" for score in one.by_kind.values()),
+        ]
         for place, one in enumerate(found.gates)
     ]
     head = ["seed", *gate.kinds]
     return (
-        f"## Gate\n\nThe base alone was tuned, on the calibration seed alone, until its {gate.figure} score on "
-        f"{found.study.design.tests[gate.test].title} lay between {gate.low:g} and {gate.high:g} %. Then it was "
+        f"## Gate\n\nThe base alone was tuned, on seed {design.calibration_seeds[0]} alone, until its {gate.figure} "
+        f"score on {design.tests[gate.test].title} lay between {gate.low:g} and {gate.high:g} %. Then it was "
         "frozen, and the arms were trained from the bases of other seeds "
         "([decisions](decisions.md)).\n\n" + table(head, rows)
     )
@@ -151,8 +196,7 @@ def _gate(found: Findings) -> str:
 
 def _controls(found: Findings) -> str:
     lines = [
-        f"* {one.arm} ends with the bytes of {one.other}: {sum(one.same.values())} of {len(one.same)} seeds"
-        for one in found.controls
+        f"* {one.arm} ends with the bytes of {one.other}: {'yes' if one.same else '**no**'}" for one in found.controls
     ]
     return "## Controls of the code\n\n" + ("\n".join(lines) or "None.")
 
@@ -211,7 +255,7 @@ def _method(found: Findings) -> str:
         f"* {design.resamples:,} resamples of seeds, then of groups of test examples. All seeds are tested on the same "
         "examples, so the groups of a resample are drawn once for all of its seeds.\n"
         f"* Supported: the 95 % interval lies above 0 and the difference is {design.least:g} points or more. Refuted: "
-        "it lies below 0. Else undecided.\n"
+        "it lies below 0. Else not tested, where the table above says that it cannot be, or undecided.\n"
         "* p is twice the share of resamples on the other side of 0, corrected by Holm over all comparisons on a test "
         "set. A verdict that does not survive it says so.\n"
         f'* {len(design.seeds)} seeds say little of their own spread. The column "few seeds" has the percentiles that '
@@ -228,7 +272,8 @@ def _limits(found: Findings) -> str:
     notes = [
         "* Arms share one learning rate and one number of steps. None was tuned; each might gain from its own.",
         "* Weights of regularisers are the published ones, found for other models and data.",
-        f"* All runs together took {found.seconds / 3600:.1f} hours of one core.",
+        f"* All runs together took {found.seconds / 3600:.1f} hours of processes of one thread, beside other work; the "
+        f"budget was {design.budget.minutes * design.budget.cores / 60:g} hours of cores.",
     ]
     if found.unfinished:
         notes.append(f"* Not finished for every seed, so left out: {', '.join(found.unfinished)}.")

@@ -1,7 +1,7 @@
 """The runs of a study: which there are, in what order, where each lies, and whether it is done."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -115,25 +115,35 @@ class Study:
         return {name: BuiltDataset(self.data, [name]).digest() for name in sorted(subsets_in(store))}
 
     def bases(self) -> list[Run]:
-        """The base of the calibration seed, then those of the seeds."""
-        return [Run(BASE, seed) for seed in (self.design.calibration_seed, *self.design.seeds)]
+        """The bases of the calibration seeds, then those of the seeds."""
+        return [Run(BASE, seed) for seed in (*self.design.calibration_seeds, *self.design.seeds)]
+
+    def calibration(self) -> list[Run]:
+        """Arms of the calibration seeds; those that no claim is about, of the first alone."""
+        first, *others = self.design.calibration_seeds
+        runs = [Run(arm, first) for arm in self._own(self.design.arms)]
+        return runs + [Run(arm, seed) for seed in others for arm in self._own(self.design.claimed)]
 
     def after_base(self) -> list[Run]:
-        """All arms that need a run of their own, first those that claims are about, by seed; then probes, detectors."""
-        scored = {test.asks for test in map(self.design.tests.__getitem__, self.tests())}
-        arms = [
-            name for name, arm in self.design.arms.items() if arm.asks in scored and arm.model != "open_clip:{base}"
-        ]
-        claimed = {one for claim in self.design.claims.values() for one in (*claim.better, *claim.than)}
-        runs = [Run(arm, seed) for seed in self.design.seeds for arm in arms if arm in claimed]
-        runs += [Run(arm, seed) for seed in self.design.seeds for arm in arms if arm not in claimed]
+        """The arms of each seed that need a run of their own; then probes and detectors."""
+        runs = [Run(arm, seed) for seed in self.design.seeds for arm in self._own(self.design.claimed)]
         # One base is enough for these: they take half a minute, and say something of the world more than of a seed.
         return [*runs, *(Run(what, self.design.seeds[0]) for what in (PROBES, DETECTORS))]
+
+    def runs(self) -> list[Run]:
+        """All runs."""
+        return [*self.bases(), *self.calibration(), *self.after_base()]
+
+    def _own(self, arms: Iterable[str]) -> list[str]:
+        """Those of some arms that are asked anything and need a run of their own."""
+        scored = {self.design.tests[test].asks for test in self.tests()}
+        own = {name: self.design.arms[name] for name in arms}
+        return [name for name, arm in own.items() if arm.asks in scored and arm.model != "open_clip:{base}"]
 
     def finished_arms(self) -> set[str]:
         """Arms that are trained and scored for every seed."""
         needed = {run.arm for run in self.after_base()}
-        able = {name for name, arm in self.design.arms.items() if arm.model == "open_clip:{base}"}
+        able = {name for name in self.design.claimed if self.design.arms[name].model == "open_clip:{base}"}
         able |= needed - {PROBES, DETECTORS}
         return {
             arm
@@ -144,14 +154,15 @@ class Study:
     def wanted(self, run: Run) -> dict[str, str]:
         """Test sets that a run is scored on, with the digests of their data.
 
-        The base of the calibration seed, on which others may be tuned, is scored on no test set that decides.
+        What a calibration seed has is scored on no test set that decides.
         """
         if run.arm == PROBES:
             return {}
         # No arm is tested on what the base was tuned on. Detectors are: they decide nothing.
-        tuned = run.arm in (BASE, DETECTORS)
-        tests = self.tests("pairs" if tuned else self.design.arms[run.arm].asks, tuning=tuned)
-        if run.seed == self.design.calibration_seed:
+        no_arm, calibrating = run.arm in (BASE, DETECTORS), run.seed in self.design.calibration_seeds
+        asks = "pairs" if no_arm else self.design.arms[run.arm].asks
+        tests = self.tests(asks, tuning=no_arm or calibrating)
+        if calibrating:
             tests = [test for test in tests if self.design.tests[test].tuning]
         return {test: self.data_digests[self.design.tests[test].subset] for test in tests}
 

@@ -11,7 +11,7 @@ from studies.science.design import Claim, Design
 from studies.science.outcomes import Right, paired, percent
 from twinset.evaluation.metrics.compare import holm
 
-Verdict = Literal["supported", "refuted", "undecided"]
+Verdict = Literal["supported", "refuted", "undecided", "not tested"]
 LEAST_P = 0.05
 #: Scores of an arm and a seed on a test set.
 Read = Callable[[str, int, str], Right]
@@ -23,7 +23,8 @@ class Compared:
 
     a, b: means over seeds, percent. difference, low, high: percentage points, with its 95 % interval. wide: the
     interval that allows for few seeds (`studies.science.bootstrap.wide_level`). p: of no difference. p_holm: corrected
-    for all comparisons on this test set. seeds: difference of each seed alone. verdict: by `decide`.
+    for all comparisons on this test set. seeds: difference of each seed alone. verdict: by `decide`; not tested instead
+    of undecided where the design was known not to detect the paper's difference.
     """
 
     claim: str
@@ -45,7 +46,7 @@ class Compared:
     @property
     def doubts(self) -> tuple[str, ...]:
         """What a decided verdict does not survive: Holm's correction, or the interval that allows for few seeds."""
-        if self.verdict == "undecided":
+        if self.verdict not in ("supported", "refuted"):
             return ()
         found = []
         if self.p_holm > LEAST_P:
@@ -66,17 +67,25 @@ def of_all(verdicts: Sequence[Verdict]) -> Verdict:
     """Verdict of a claim of several comparisons, all of which it states: one that is refuted refutes it."""
     if "refuted" in verdicts:
         return "refuted"
-    return "supported" if all(one == "supported" for one in verdicts) else "undecided"
+    if all(one == "supported" for one in verdicts):
+        return "supported"
+    return "not tested" if "not tested" in verdicts else "undecided"
 
 
 def judge(
-    design: Design, read: Read, tests: Sequence[str], arms: Collection[str], seed: int = 0
+    design: Design,
+    read: Read,
+    tests: Sequence[str],
+    arms: Collection[str],
+    too_small: Collection[tuple[str, str, str]] = (),
+    seed: int = 0,
 ) -> dict[str, list[Compared]]:
     """Judge every claim on every test set of its kind.
 
     Args:
         read: gives the scores of an arm and a seed on a test set, with the figures of all claims.
         tests: names of test sets that were scored. arms: that were; claims about others are left out.
+        too_small: claim and arms of comparisons whose published difference the design cannot detect.
         seed: of the bootstrap.
 
     Returns:
@@ -91,7 +100,7 @@ def judge(
             for pair in claim.comparisons
         ]
         if asked:
-            found[test] = _compared(design, test, asked, _Held(read, test, design.seeds), seed)
+            found[test] = _compared(design, test, asked, _Held(read, test, design.seeds), too_small, seed)
     return found
 
 
@@ -109,7 +118,12 @@ class _Held:
 
 
 def _compared(
-    design: Design, test: str, asked: Sequence[tuple[str, Claim, tuple[str, str]]], held: _Held, seed: int
+    design: Design,
+    test: str,
+    asked: Sequence[tuple[str, Claim, tuple[str, str]]],
+    held: _Held,
+    too_small: Collection[tuple[str, str, str]],
+    seed: int,
 ) -> list[Compared]:
     tables = [paired(held[better], held[than], claim.figure) for _, claim, (better, than) in asked]
     added, rows = np.stack([one for one, _ in tables]), tables[0][1]
@@ -121,6 +135,9 @@ def _compared(
     for place, ((name, claim, (better, than)), corrected) in enumerate(zip(asked, holm(p), strict=True)):
         low, high = interval(values[:, place])
         difference = float(points[place])
+        verdict = decide(difference, low, high, design.least)
+        if verdict == "undecided" and (name, better, than) in too_small:
+            verdict = "not tested"
         lines.append(
             Compared(
                 claim=name,
@@ -137,7 +154,7 @@ def _compared(
                 p=p[place],
                 p_holm=corrected,
                 seeds=tuple((100 * added[place].sum(1) / rows.sum()).tolist()),
-                verdict=decide(difference, low, high, design.least),
+                verdict=verdict,
             )
         )
     return lines

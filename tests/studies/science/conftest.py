@@ -16,7 +16,7 @@ RIGHT = {"none": 0.3, "ft": 0.4, "weight-0": 0.4, "negative-images": 0.8, "combi
 
 
 class MadeStudy(Study):
-    """A study whose world is not there: its test sets are those of the design but the rendered one."""
+    """A study whose world is not there: its test sets are those of the design."""
 
     def tests(self, asks: str | None = None, tuning: bool = False) -> list[str]:
         """As `Study.tests`."""
@@ -36,7 +36,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     study = MadeStudy(small_design(), tmp_path, tmp_path / "data")
     probe: dict[str, Any] = {"expected": 55.0, "low": 51.0}
     about = {"all": {"probes": {"words": probe}, "detectors": {"i2t": 30.0}}, "solved": []}
-    for run in (*study.bases(), *study.after_base()):
+    for run in study.runs():
         if run.arm == PROBES:
             for test in study.tests("pairs"):
                 path = study.folder(run) / "probes" / f"{test}.json"

@@ -21,8 +21,13 @@ def test_report_plots_and_numbers_are_written_from_score_files(study: Study, tmp
     assert study.design.digest in text and str(tmp_path) not in text
     for name, claim in study.design.claims.items():
         assert f"| {name}. {claim.says} |" in text
-    assert "weight-0 ends with the bytes of ft: 2 of 2 seeds" in text
-    assert "Not built, so not tested: Rendered by Kubric." in text
+    assert "weight-0 ends with the bytes of ft: yes" in text
+    # What can be detected comes first.
+    heads = [line for line in text.splitlines() if line.startswith("## ")]
+    assert heads[:3] == ["## What can be detected", "## Result", "## Verdicts"]
+    [row] = [line for line in text.splitlines() if line.startswith("| A4 | v2-close − v2-all | group | ")][:1]
+    assert row.endswith("| 0.58 | **no** |") and "| C3 | combiner − combiner-shuffled | recall@1 |" in text
+    assert "at most 90 minutes of 2 cores" in text and "a power of 80 %" in text
     assert "words: 55.0 (from 51.0)" in text
     detected = "51.2 (48.0 to 54.5) | " * 5
     assert "on 60 pairs of arms" in text and "| chance | 50 | 50 | 12.5 | 12.5 | 6.25 |" in text
@@ -43,8 +48,27 @@ def test_report_plots_and_numbers_are_written_from_score_files(study: Study, tmp
     assert best_arm(found).arm == "negative-images"
 
 
+def test_what_cannot_be_detected_is_not_tested_rather_than_undecided(study: Study) -> None:
+    found = find(study)
+    small = {(one.claim, one.better, one.than) for one in found.powers if one.too_large}
+    assert {one.claim for one in found.powers} == {*study.design.claims}
+    for one in (each for compared in found.judged.values() for each in compared):
+        assert one.verdict != ("undecided" if (one.claim, one.better, one.than) in small else "not tested")
+    assert {one.verdict for one in found.judged["in-world"]} >= {"supported", "not tested"}
+
+
+def test_calibration_seeds_are_scored_on_nothing_that_decides(study: Study) -> None:
+    deciding = {name for name, one in study.design.tests.items() if not one.tuning}
+    for run in (*study.calibration(), *study.bases()[:2]):
+        assert study.wanted(run) and not {*study.wanted(run)} & deciding
+    arms = [run.arm for run in study.calibration() if run.seed == study.design.calibration_seeds[1]]
+    assert "weight-0" not in arms and {*arms} == {run.arm for run in study.after_base() if run.seed == 1} - {
+        PROBES, DETECTORS
+    }  # fmt: skip
+
+
 def test_the_base_must_be_neither_too_weak_nor_too_good(study: Study) -> None:
-    run = Run(BASE, study.design.calibration_seed)
+    run = Run(BASE, study.design.calibration_seeds[0])
     assert 20 <= check_gate(study).by_kind["swaps"] <= 70
     write_matchings(study.scores(run, "calibration"), np.random.default_rng(0), 0.95)
     with pytest.raises(BuildFailed, match=r"gate: group score of the base of seed 0 on calibration: swaps \d"):
@@ -79,20 +103,23 @@ def test_a_study_can_be_moved_and_scores_that_are_lost_are_missing(study: Study,
     (tmp_path / "elsewhere").mkdir()
     (study.out / "runs").rename(tmp_path / "elsewhere" / "runs")
     moved = MadeStudy(study.design, tmp_path / "elsewhere", study.data)
-    assert all(moved.done(run) for run in (*moved.bases(), *moved.after_base()))
+    assert all(moved.done(run) for run in moved.runs())
     moved.scores(Run("ft", 1), "in-world").unlink()
     done = moved.trained(Run("ft", 1))
     assert done is not None and moved.missing(Run("ft", 1), done) == ["in-world"]
 
 
 def test_a_study_that_is_not_finished_reports_what_is(study: Study, tmp_path: Path) -> None:
-    for arm in ("extra-positives", PROBES, DETECTORS):
+    for arm in ("negative-images", PROBES, DETECTORS):
         (study.folder(Run(arm, 1)) / "done.json").unlink()
     found = find(study)
     text = write_report(found, tmp_path / "report").read_text("utf-8")
-    assert "**not tested yet**: B3, B4, B5" in text and "left out: extra-positives." in text
+    assert "**not finished**: B3, B4, B5" in text and "left out: negative-images." in text
     assert found.probes == {} == found.detected and "what a caption or an image alone tells\n\nNot finished." in text
     assert {one.claim for one in found.judged["in-world"]} >= {"A1", "B1"}
+    (study.folder(Run("ft", study.design.calibration_seeds[0])) / "done.json").unlink()
+    text = write_report(find(study), tmp_path / "report").read_text("utf-8")
+    assert "The arms of the calibration seeds are not finished." in text
     (study.folder(Run(BASE, 2)) / "done.json").unlink()
     with pytest.raises(WrongUse, match="no arm is finished for all of 2 seeds"):
         find(study)

@@ -66,7 +66,7 @@ def test_a_study_that_is_killed_ends_as_one_that_is_not(world: Path, design: Pat
     time.sleep(2)
     # A run is recorded when it is trained, and again when it is scored: only then it is not touched any more.
     started = Study(read_design(path=design), killed, world)
-    finished = [run for run in (*started.bases(), *started.after_base()) if started.done(run) is not None]
+    finished = [run for run in started.runs() if started.done(run) is not None]
     before = {path: path.stat().st_mtime_ns for run in finished for path in [started.folder(run) / "done.json"]}
     assert before
     subprocess.run(command(world, design, killed), check=True, timeout=280)
@@ -74,14 +74,16 @@ def test_a_study_that_is_killed_ends_as_one_that_is_not(world: Path, design: Pat
     results = [json.loads((out / "results.json").read_text()) for out in (whole, killed)]
     assert results[0] == results[1]
     studies = [Study(read_design(path=design), out, world) for out in (whole, killed)]
-    for run in (*studies[0].bases(), *studies[0].after_base()):
+    for run in studies[0].runs():
         done = [study.done(run) for study in studies]
         assert done[0] is not None and done[1] is not None and done[0].weights == done[1].weights, run.name
-    assert results[0]["detectors"].keys() == {"calibration", "in-world", "held-out", "shifted"}
+    assert results[0]["detectors"].keys() == {"calibration", "in-world", "held-out"}
+    powers = [json.loads((out / "power.json").read_text()) for out in (whole, killed)]
+    assert powers[0] == powers[1] == results[0]["power"]
     # Nothing in a study names the place where it lies.
     moved = killed.rename(tmp_path / "moved")
     (moved / "results.json").unlink()
     subprocess.run([*command(world, design, moved), "--report-only"], check=True, timeout=280)
     assert json.loads((moved / "results.json").read_text()) == results[0]
-    ft, zero = (studies[0].done(Run(arm, 1)) for arm in ("ft", "weight-0"))
+    ft, zero = (studies[0].done(Run(arm, 0)) for arm in ("ft", "weight-0"))
     assert ft is not None and zero is not None and ft.weights == zero.weights

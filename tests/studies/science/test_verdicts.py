@@ -11,7 +11,7 @@ from twinset.evaluation.metrics.measure import measure
 from twinset.manifests.errors import WrongUse
 
 #: Chances of the made arms to be right.
-MADE = {"ft": 0.4, "hardneg": 0.45, "eqsim-hybrid": 0.9, "negative-images": 0.95, "negative-texts": 0.3, "none": 0.2}
+MADE = {"ft": 0.4, "hardneg": 0.45, "eqsim": 0.9, "negative-images": 0.95, "negative-texts": 0.3, "none": 0.2}
 FIGURES = ("text", "image", "group", "ipos2t")
 
 
@@ -40,7 +40,8 @@ def test_a_verdict_needs_an_interval_and_a_size(difference: float, low: float, h
 def test_a_claim_states_all_of_its_comparisons() -> None:
     assert of_all(["supported", "supported"]) == "supported"
     assert of_all(["supported", "undecided"]) == "undecided"
-    assert of_all(["supported", "undecided", "refuted"]) == "refuted"
+    assert of_all(["supported", "undecided", "not tested", "refuted"]) == "refuted"
+    assert of_all(["supported", "undecided", "not tested"]) == "not tested"
 
 
 def test_outcomes_are_those_of_the_metrics(tmp_path: Path) -> None:
@@ -71,15 +72,19 @@ def test_pairs_of_arms_must_have_the_same_rows(tmp_path: Path) -> None:
 
 def test_claims_are_decided_from_score_files(tmp_path: Path) -> None:
     design = small_design()
-    judged = judge(design, partial(read, tmp_path), ["in-world", "held-out"], design.arms)
+    small = {("A4", "v2-close", "v2-all"), ("A1", "eqsim", "ft")}
+    judged = judge(design, partial(read, tmp_path), ["in-world", "held-out"], design.arms, small)
     verdicts = overall(design, judged, "in-world")
     assert verdicts["B5"] == "undecided" or verdicts["B5"] == "supported"
     found = {(one.claim, one.better, one.than): one for one in judged["in-world"]}
-    strong = found["A1", "eqsim-hybrid", "ft"]
+    strong = found["A1", "eqsim", "ft"]
     assert strong.verdict == "supported" and strong.low > 0 and strong.a - strong.b == pytest.approx(strong.difference)
+    assert (
+        found["A4", "v2-close", "v2-all"].verdict == "not tested"
+        and found["A3", "hardneg", "ft"].verdict != "not tested"
+    )
     assert np.mean(strong.seeds) == pytest.approx(strong.difference)
     assert strong.wide[0] < strong.low < strong.difference < strong.high < strong.wide[1]
     assert strong.p <= strong.p_holm <= 1
-    assert found["B1", "none", "negative-texts"].verdict != "supported"
     assert "few seeds" in " ".join(strong.doubts) or strong.wide[0] > 0
     assert {one.claim for one in judged["in-world"]} == {name for name in design.claims if name[0] in "AB"}
