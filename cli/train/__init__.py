@@ -47,7 +47,7 @@ def add(commands: Any) -> None:
 
 def _add_resumable(training: argparse.ArgumentParser, about: dict[str, Any], shared: dict[str, Any]) -> None:
     """Add the settings of a resumable run: its own, and those that all have."""
-    choices, values = about["choices"] | shared["choices"], about["values"] | shared["values"]
+    choices, values = shared["choices"] | about["choices"], shared["values"] | about["values"]
     _add_settings(training, about["data"], PLACE, choices, values)
     _add_places(training, "validation", about["validation"], PLACE)
     betas = f"of AdamW (default: {about['betas']})"

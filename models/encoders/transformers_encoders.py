@@ -185,6 +185,16 @@ class FusionScorer(TransformersModel, Matcher):
     def image_features(self, pixels: Tensors) -> torch.Tensor:
         """Features of images alone, by which similar ones are found, shape (n, d); not normalised."""
 
+    def contrasted(self, seen: Tensors, tokens: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+        """Features with norm 1 of images and of texts, each read alone, that its contrastive head compares, (n, d)
+        each; optional. Raises `WrongUse`: the model has no such head.
+        """
+        raise WrongUse(f"{self.name}: has no contrastive head; name blip-itm:")
+
+    def resize(self, size: int) -> None:
+        """Read images of another size from now on, in pixels; optional. Raises `WrongUse`: the model cannot."""
+        raise WrongUse(f"{self.name}: reads images of one size; name blip-itm: or vilt:, or leave image_size out")
+
 
 class Blip(FusionScorer):
     """BLIP fine-tuned for retrieval, with its ITM head: class 1 is a match."""
@@ -212,6 +222,30 @@ class Blip(FusionScorer):
     def image_features(self, pixels: Tensors) -> torch.Tensor:
         """As `FusionScorer.image_features`: the class token of the image tower."""
         return self.see(pixels)["patches"][:, 0]
+
+    def contrasted(self, seen: Tensors, tokens: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `FusionScorer.contrasted`: what the two projections give of the class tokens."""
+        from torch.nn.functional import normalize
+
+        read = self.model.text_encoder(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"])
+        images = self.model.vision_proj(seen["patches"][:, 0])
+        return normalize(images, dim=-1), normalize(self.model.text_proj(read.last_hidden_state[:, 0]), dim=-1)
+
+    def resize(self, size: int) -> None:
+        """As `FusionScorer.resize`: positions of patches are interpolated once, as the library does in each pass."""
+        import torch
+
+        embeddings = self.model.vision_model.embeddings
+        if size % embeddings.patch_size:
+            raise WrongUse(f"image_size: {size} pixels are no multiple of the patches' {embeddings.patch_size}")
+        number = (size // embeddings.patch_size) ** 2 + 1
+        held = embeddings.position_embedding
+        with torch.no_grad():
+            found = embeddings.interpolate_pos_encoding(held.new_empty(1, number, held.shape[2]), size, size)
+        embeddings.position_embedding = torch.nn.Parameter(found.clone())
+        embeddings.image_size, embeddings.num_patches, embeddings.num_positions = size, number - 1, number
+        self.model.config.vision_config.image_size = size
+        self.processor.size = {"height": size, "width": size}
 
 
 class Flava(FusionScorer):
@@ -250,6 +284,10 @@ class Vilt(FusionScorer):
 
     def most(self) -> int:
         return int(self.model.config.max_position_embeddings)
+
+    def resize(self, size: int) -> None:
+        """As `FusionScorer.resize`: of the shorter side; positions are interpolated in each pass."""
+        self.processor.size = {"shortest_edge": size}
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         one_by_one = super().score

@@ -72,10 +72,12 @@ class Transforms:
         return planes.div_(255).sub_(torch.from_numpy(self._mean)).div_(torch.from_numpy(self._std))
 
 
-def crop_box(width: int, height: int, numbers: NDArray[np.float64]) -> tuple[int, int, int, int]:
+def crop_box(
+    width: int, height: int, numbers: NDArray[np.float64], scale: tuple[float, float] = SCALE
+) -> tuple[int, int, int, int]:
     """Left, top, width and height of a random crop, as torchvision's `RandomResizedCrop` samples it.
 
-    An area is uniform in `SCALE` of the picture's, the logarithm of width / height uniform in that of `RATIO`. A
+    An area is uniform in ``scale`` of the picture's, the logarithm of width / height uniform in that of `RATIO`. A
     crop that does not fit is sampled again; after `TRIES` the largest central crop of an allowed ratio is taken.
 
     Args:
@@ -84,7 +86,7 @@ def crop_box(width: int, height: int, numbers: NDArray[np.float64]) -> tuple[int
     """
     low, high = math.log(RATIO[0]), math.log(RATIO[1])
     for area, ratio, top, left in numbers.reshape(TRIES, 4).tolist():
-        target = width * height * (SCALE[0] + area * (SCALE[1] - SCALE[0]))
+        target = width * height * (scale[0] + area * (scale[1] - scale[0]))
         aspect = math.exp(low + ratio * (high - low))
         w, h = round(math.sqrt(target * aspect)), round(math.sqrt(target / aspect))
         if 0 < w <= width and 0 < h <= height:

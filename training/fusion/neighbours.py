@@ -29,6 +29,7 @@ from twinset.training.examples.neighbours import ImageNeighbours, image_numbers,
 from twinset.training.examples.ordering import Integers, augmentation_bits, order
 from twinset.training.examples.transforms import NUMBERS, crop_box
 from twinset.training.fusion.models import PASS, Start
+from twinset.training.fusion.randaugment import RANDAUGMENT, randaugmented
 from twinset.training.fusion.settings import FusionSettings
 from twinset.training.losses.mining import (
     Labels,
@@ -126,7 +127,7 @@ def _mined(
         (shown, which), (some, what) = (torch.unique(one, return_inverse=True) for one in (images, said))
         pictures = [examples.open_image(examples[int(numbers[place])], "image") for place in shown.tolist()]
         words = [examples[int(numbers[place])].texts["text"] for place in some.tolist()]
-        return start.scores(start.scorer.pixels(pictures), words)(which, what)
+        return start.read(start.scorer.pixels(pictures), words).score(which, what)
 
     return dataclasses.replace(score_neighbours(score, texts, kept, bound_to, PAIRS), left_out=left_out)
 
@@ -219,6 +220,8 @@ class FusionBatches:
     def __init__(self, settings: FusionSettings, examples: ExampleSet, mined: Mined, processor: Any) -> None:
         self._settings, self._examples, self._mined, self._processor = settings, examples, mined, processor
         self.steps_per_epoch = len(mined.numbers) // settings.batch
+        size = dict(processor.size)
+        self._size = (size["width"], size["height"]) if "height" in size else None
 
     def stream(self, first: int, last: int) -> Generator[FusionBatch, None, None]:
         """The batches of steps [first, last); as `training.examples.Batches.stream` it ends where data were rebuilt."""
@@ -280,6 +283,9 @@ class FusionBatches:
             ) from error
         if self._settings.transform == "evaluation":
             return picture
-        bits = augmentation_bits(self._settings.seed, epoch, example.key, example.copy, "image", NUMBERS)
+        count = NUMBERS if self._settings.transform == "training" else RANDAUGMENT
+        bits = augmentation_bits(self._settings.seed, epoch, example.key, example.copy, "image", count)
+        if self._settings.transform == "randaugment":
+            return randaugmented(picture, bits, self._size)
         left, top, width, height = crop_box(picture.width, picture.height, bits)
         return picture.crop((left, top, left + width, top + height))

@@ -10,6 +10,7 @@ from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 from twinset.training.losses.names import HARD, NEGATIVES, NEIGHBOURS, Regulariser, fusion_form
 from twinset.training.runs.settings import RegularisedSettings
 
+JOINT = "joint"  # objective of both heads
 BATCH, PART = 1024, 8  # examples of a step and, as on one of FIBER's GPUs, of a pass
 
 
@@ -24,7 +25,9 @@ class FusionSettings(RegularisedSettings):
         nearest: images of an image, all of whose texts the matching head scores once. negatives: of an example in a
             step; hard: those of them with the best texts, which count as close; the others are random.
         objective: ``match``: each pair matches or not (FIBER). ``rank``: the own text among those of the negatives
-            (METER).
+            (METER). ``joint``: ``match`` and, of the contrastive head, own text and own image among the negatives'.
+        image_size: in pixels, of ViLT of the shorter side; None: that of the model's processor. 288 in EqBen (C).
+        transform: also ``randaugment``: FIBER's, with mirrored images and two of ten changes of each.
         normalise: EqSim's similarity, the sigmoid of log-odds or the log-odds.
         batch, accumulate: parts of 8 examples, where no number of parts is given. The loss is the mean of the parts'.
         lr: peak learning rate. warmup: share of the steps of linear warm-up to it; then linear to 0.
@@ -37,7 +40,9 @@ class FusionSettings(RegularisedSettings):
     nearest: PositiveInt = NEIGHBOURS
     negatives: PositiveInt = NEGATIVES
     hard: NonNegativeInt = HARD
-    objective: Literal["match", "rank"] = "match"
+    objective: Literal["match", "rank", "joint"] = "match"
+    image_size: int | None = Field(default=None, ge=16, le=4096)
+    transform: Literal["training", "evaluation", "randaugment"] = "training"  # type: ignore[assignment]
     normalise: Literal["sigmoid", "logits"] | None = None
     batch: int = Field(default=BATCH, ge=2)
     epochs: PositiveInt = 10

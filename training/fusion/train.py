@@ -20,8 +20,15 @@ from twinset.training.clip.validation import TWINS, evaluating, mean_of_groups, 
 from twinset.training.examples.example_set import TAR_INDEX, ExampleSet
 from twinset.training.fusion.models import PASS, PUBLISHED, Start, open_start
 from twinset.training.fusion.neighbours import FusionBatch, FusionBatches, Mined, Part, labels_of, open_neighbours
-from twinset.training.fusion.settings import FusionSettings
-from twinset.training.losses.fusion import CHANGES, FusionLoss, match_hard_negatives, rank_texts, score_pairs
+from twinset.training.fusion.settings import JOINT, FusionSettings
+from twinset.training.losses.fusion import (
+    CHANGES,
+    FusionLoss,
+    contrast_negatives,
+    match_hard_negatives,
+    rank_texts,
+    score_pairs,
+)
 from twinset.training.losses.objectives import open_fusion_loss
 from twinset.training.report.write import About
 from twinset.training.runs.identity import History, check_folder, claim, run_identity
@@ -48,6 +55,7 @@ class Stepper:
         self._objective, self._changes = {
             "match": (match_hard_negatives, CHANGES[:2]),
             "rank": (rank_texts, CHANGES[:1]),
+            JOINT: (match_hard_negatives, CHANGES[:2]),
         }[settings.objective]
         self._regulariser: FusionLoss | None = None
         if settings.regulariser is not None:
@@ -89,8 +97,13 @@ class Stepper:
         pixels = {name: torch.from_numpy(value).to(scorer.device) for name, value in part.pixels.items()}
         rows, negatives = torch.from_numpy(part.rows), torch.from_numpy(part.negatives)
         with autocast(self.settings.precision, scorer.device):
-            scores = score_pairs(self.start.scores(pixels, part.texts), rows, negatives, self._changes)
+            shown = self.start.read(pixels, part.texts)
+            scores = score_pairs(shown.score, rows, negatives, self._changes)
+            features = shown.features() if self.settings.objective == JOINT else None
         loss, logged = self._objective(scores)
+        if features is not None:
+            contrast, found = contrast_negatives(*features, rows, negatives)
+            loss, logged = loss + contrast, logged | found | {"match": float(loss.detach())}
         if self._regulariser is None:
             return loss, {"loss": float(loss.detach()), **logged}
         added, active = self._regulariser(scores, torch.from_numpy(part.close).to(scorer.device))

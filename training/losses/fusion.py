@@ -39,6 +39,7 @@ class PairScores:
     both: Tensor
 
 
+TEMPERATURE = 0.07  # of BLIP's and FIBER's contrastive losses at their start
 CHANGES = ("changed_text", "changed_image", "both")
 
 
@@ -81,6 +82,28 @@ def match_hard_negatives(scores: PairScores) -> tuple[Tensor, dict[str, float]]:
     labels = torch.cat([torch.ones_like(scores.own), torch.zeros_like(wrong)])
     right = ((odds > 0) == labels.bool()).float().mean()
     return functional.binary_cross_entropy_with_logits(odds, labels), {"match_accuracy": float(right)}
+
+
+def contrast_negatives(
+    images: Tensor, texts: Tensor, rows: Tensor, negatives: Tensor
+) -> tuple[Tensor, dict[str, float]]:
+    """The contrastive loss of the same pairs: own text among 1 + m texts, own image among 1 + m images.
+
+    ½ · mean_i −log(exp(c_ii / τ) / (exp(c_ii / τ) + Σ_j exp(c_ij / τ))), with c_ij of image i and text j, plus the same
+    with c_ji; τ is `TEMPERATURE`. What matches pair i too is none of its negatives.
+
+    Args:
+        images, texts: features with norm 1, shape (k, d). rows, negatives: places there, shapes (n,) and (n, m).
+    """
+    images, texts = at_least_float32(images), at_least_float32(texts)
+    own = (images[rows] * texts[rows]).sum(-1, keepdim=True)
+    both = ((images, texts), (texts, images))
+    others = [torch.einsum("nd,nmd->nm", one[rows], other[negatives]) for one, other in both]
+    sides = [torch.cat([own, wrong], 1) / TEMPERATURE for wrong in others]
+    answers = torch.zeros(len(rows), dtype=torch.int64, device=own.device)
+    loss = torch.stack([functional.cross_entropy(side, answers) for side in sides]).mean()
+    right = torch.stack([(side.argmax(1) == 0).float().mean() for side in sides]).tolist()
+    return loss, {"contrast": float(loss.detach()), "text_accuracy": right[0], "image_accuracy": right[1]}
 
 
 class FusionLoss(Protocol):

@@ -67,7 +67,7 @@ MOST_POINTS = 400  # of a curve; more are averaged
 AXIS = "optimiser step"
 #: Curves of a panel, by its title.
 TRAINING: Mapping[str, Sequence[str]] = {
-    "loss": ("loss", "objective", "regulariser"),
+    "loss": ("loss", "objective", "match", "contrast", "regulariser"),
     "accuracy in training (share)": ("image_accuracy", "text_accuracy", "match_accuracy", "accuracy"),
     "active fraction": ("active_fraction", "active_v1", "active_v2"),
     "learning rate": ("lr",),

@@ -91,7 +91,7 @@ def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(setting
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [
-        ("vilt", {"objective": "rank", "workers": 1}),
+        ("vilt", {"objective": "rank", "workers": 1, "image_size": 48, "transform": "randaugment"}),
         ("flava", {"regulariser": "eqsim-released", "precision": "bfloat16", "transform": "evaluation"}),
     ],
 )
@@ -100,6 +100,35 @@ def test_other_models_resume_to_the_same_bytes(
 ) -> None:
     encoder = f"random:{open_clip_config(tmp_path / 'encoder')}"
     resumes_exactly(settings(kind, neighbours_by=encoder, **changes), tmp_path)
+
+
+def test_both_heads_train_on_images_of_another_size(settings: Settings, tmp_path: Path) -> None:
+    chosen = settings(objective="joint", regulariser="eqsim", margin=0, image_size=48, transform="randaugment")
+    resumes_exactly(chosen, tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "killed" / "history.jsonl").read_text().splitlines()]
+    for row in rows:
+        assert row["objective"] == pytest.approx(row["match"] + row["contrast"])
+    held = json.loads((tmp_path / "killed" / "config.json").read_bytes())["vision_config"]["image_size"]
+    size = json.loads((tmp_path / "killed" / "preprocessor_config.json").read_bytes())["size"]
+    assert held == 48 and size == {"height": 48, "width": 48}
+    with safe_open(tmp_path / "killed" / "model.safetensors", "np") as file:
+        assert file.get_tensor("vision_model.embeddings.position_embedding").shape[1] == 3 * 3 + 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "message"),
+    [
+        ("vilt", {"objective": "joint"}, "has no contrastive head, which joint trains; name blip-itm:"),
+        ("flava", {"image_size": 48}, "reads images of one size; name blip-itm: or vilt:, or leave image_size out"),
+        ("blip-itm", {"image_size": 50}, "image_size: 50 pixels are no multiple of the patches' 16"),
+    ],
+)
+def test_what_a_model_cannot_do_is_refused(
+    settings: Settings, tmp_path: Path, kind: str, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(WrongUse, match=message):
+        train_fusion(settings(kind, **changes), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.slow

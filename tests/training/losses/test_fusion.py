@@ -14,6 +14,7 @@ from twinset.training.losses.fusion import (
     CHANGES,
     FusionLoss,
     PairScores,
+    contrast_negatives,
     match_hard_negatives,
     rank_texts,
     score_pairs,
@@ -52,6 +53,23 @@ def test_objectives_equal_loops(n: int, m: int, seed: int) -> None:
     assert rank_texts(given)[0].item() == pytest.approx(mean(rank), abs=1e-6)
     # n own pairs, n · m changed texts and n · m changed images: one mean over all.
     assert match_hard_negatives(given)[0].item() == pytest.approx(mean(match), abs=1e-6)
+
+
+@given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_the_contrastive_loss_of_negatives_equals_loops(n: int, m: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    images, texts = torch.nn.functional.normalize(torch.randn(2, n + m, 5, generator=generator).double(), dim=2)
+    rows = torch.arange(n)
+    negatives = torch.stack([torch.randperm(n + m, generator=generator)[:m] for _ in range(n)])
+    losses = []
+    for i in range(n):
+        own = float(images[i] @ texts[i]) / 0.07
+        for one, other in ((images, texts), (texts, images)):
+            wrong = [float(one[i] @ other[j]) / 0.07 for j in negatives[i].tolist()]
+            losses.append(math.log(math.exp(own) + sum(map(math.exp, wrong))) - own)
+    loss, logged = contrast_negatives(images, texts, rows, negatives)
+    assert loss.item() == pytest.approx(mean(losses), abs=1e-6) and logged["contrast"] == pytest.approx(mean(losses))
 
 
 def slow_eqsim(given: PairScores, close: Tensor, form: str, margin: float, margin_v1: float, how: Any) -> Tensor:
