@@ -33,8 +33,8 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
             continue
         for number, row in enumerate(parquet_fields(table), 1):
             place, key = f"{table.name} row {number}", row.get("key")
-            if row.get("status", "success") != "success":
-                yield Skipped(place, "not-downloaded")
+            if (status := row.get("status", "success")) != "success":
+                yield Skipped(place, "not-resized" if status == "failed_to_resize" else "not-downloaded")
             elif not isinstance(key, str) or key not in images:
                 yield Skipped(place, "no-image")
             else:

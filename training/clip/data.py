@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import WrongUse
@@ -118,14 +117,14 @@ def _refuse_shared(training: ExampleSet, validation: ExampleSet) -> None:
     remedy = "name another validation subset, or separate them with --split and --validation-split"
     if shared:
         named = ", ".join(shared[:SHOWN]) + (", …" if len(shared) > SHOWN else "")
-        raise WrongUse(f"validation: {len(shared):,} groups of it are trained on too ({named}); {remedy}")
+        raise WrongUse(f"validation: {len(shared):,} groups or tars of it are trained on too ({named}); {remedy}")
     images = np.intersect1d(_images(training), _images(validation))
     if len(images):  # black frames of different videos are alike too
         _LOG.warning("validation: %s images of it are trained on too, byte by byte; %s", f"{len(images):,}", remedy)
 
 
 def _groups(examples: ExampleSet) -> set[str]:
-    return {group for part in examples.parts for group in pa.compute.unique(part.columns.groups).to_pylist()}
+    return {name for part in examples.parts for name in part.names()}
 
 
 def _images(examples: ExampleSet) -> NDArray[np.uint64]:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from twinset.shards.storage.store import Store
@@ -76,13 +77,18 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A dataset of a mixture. digest: as it was when it was opened. copies: how often it is repeated."""
+    """A dataset of a mixture.
+
+    digest: as it was when it was opened. copies: how often it is repeated. local: whether groups are counted anew in
+    each tar, so that those of one name in another dataset are others.
+    """
 
     origin: Origin
     columns: Columns
     sides: Sequence[Side]
     digest: str
     copies: int = 1
+    local: bool = False
 
     def __len__(self) -> int:
         return len(self.columns) * len(self.sides) * self.copies
@@ -109,6 +115,12 @@ class Part:
             dataset=root,
             copy=copy,
         )
+
+    def names(self) -> set[str]:
+        """What no other dataset of a run may have: groups, or tars where groups are `local`."""
+        if self.local:
+            return {f"{self.origin.store.root}/{tar}" for tar in self.columns.tars}
+        return set(pc.unique(self.columns.groups).to_pylist())
 
     def lacking(self, role: str) -> str | None:
         """Key of the first sample without a role of `Side`; None where all have it."""

@@ -158,7 +158,7 @@ def tars_part(place: DataPlace, task: Task, split: str | None, index: Path) -> P
     if counted:
         _LOG.warning("%s: left out: %s", tars.title, counted)
     tars.left_out.update({reason: count for reason, (count, _) in left_out.items()})
-    return Part(tars, gathered.columns(), (SIDE,), as_of, place.copies)
+    return Part(tars, gathered.columns(), (SIDE,), as_of, place.copies, local=True)
 
 
 def _write_index(tars: Tars, path: Path) -> None:

@@ -176,7 +176,7 @@ def test_a_copied_folder_has_a_file_for_the_link_and_finishes(
 def test_training_and_validation_share_no_group_and_the_same_images_are_told(
     settings: Settings, made_pairs: MadeDataset, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(WrongUse, match=r"validation: \d+ groups of it are trained on too"):
+    with pytest.raises(WrongUse, match=r"validation: \d+ groups or tars of it are trained on too"):
         train_clip(settings(validation=(f"{made_pairs.root}:eq-ag",)), tmp_path / "run")
     assert not (tmp_path / "run").exists()
     train_clip(settings(steps=1), tmp_path / "run", report=False)

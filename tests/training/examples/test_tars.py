@@ -124,6 +124,12 @@ def test_damaged_tars_are_named(tars: Path) -> None:
         opened(tars, "cc")
 
 
+def test_samples_of_one_number_in_other_folders_are_others(tars: Path) -> None:
+    written(tars / "val/00000.tar", range(4))
+    names = [part.names() for folder in ("cc", "val") for part in opened(tars, folder).parts]
+    assert len(names[0]) == 3 and not names[0] & names[1]
+
+
 def test_what_such_tars_do_not_hold(tars: Path) -> None:
     with pytest.raises(WrongUse, match="such tars have no triplets"):
         open_examples([f"tars:{tars}/cc"], "triplets", index=tars)
