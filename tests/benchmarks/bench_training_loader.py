@@ -8,7 +8,8 @@ default, and tokenizes the captions:
 
 * open_clip: `open_clip_train.data.get_wds_dataset(is_train=True)` on the exported tars, with
   `tar_file_expander(eof_value=None)`: with webdataset 0.2.96 and later it fails on any tar (``KeyError: 'fname'``);
-* exported: `training.examples` on the same tars; built: on the dataset's own tars, which hold the same pictures.
+* exported: `training.examples` on the same tars; tars: the same as tars of others, with writing their index; built: on
+  the dataset's own tars, which hold the same pictures.
 
 Runs take turns, so that other work on the machine slows all alike, and medians are compared. Without workers the clock
 is CPU time of one thread, which holds on a busy machine; with two workers it is the wall's. The step is forward,
@@ -100,9 +101,10 @@ def open_clips_loader(exported: Path, tokenizer: Any, workers: int) -> int:
     return sum(len(texts) for _, texts in loader.dataloader)
 
 
-def ours(place: Path, tokenizer: Any, workers: int) -> int:
+def ours(place: str, tokenizer: Any, workers: int) -> int:
     """Rows that twinset gives in one epoch, with opening its index."""
-    examples = open_examples([str(place)], "pairs")
+    with tempfile.TemporaryDirectory() as index:
+        examples = open_examples([place], "pairs", index=Path(index))
     batches = Batches(examples, Transforms({"size": 224}), tokenizer, BATCH, 0, ("image", "text"), workers)
     return sum(len(batch.keys) for batch in batches.stream(0, batches.steps_per_epoch))
 
@@ -139,8 +141,9 @@ def main() -> None:
         built, exported = build(Path(folder), given.pairs, given.images)
         ways: dict[str, Callable[[int], int]] = {
             "open_clip": lambda workers: open_clips_loader(exported, tokenizer, workers),
-            "exported": lambda workers: ours(exported, tokenizer, workers),
-            "built": lambda workers: ours(built, tokenizer, workers),
+            "exported": lambda workers: ours(str(exported), tokenizer, workers),
+            "built": lambda workers: ours(str(built), tokenizer, workers),
+            "tars": lambda workers: ours(f"tars:{exported}", tokenizer, workers),
         }
         rates: dict[tuple[str, int], list[float]] = {}
         for workers, clock in ((0, time.process_time), (2, time.perf_counter)):
