@@ -14,7 +14,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.plan import parquet_columns, parquet_rows
 from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.kinds.fields import REMEDY, stored
-from twinset.shards.kinds.kind import SampleKind, Stored
+from twinset.shards.kinds.kind import Stored, Takes, kinds_of, plural
 from twinset.shards.ledger import Receipts, read_receipts
 from twinset.shards.rows import KEPT, Row, read_rows
 from twinset.shards.storage import layout
@@ -50,6 +50,20 @@ def finished_tars(store: Store, subset: str) -> Iterator[tuple[str, int]]:
             yield layout.tar(subset, split, number), kept
 
 
+def pictured_tars(store: Store, subset: str, use: str) -> Iterator[tuple[str, str, int]]:
+    """As `finished_tars`, with the split behind the path. Raises `WrongUse` for samples without images, which lie in
+    no tar. use: what takes images, for the message.
+    """
+    for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
+        if kept and not tar_size:
+            raise WrongUse(
+                f"{subset} is an index without images, and {use} takes images; build it with "
+                f"subsets.{subset}.source.images"
+            )
+        if kept:
+            yield layout.tar(subset, split, number), split, kept
+
+
 def index_columns(store: Store, subset: str) -> list[str]:
     """Names of the columns of ``index.parquet``."""
     with store.open(layout.meta(subset, "index.parquet")) as stream:
@@ -78,12 +92,12 @@ def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterato
     return itertools.islice(samples, limit)
 
 
-def of_kind(samples: Iterable[Stored[Any]], kind: SampleKind, use: str) -> Iterator[Stored[Any]]:
-    """Samples that must be of one kind, else `WrongUse`. use: what takes only these, for the message."""
+def of_kind(samples: Iterable[Stored[Any]], takes: Takes, use: str) -> Iterator[Stored[Any]]:
+    """Samples that must be of certain kinds, else `WrongUse`. use: what takes only these, for the message."""
     for sample in samples:
-        if sample.kind is not kind:
+        if sample.kind not in kinds_of(takes):
             raise WrongUse(
-                f"{sample.key} is a {sample.kind.name}, and {use} takes {kind.name}s; name other subsets with --only"
+                f"{sample.key} is a {sample.kind.name}, and {use} takes {plural(takes)}; name other subsets with --only"
             )
         yield sample
 

@@ -14,21 +14,34 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import local_folder_of
 
 if TYPE_CHECKING:
-    from twinset.shards.kinds.kind import SampleKind
+    from twinset.shards.kinds.kind import SampleKind, Takes
     from twinset.shards.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """takes: the kind of samples that it holds. write: subsets of a store into a folder; returns how many samples."""
+    """takes: the kind of samples that it holds, or several. write: subsets of a store into a folder; returns how many
+    samples.
+    """
 
-    takes: SampleKind
+    takes: Takes
     write: Callable[[Store, Sequence[str], Path], int]
+
+    @property
+    def kinds(self) -> tuple[SampleKind, ...]:
+        """All kinds that it holds."""
+        from twinset.shards.kinds.kind import kinds_of
+
+        return kinds_of(self.takes)
 
 
 KINDS = {
     "eqben": "twinset.shards.export.eqben:EQBEN_FORMAT",
-    "openclip": "twinset.shards.export.generated_pairs:OPENCLIP_FORMAT",
+    "openclip": "twinset.shards.export.openclip:OPENCLIP_FORMAT",
+    "openclip-csv": "twinset.shards.export.openclip:OPENCLIP_CSV_FORMAT",
+    "negclip": "twinset.shards.export.negclip:NEGCLIP_FORMAT",
+    "llava": "twinset.shards.export.chats:LLAVA_FORMAT",
+    "preferences": "twinset.shards.export.chats:PREFERENCES_FORMAT",
     "genecis": "twinset.shards.export.genecis:GENECIS_FORMAT",
     "genecis-training": "twinset.shards.export.genecis:GENECIS_TRAINING_FORMAT",
     "bivlc": "twinset.shards.export.generated_pairs:BIVLC_FORMAT",
@@ -36,6 +49,7 @@ KINDS = {
     "trohn": "twinset.shards.export.text_pairs:TROHN_FORMAT",
     "sugarcrepe": "twinset.shards.export.text_pairs:SUGARCREPE_FORMAT",
 }
+READERS = "webdataset or load_dataset, which read the tars and the index as they are"
 EXPORTERS = Registry[Format]("export format", Format, __name__, "twinset.exporters", objects=True)
 
 
@@ -43,9 +57,10 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
     """Write the subsets into the folder ``to`` in the format of an exporter; returns the number of samples.
 
     All is written into a sibling of ``to`` that takes its name at the end: there is a whole export or none. Raises
-    WrongUse when the format is unknown or holds another kind of samples, ``to`` exists and is not an empty folder, or
+    WrongUse when the format is unknown or holds other kinds of samples, ``to`` exists and is not an empty folder, or
     there is nothing to export.
     """
+    from twinset.shards.kinds.kind import plural
     from twinset.shards.storage.whole_file import folder_beside
 
     to = Path(os.path.abspath(local_folder_of(to)))
@@ -66,7 +81,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
             raise
         if not count:
             raise WrongUse(
-                f"{store.root}: no finished shard of {', '.join(subsets)} keeps a {chosen.takes.name}; twinset status "
+                f"{store.root}: no finished shard of {', '.join(subsets)} keeps {plural(chosen.takes)}; twinset status "
                 f"{store.root} says what is still to be built, and what rejected the rest"
             )
         unfinished.chmod(0o755)
@@ -77,19 +92,21 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
 
 
 def _refuse_others(store: Store, subset: str, format: str) -> None:
+    from twinset.shards.kinds.kind import plural
     from twinset.shards.records import read_stage
 
     stage = read_stage(store, subset)
     if stage is None:
         return
-    makes, takes = stage.facts["makes"], EXPORTERS.get(format).takes.name
-    if makes != takes:
+    makes, chosen = stage.facts["makes"], EXPORTERS.get(format)
+    if makes not in (kind.name for kind in chosen.kinds):
         fitting = []
         for name in EXPORTERS.kinds():
             with suppress(WrongUse):  # a package that fails is not what is asked for
-                fitting += [f"--format {name}"] if EXPORTERS.get(name).takes.name == makes else []
-        instead = " or ".join(fitting) or "webdataset or load_dataset, which read the tars and the index as they are"
+                fitting += [name] if makes in (kind.name for kind in EXPORTERS.get(name).kinds) else []
+        instead = f"--format {', '.join(fitting)}" if fitting else READERS
+        takes = plural(chosen.takes)
         raise WrongUse(
-            f"{subset} holds {makes}s, and --format {format} takes {takes}s; for {makes}s there is {instead}. Name "
-            f"subsets of {takes}s with --only"
+            f"{subset} holds {makes}s, and --format {format} takes {takes}; for {makes}s there is {instead}. Name "
+            f"subsets of {takes} with --only"
         )

@@ -22,7 +22,7 @@ from twinset.shards.export.formats import Format
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.template import TEMPLATE, TemplateRecord
 from twinset.shards.kinds.triplet import TRIPLET, TripletRecord
-from twinset.shards.read import finished, of_kind, read_samples
+from twinset.shards.read import of_kind, pictured_tars, read_samples, read_tar
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import JsonArray, as_json
 
@@ -105,6 +105,7 @@ GENECIS_FORMAT = Format(TEMPLATE, export_genecis)
 
 INDICES = ("ref_img_idx", "target_img_idx", "text_distractor_img_idx")  # in the order of `PARTS`
 WORDS = ("subject", "predicate", "object")
+USE = "--format genecis-training"
 LEAST_IMAGES, LEAST_OBJECTS = 5, 2  # of some subject, or the released data set cannot be opened
 
 #: Image, caption and the relation that is said.
@@ -135,13 +136,9 @@ def export_training(store: Store, subsets: Sequence[str], folder: Path) -> int:
         raise WrongUse("--format genecis-training needs torch, which writes its files: pip install torch") from error
     splits = defaultdict[str, _Split](_Split)
     for subset in subsets:
-        if any(kept and not tar_size for _, kept, tar_size in finished(store, subset).columns("kept", "tar_size")):
-            raise WrongUse(
-                f"{subset} is an index without images, and --format genecis-training takes triplets with images; build "
-                f"it with subsets.{subset}.source.images"
-            )
-        for sample in of_kind(read_samples(store, subset), TRIPLET, "--format genecis-training"):
-            _add(splits[sample.json.split], sample, folder / sample.json.split)
+        for tar, name, _ in list(pictured_tars(store, subset, USE)):
+            for sample in of_kind(read_tar(store, tar), TRIPLET, USE):
+                _add(splits[name], sample, folder / name)
     for name, split in splits.items():
         split.refuse_too_few(name)
         relations, triplets = split.tables()

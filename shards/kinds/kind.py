@@ -91,6 +91,20 @@ class SampleKind:
         return tuple(f"{role}_sha256" for role in self.images)
 
 
+#: What a reader takes: samples of one kind, or of several.
+Takes = SampleKind | tuple[SampleKind, ...]
+
+
+def kinds_of(takes: Takes) -> tuple[SampleKind, ...]:
+    """The kinds, as a tuple also where there is one."""
+    return takes if isinstance(takes, tuple) else (takes,)
+
+
+def plural(takes: Takes) -> str:
+    """The kinds for messages: ``pairs``, or ``pairs or text-pairs``."""
+    return " or ".join(f"{kind.name}s" for kind in kinds_of(takes))
+
+
 @dataclass(frozen=True, slots=True)
 class Copy:
     """A sample as it lies in an earlier stage. fields: of its tar, in their order. images: sha256 by role."""

@@ -179,7 +179,7 @@ def _evaluation() -> str:
             + table(
                 ("format", "takes", "writes"),
                 [
-                    (f"`{name}`", one.takes.name, summary(one.write))
+                    (f"`{name}`", ", ".join(kind.name for kind in one.kinds), summary(one.write))
                     for name in EXPORTERS.own()
                     for one in [EXPORTERS.get(name)]
                 ],

@@ -1,4 +1,4 @@
-"""Examples of a folder of `export --format openclip`: rows ``KEY-0`` and ``KEY-1`` of one image and one text each."""
+"""Examples of a folder of `export --format openclip`: rows ``KEY-0``, ``KEY-1`` … of one image and one text each."""
 
 import hashlib
 import json
@@ -107,7 +107,9 @@ def _gather(gathered: Gathered, store: Store, tar: str, rows: int, twins: Twins)
                 texts[key] = content.decode("utf-8", "replace")
     if images.keys() != texts.keys() or len(images) != rows:
         raise BrokenTar(f"{where}: {len(images)} images and {len(texts)} texts instead of {rows} of each")
-    keys = [key for key in images if twins == "both" or not key.endswith("-1")]
+    # The second row of a pair has another image than the first; that of an image with captions has the same.
+    first = {key: images.get(f"{key.rpartition('-')[0]}-0", (0, 0, 0))[2] for key in images if key.endswith("-1")}
+    keys = [key for key in images if twins == "both" or first.get(key, images[key][2]) == images[key][2]]
     gathered.add(
         tar,
         pa.array(keys, pa.string()),

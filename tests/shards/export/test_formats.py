@@ -152,7 +152,7 @@ def test_a_broken_exporter_of_a_package_hides_no_other_fault(
     made_pairs: MadeDataset, tmp_path: Path, bring: Callable[..., None]
 ) -> None:
     bring("unwell", "twinset.exporters", theirs="nothing_of_this_name:FORMAT")
-    with pytest.raises(WrongUse, match=r"--format trohn takes text-pairs; for pairs there is --format bivlc or"):
+    with pytest.raises(WrongUse, match=r"--format trohn takes text-pairs; for pairs there is --format bivlc, eqben"):
         export(made_pairs.store, ["eq-ag"], "trohn", tmp_path / "x")
 
 
