@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ CHATS, PREFERENCES = (PAIR, TEXT_PAIR, IMAGE_TEXT), (PAIR, TEXT_PAIR)
 DESCRIBE = "Describe the image in one sentence."
 CHOOSE = "Which caption fits the image?\nA. {}\nB. {}\nAnswer with the letter of the caption."
 IMAGE_TOKEN = "<image>"
+TOGETHER = 500  # rows, each with its image, that memory holds at a time
 
 
 def export_llava(store: Store, subsets: Sequence[str], folder: Path) -> int:
@@ -99,7 +101,9 @@ def export_preferences(store: Store, subsets: Sequence[str], folder: Path) -> in
         for subset in subsets:
             for tar, split, kept in pictured_tars(store, subset, "--format preferences"):
                 rows = caption_rows(store, tar, PREFERENCES, "--format preferences")
-                yield split, pa.Table.from_pylist([one for row in rows for one in _preferences(row)], _SCHEMA)
+                found = (one for row in rows for one in _preferences(row))
+                while some := list(islice(found, TOGETHER)):
+                    yield split, pa.Table.from_pylist(some, _SCHEMA)
                 count += kept
 
     write_splits(tables(), folder)

@@ -31,7 +31,7 @@ from twinset.training.examples.example_set import open_examples
 
 HOSTILE = (
     'a tab\tand "quotes"', "two\nlines\r\nand\rmore", "NA", "007", "an <image> in words", "红色 🎈 é",
-    "it's a \\ and '''", "=1+1", "None", "'", '"', "nan",
+    "it's a \\ and '''", "=1+1", "None", "'", 'nul \0 "', "nan",
 )  # fmt: skip
 PHOTOS = {"source": {"kind": "image-captions", "captions": ["/data/captions.tsv"], "licence": "CC0-1.0"}}
 
@@ -187,9 +187,10 @@ def test_llavas_chats_describe_images_and_choose_captions_in_both_orders(
 
 @pytest.mark.parametrize(("subset", "rows"), [("text", 12), ("eq-ag", 16)])
 def test_datasets_reads_preferences_as_trl_wants_them(
-    everything: MadeDataset, tmp_path: Path, subset: str, rows: int
+    everything: MadeDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, subset: str, rows: int
 ) -> None:
     datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr("twinset.shards.export.chats.TOGETHER", 3)
     export(everything.store, [subset], "preferences", tmp_path / "to")
     read = datasets.load_dataset(str(tmp_path / "to"), cache_dir=str(tmp_path / "cache"))
     assert list(read) == ["test"] and read["test"].column_names == ["images", "prompt", "chosen", "rejected"]
