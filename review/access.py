@@ -153,6 +153,8 @@ class Access:
         self._checked(token, "study", STUDY)
         if not PARTICIPANT.fullmatch(participant):
             raise Refused(403, f"{PARTICIPANT_KEY} in the address is not an id of Prolific; open the study there.")
+        if not self.participates(participant) or self._links.withdrawn(participant):
+            raise Refused(403, f"{participant} has no link to this page any more; ask who sent it.")
         known = self._links.names()
         if participant not in known and sum(map(self.participates, known)) >= MOST_PARTICIPANTS:
             raise Refused(403, "This study has all its participants.")

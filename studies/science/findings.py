@@ -53,8 +53,8 @@ class Findings:
     judged: comparisons by test set. rows, groups: of test sets.
     probes: by test set, as `evaluation.blind_probes.probes.GivenAway.as_json`. halves: sizes and accuracies (0-1) on
     the detectors' own data, by half. detected: by test set. Both are empty where detectors are not finished.
-    unfinished: arms that are not done for every seed. active: EqSim's active fraction (0-1) in the last step of each
-    seed, by arm. seconds: of all runs together.
+    unfinished: arms that are not done for every seed. last: of the arms with a regulariser, means over seeds of what
+    training logged of the last step, by arm and name. seconds: of all runs together.
     """
 
     study: Study
@@ -71,7 +71,7 @@ class Findings:
     halves: dict[str, dict[str, Any]]
     detected: dict[str, Detected]
     coverage: list[Coverage]
-    active: dict[str, list[float]]
+    last: dict[str, dict[str, float]]
     seconds: float
 
     @property
@@ -131,7 +131,7 @@ def find(study: Study) -> Findings:
             simulate(len(design.seeds), groups[design.primary["pairs"]], spread, _TRIALS, _RESAMPLES)
             for spread in SPREADS
         ],
-        active=_active(study, arms),
+        last=_last(study, arms),
         seconds=sum(done.seconds for run in study.runs() if (done := study.done(run))),
     )
 
@@ -161,13 +161,14 @@ def _controls(study: Study) -> list[Control]:
     return found
 
 
-def _active(study: Study, finished: Collection[str]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
-    for arm in sorted(finished):
-        for seed in study.design.seeds:
-            done = study.done(Run(arm, seed)) if study.design.arms[arm].kind == "clip" else None
-            if done is not None and (share := done.facts.get("last", {}).get("active_fraction")) is not None:
-                found.setdefault(arm, []).append(share)
+def _last(study: Study, finished: Collection[str]) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for arm in finished:
+        if study.design.arms[arm].kind == "clip" and study.design.clip_settings(arm).get("regulariser"):
+            done = [study.done(Run(arm, seed)) for seed in study.design.seeds]
+            steps = [one.facts["last"] for one in done if one is not None and "last" in one.facts]
+            names = [name for name in ("objective", "regulariser", "active_fraction") if all(name in o for o in steps)]
+            found[arm] = {name: float(np.mean([one[name] for one in steps])) for name in names if steps}
     return found
 
 

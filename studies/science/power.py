@@ -13,14 +13,15 @@ are asked the same. The smallest difference that is detected solves
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from studies.science.bootstrap import LEVEL
-from studies.science.design import Claim
+from studies.science.design import Claim, Design
+from studies.science.markdown import table
 from studies.science.outcomes import paired, read_right
 from studies.science.runs import Run, Study
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
@@ -127,3 +128,29 @@ def _groups(study: Study, test: str) -> int:
     subset = study.design.tests[test].subset
     examples = BuiltDataset(study.data, [subset]).examples()
     return len({one.group for one in examples if not isinstance(one, LeftOut)})
+
+
+def described(powers: Sequence[Power], design: Design, groups: Mapping[str, int]) -> str:
+    """The section of the report that comes first: what was known before. groups: of test sets."""
+    head = "## What can be detected"
+    if not powers:
+        return f"{head}\n\nThe arms of the calibration seeds are not finished."
+    rows = []
+    for one in powers:
+        published = "" if one.published is None else f"{one.published:g}"
+        detected = "" if one.published is None else "**no**" if one.too_large else "yes"
+        cells = [one.claim, f"{one.better} − {one.than}", one.figure, f"{one.spread:.1f}", f"{one.detectable:.2f}"]
+        rows.append([*cells, published, detected])
+    seeds = " and ".join(map(str, design.calibration_seeds))
+    tested = [test for test in design.primary.values() if test in groups]
+    test = " and ".join(f"{groups[one]:,} groups of {design.tests[one].title}" for one in tested)
+    return (
+        f"{head}\n\n"
+        f"Computed from the arms of seeds {seeds}, which no claim is tested on, before any arm of the "
+        f"{len(design.seeds)} seeds was trained: the smallest difference, in percentage points, that a two-sided t "
+        f"test over seeds at 5 % detects with a power of {design.power:g} %, on {test} ([how](power.py)). A comparison "
+        "whose published difference is smaller cannot be tested by this study: where it is not decided it is called "
+        '"not tested", not "undecided". Arms without a published difference are controls of ours. Spread: standard '
+        "deviation over scenes.\n\n"
+        + table(["claim", "comparison", "figure", "spread", "detectable", "published", "can be tested"], rows)
+    )

@@ -1,11 +1,14 @@
 """The report of a study as Markdown: verdicts first, then scores, gate, controls, probes, and how it was decided."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from studies.science.design import Design
 from studies.science.detected import CHANCE, HALVES, MEANING
 from studies.science.findings import MAIN, SHOWN, Findings
+from studies.science.markdown import table
+from studies.science.power import described
 from studies.science.verdicts import Compared, overall
 
 CLAIMS_PNG, ARMS_PNG = "science_claims.png", "science_arms.png"
@@ -13,16 +16,9 @@ CLAIMS_PNG, ARMS_PNG = "science_claims.png", "science_arms.png"
 
 def write(found: Findings) -> str:
     """The whole report; it holds no date, no place and no name of a machine."""
-    parts = [
-        _head(found),
-        _power(found),
-        _summary(found),
-        _verdicts(found),
-        _comparisons(found),
-        _arms(found),
-        _gate(found),
-        _controls(found),
-    ]
+    known = described(found.powers, found.study.design, found.groups)
+    parts = [_head(found), known, _summary(found), _verdicts(found), _comparisons(found), _arms(found), _gate(found)]
+    parts.append(_controls(found))
     return "\n\n".join([*parts, _probes(found), _detectors(found), _method(found), _limits(found)]) + "\n"
 
 
@@ -34,31 +30,6 @@ def _head(found: Findings) -> str:
         "Small CLIPs are trained on painted scenes. What holds here need not hold for large models, nor the "
         f"other way round. {len(design.seeds)} seeds, {len(design.claims)} claims, design `{design.digest}`, at most "
         f"{design.budget.minutes} minutes of {design.budget.cores} cores: all written before the first run."
-    )
-
-
-def _power(found: Findings) -> str:
-    """What was known before: the table that comes first."""
-    design, head = found.study.design, "## What can be detected"
-    if not found.powers:
-        return f"{head}\n\nThe arms of the calibration seeds are not finished."
-    rows = []
-    for one in found.powers:
-        published = "" if one.published is None else f"{one.published:g}"
-        detected = "" if one.published is None else "**no**" if one.too_large else "yes"
-        cells = [one.claim, f"{one.better} − {one.than}", one.figure, f"{one.spread:.1f}", f"{one.detectable:.1f}"]
-        rows.append([*cells, published, detected])
-    seeds = " and ".join(map(str, design.calibration_seeds))
-    test = " and ".join(f"{found.groups[test]:,} groups of {design.tests[test].title}" for test in found.primary)
-    return (
-        f"{head}\n\n"
-        f"Computed from the arms of seeds {seeds}, which no claim is tested on, before any arm of the "
-        f"{len(design.seeds)} seeds was trained: the smallest difference, in percentage points, that a two-sided t "
-        f"test over seeds at 5 % detects with a power of {design.power:g} %, on {test} ([how](power.py)). A comparison "
-        "whose published difference is smaller cannot be tested by this study: where it is not decided it is called "
-        '"not tested", not "undecided". Arms without a published difference are controls of ours. Spread: standard '
-        "deviation over scenes.\n\n"
-        + table(["claim", "comparison", "figure", "spread", "detectable", "published", "can be tested"], rows)
     )
 
 
@@ -109,19 +80,22 @@ def _comparisons(found: Findings) -> str:
         f"Dashed: {found.study.design.least:g} points."
     )
     for test, compared in found.judged.items():
-        rows = [_comparison(one) for one in compared]
-        head = ["claim", "comparison", "figure", "%", "difference", "95 % interval", "few seeds", "p (Holm)", "verdict"]
+        rows = [_comparison(one, found.study.design) for one in compared]
+        head = ["claim", "comparison", "figure", "%", "published", "difference", "95 % interval"]
+        head += ["few seeds", "p (Holm)", "verdict"]
         parts.append(f"### {found.study.design.tests[test].title}\n\n" + table(head, rows))
     return "\n\n".join(parts)
 
 
-def _comparison(one: Compared) -> list[str]:
+def _comparison(one: Compared, design: Design) -> list[str]:
+    published = design.claims[one.claim].published.get(one.than)
     verdict = one.verdict if not one.doubts else f"{one.verdict}, but {' and '.join(one.doubts)}"
     return [
         one.claim,
         f"{one.better} − {one.than}",
         one.figure,
         f"{one.a:.1f} − {one.b:.1f}",
+        "" if published is None else f"{published:+.1f}",
         f"{one.difference:+.1f}",
         f"{one.low:+.1f} to {one.high:+.1f}",
         f"{one.wide[0]:+.1f} to {one.wide[1]:+.1f}",
@@ -161,15 +135,28 @@ def _arms(found: Findings) -> str:
                 f"{images:,}",
                 f"{texts:,}",
                 f"{images + texts:,}",
-                f"{np.mean(found.active[name]):.0%}" if found.active.get(name) else "",
             ]
             rows.append(row)
     parts.append(
         "### What the arms encode\n\nImages and texts together are equal: an arm that reads hard negatives has smaller "
-        "batches. Active: share of EqSim's residuals above their margins in the last step.\n\n"
-        + table(["arm", "batch", "steps", "images", "texts", "together", "active"], rows)
+        "batches.\n\n" + table(["arm", "batch", "steps", "images", "texts", "together"], rows)
     )
+    parts.append(_regularisers(found))
     return "\n\n".join(parts)
+
+
+def _regularisers(found: Findings) -> str:
+    """How much regularisers weigh: one that is active may still be too small to change an answer."""
+    rows = []
+    for name, last in found.last.items():
+        weight = found.study.design.clip_settings(name)["regulariser_weight"]
+        active = f"{last['active_fraction']:.0%}" if "active_fraction" in last else ""
+        if "regulariser" in last:
+            rows.append([name, f"{last['objective']:.3f}", f"{weight * last['regulariser']:.4f}", active])
+    return (
+        "### What the regularisers weigh\n\nIn the last step, mean over seeds. Active: share of EqSim's residuals "
+        "above their margins.\n\n" + table(["arm", "loss of captions", "regulariser × weight", "active"], rows)
+    )
 
 
 def _spread(values: Sequence[float]) -> str:
@@ -280,15 +267,3 @@ def _limits(found: Findings) -> str:
     if missing:
         notes.append(f"* Not built, so not tested: {', '.join(missing)}.")
     return "## Limits\n\n" + "\n".join(notes)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown."""
-    return "\n".join(_lines(head, rows))
-
-
-def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield f"| {' | '.join(head)} |"
-    yield f"| {' | '.join('---' for _ in head)} |"
-    for row in rows:
-        yield f"| {' | '.join(one.replace('|', '&#124;') for one in row)} |"

@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 
 from studies.science.findings import SHOWN
+from studies.science.markdown import table
 from studies.science.outcomes import percent, read_right
-from studies.science.report import table
 from studies.science.runs import BASE, Run, Study
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse

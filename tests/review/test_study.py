@@ -98,6 +98,14 @@ def test_participants_and_the_study_are_withdrawn_by_name(tmp_path: Path, links:
     assert one.get("/api/next").status_code == 200
     links.withdraw(PID)
     assert one.get("/api/next").status_code == 403
+    again = study_link(access, "").replace("{{%PROLIFIC_PID%}}", PID)  # a new link of the study, too
+    assert TestClient(app).get(again).status_code == 403
+
+
+def test_a_study_lets_nobody_in_as_an_annotator(tmp_path: Path, links: Links) -> None:
+    access = Access(SECRET, [PID], links=links, study="C0DE")
+    app = make_app(painted_desk(tmp_path, [survey_of(tmp_path, 1)]), access, "demo")
+    assert TestClient(app).get(study_link(access, "").replace("{{%PROLIFIC_PID%}}", PID)).status_code == 403
 
 
 def test_a_study_has_room_for_so_many(tmp_path: Path, links: Links, monkeypatch: pytest.MonkeyPatch) -> None:

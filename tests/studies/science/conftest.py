@@ -42,7 +42,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
                 path = study.folder(run) / "probes" / f"{test}.json"
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(about))
-        facts: dict[str, Any] = {}
+        facts: dict[str, Any] = {"last": {"objective": 0.5, "regulariser": 0.25, "active_fraction": 0.4}}
         if run.arm == DETECTORS:
             told = Told(51.25, 48.0, 54.5)
             for test in study.wanted(run):

@@ -23,7 +23,7 @@ def test_every_arm_encodes_as_much() -> None:
 @pytest.mark.parametrize("full", [False, True])
 def test_every_arm_has_settings_that_training_takes(full: bool) -> None:
     design = read_design(full)
-    assert len(design.seeds) >= 5
+    assert len(design.seeds) >= 4
     for name, arm in design.arms.items():
         if arm.kind == "clip":
             settings = checked(ClipSettings, {**design.clip_settings(name), "model": "ViT-B-32"})

@@ -28,6 +28,7 @@ def test_report_plots_and_numbers_are_written_from_score_files(study: Study, tmp
     [row] = [line for line in text.splitlines() if line.startswith("| A4 | v2-close − v2-all | group | ")][:1]
     assert row.endswith("| 0.58 | **no** |") and "| C3 | combiner − combiner-shuffled | recall@1 |" in text
     assert "at most 90 minutes of 2 cores" in text and "a power of 80 %" in text
+    assert "| eqsim | 0.500 | 0.1250 | 40% |" in text and "| ft | 0.500" not in text
     assert "words: 55.0 (from 51.0)" in text
     detected = "51.2 (48.0 to 54.5) | " * 5
     assert "on 60 pairs of arms" in text and "| chance | 50 | 50 | 12.5 | 12.5 | 6.25 |" in text
