@@ -132,7 +132,8 @@ def decode(content: bytes, key: str, fit: tuple[int, int] | None = None) -> Imag
     `MOST_PIXELS`.
     """
     try:
-        return open_image(content, fit=fit).convert("RGB")
+        picture = open_image(content, fit=fit)
+        return picture if picture.mode == "RGB" else picture.convert("RGB")  # which would copy every pixel
     except UnreadableImage as error:
         problem = f"an image of {error}" if error.size else f"an image cannot be read ({error})"
         raise BrokenTar(f"{key}: {problem}; build its shard again") from error

@@ -63,12 +63,16 @@ class Transforms:
             left, top, width, height = crop_box(picture.width, picture.height, numbers)
             # open_clip crops, then resizes: `resize(box=…)` would let pixels beside the crop in.
             picture = picture.crop((left, top, left + width, top + height))
-            picture = picture.resize((self.size[1], self.size[0]), Resampling.BICUBIC).convert("RGB")
+            picture = picture.resize((self.size[1], self.size[0]), Resampling.BICUBIC)
+            picture = picture if picture.mode == "RGB" else picture.convert("RGB")  # which would copy every pixel
         return np.asarray(picture, np.uint8)
 
     def tensor(self, pixels: NDArray[np.uint8]) -> torch.Tensor:
         """(n, height, width, 3) uint8 to (n, 3, height, width) float32: (x / 255 - mean) / std, each step rounded."""
-        planes = torch.from_numpy(pixels).permute(0, 3, 1, 2).to(torch.float32, memory_format=torch.contiguous_format)
+        n, height, width, channels = pixels.shape
+        planes = torch.empty((n, channels, height, width), dtype=torch.float32)
+        for channel in range(channels):  # plane by plane: half the time of torch's own change of order
+            np.copyto(planes.numpy()[:, channel], pixels[..., channel])
         return planes.div_(255).sub_(torch.from_numpy(self._mean)).div_(torch.from_numpy(self._std))
 
 
