@@ -42,6 +42,7 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "caption-scores",
         "human-baseline",
         "image-ambiguity",
+        "image-captions",
         "image-choice",
         "image-features",
         "image-neighbours",
