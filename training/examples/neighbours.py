@@ -25,11 +25,17 @@ COLUMNS = ("image_sha256", "number", "neighbours")
 
 def image_numbers(examples: ExampleSet) -> tuple[NDArray[np.uint64], Integers]:
     """The distinct images of all examples by the start of their sha256, sorted, and the place there of each example's
-    image, (n,).
+    image, (n,). Images of tars of others, which nothing hashed, are told apart by their places.
     """
-    found = []
+    found, known = [], 0
     for part in examples.parts:
-        sides = [part.columns.images[side.images["image"]].hashes for side in part.sides]
+        sides = []
+        for side in part.sides:
+            slices = part.columns.images[side.images["image"]]
+            places = np.stack([part.columns.tar.astype(np.int64), slices.offsets])
+            of_place = np.unique(places, axis=1, return_inverse=True)[1].reshape(-1).astype(np.uint64)
+            sides.append(np.where(slices.hashes == 0, np.uint64(known + 1) + of_place, slices.hashes))
+            known += len(of_place)
         found.append(np.tile(np.stack(sides, 1).reshape(-1), part.copies))  # as `Part.example` counts
     images, numbers = np.unique(np.concatenate(found), return_inverse=True)
     return images, numbers.astype(np.int64)
@@ -105,7 +111,7 @@ def open_image_neighbours(text: str, examples: ExampleSet, nearest: int) -> Imag
         lacking = len(images) - int((hashes[rows] == images).sum() if len(hashes) else 0)
         raise WrongUse(
             f"neighbours: {stage.where} lacks {lacking:,} of the {len(images):,} images that are trained on; build it "
-            "of the same data"
+            "of the same data, which twinset built"
         )
     here = np.full(len(hashes), ABSENT, np.int32)
     here[table["number"].to_numpy()[rows]] = np.arange(len(images), dtype=np.int32)

@@ -25,7 +25,7 @@ from twinset.training.clip.steps import stream_seed
 from twinset.training.examples.batches import MAX_BROKEN
 from twinset.training.examples.contracts import Example, Place, Read
 from twinset.training.examples.example_set import ExampleSet
-from twinset.training.examples.neighbours import ImageNeighbours, image_numbers, open_image_neighbours, packed
+from twinset.training.examples.neighbours import ImageNeighbours, image_numbers, packed
 from twinset.training.examples.ordering import Integers, augmentation_bits, order
 from twinset.training.examples.transforms import NUMBERS, crop_box
 from twinset.training.fusion.models import PASS, Start
@@ -72,16 +72,24 @@ def labels_of(examples: ExampleSet, settings: FusionSettings) -> Labels:
     return labels
 
 
-def open_neighbours(settings: FusionSettings, out: Path, start: Start, examples: ExampleSet, labels: Labels) -> Mined:
+def open_neighbours(
+    settings: FusionSettings,
+    out: Path,
+    start: Start,
+    examples: ExampleSet,
+    labels: Labels,
+    near: ImageNeighbours | None = None,
+) -> Mined:
     """The neighbours that ``out`` has of these examples by these models; where there are none, find them.
+
+    Args:
+        near: of the table that settings name; None: similar images are found here.
 
     Raises:
         WrongUse: those that are there are of others.
         BuildFailed: too many examples cannot be read.
     """
-    near = open_image_neighbours(settings.neighbours, examples, settings.nearest) if settings.neighbours else None
-    mined_by = near.digest if near is not None else start.identity()["neighbours_by"]
-    bound_to = digest([examples.digest(), start.identity(), settings.nearest, mined_by])
+    bound_to = digest([examples.digest(), start.identity(), settings.nearest, near.digest if near else None])
     path = out / FILE
     if path.exists():
         found = load_neighbours(path, bound_to)

@@ -148,7 +148,8 @@ def train_fusion(
         if process.world > 1:
             raise WrongUse("a fusion encoder trains in one process; start it without torchrun")
         check_folder(out)
-        start, data = open_start(settings), open_data(settings, "both", out.absolute().parent / TAR_INDEX)
+        start, index = open_start(settings), out.absolute().parent / TAR_INDEX
+        data = open_data(settings, "both", index, settings.neighbours, settings.nearest)
         validation = None if data.validation is None else Validation(data.validation, start)
         labels = labels_of(data.training, settings)
         identity = run_identity(settings, start.identity(), data.digests())
@@ -156,7 +157,7 @@ def train_fusion(
         claim(out, settings, identity, process.runtime)
         if (done := finished(out, digest(identity), history)) is not None:
             return trained(f"{start.kind}:{out}", out, done, history, done["steps"])
-        mined = open_neighbours(settings, out, start, data.training, labels)
+        mined = open_neighbours(settings, out, start, data.training, labels, data.neighbours)
         run = Run(settings, out, start, data, mined, validation, process, digest(identity))
         result, resumed_at = run.run(history, data.facts(), _about(settings), on_progress, report)
         return trained(f"{start.kind}:{out}", out, result, history, resumed_at)

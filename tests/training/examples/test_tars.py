@@ -7,6 +7,7 @@ import random
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import webdataset
 from PIL import Image
@@ -16,6 +17,7 @@ from twinset.shards.storage.member_headers import MemberHeaders
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.examples.contracts import DataPlace, data_place
 from twinset.training.examples.example_set import ExampleSet, open_examples
+from twinset.training.examples.neighbours import image_numbers
 
 
 def jpeg(number: int) -> bytes:
@@ -78,6 +80,14 @@ def test_an_example_is_what_lies_in_the_tar(tars: Path) -> None:
     assert opened(tars, "cc").digest() == examples.digest()
     assert index.stat().st_mtime_ns == before  # written once
     assert [shard["tar"] for shard in examples.facts()[0]["shards"]] == [f"cc/{n:05d}.tar" for n in range(3)]
+
+
+def test_images_that_nobody_hashed_are_told_apart_by_their_places(tars: Path) -> None:
+    examples = open_examples([f"tars:{tars}/cc*2"], "pairs", index=tars / "index")
+    images, numbers = image_numbers(examples)
+    half = len(examples) // 2
+    assert len(images) == half and sorted(numbers[:half]) == [*range(half)]
+    assert np.array_equal(numbers[:half], numbers[half:])
 
 
 def test_a_tar_that_changes_ends_the_training(tars: Path) -> None:

@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from torch.nn import functional
 
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import damage
 from tests.training.fusion.conftest import Settings
-from twinset.manifests.errors import BuildFailed
+from twinset.generators.neighbours.nearest import nearest
+from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.training.clip.data import open_data
+from twinset.training.examples.neighbours import ImageNeighbours, image_numbers
 from twinset.training.fusion import neighbours
 from twinset.training.fusion.models import open_start
 from twinset.training.fusion.neighbours import FusionBatches, Part, labels_of, open_neighbours
@@ -55,6 +59,25 @@ def test_negatives_of_a_mixture_match_neither_image_nor_text(
             part.texts[row] == examples_by_key(examples)[key] for row, key in zip(part.rows, part.keys, strict=True)
         )
         assert images.shape == (len(texts), 3, 32, 32)
+
+
+def test_a_table_of_similar_images_gives_the_same_hard_negatives(settings: Settings, tmp_path: Path) -> None:
+    chosen = settings(validation=())
+    examples, start = open_data(chosen, "both").training, open_start(chosen)
+    labels = labels_of(examples, chosen)
+    images, _ = image_numbers(examples)
+    features = torch.cat([
+        start.scorer.image_features(start.scorer.pixels([examples.open_image(examples[int(number)], "image")]))
+        for number in np.unique(labels[0], return_index=True)[1]
+    ])  # fmt: skip
+    near = nearest(functional.normalize(features.detach(), dim=-1), chosen.nearest)[0].numpy().astype(np.int32)
+    table = ImageNeighbours(labels[0], near, "digest", chosen.nearest)
+    found = open_neighbours(chosen, tmp_path / "found", start, examples, labels)
+    given = open_neighbours(chosen, tmp_path / "given", start, examples, labels, table)
+    assert len(images) == len(near) and np.array_equal(given.neighbours.places, found.neighbours.places)
+    assert given.neighbours.examples != found.neighbours.examples
+    with pytest.raises(WrongUse, match="made of other examples"):
+        open_neighbours(chosen, tmp_path / "found", start, examples, labels, table)
 
 
 def examples_by_key(examples: Any) -> dict[str, str]:
