@@ -38,8 +38,7 @@ def add(commands: Any) -> None:
         else:
             _add_settings(added, about["data"], "DIR[:SUBSET]", about["choices"], about["values"])
         if task == "combiner":
-            _add_flag(added, "--frozen", "keep the encoder as it is, and encode each image and condition once")
-            add_cache(added, "--frozen")
+            add_cache(added, "--frozen both")
         elif task == "detectors":
             add_cache(added)
     add_installed("twinset.train_commands", trainings)

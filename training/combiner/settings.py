@@ -19,21 +19,22 @@ class CombinerSettings(EncoderSettings):
         data: triplets with a reference, a target and a condition.
         validation: other triplets, or ``cirr=DIR``, the paper's choice. Without any, groups of ``data`` are held out.
         held_out: share of the groups that are held out then, at most `training.combiner.data.MOST_HELD_OUT`.
-        frozen: keep the encoder as it is and train the Combiner alone, on features that are computed once.
+        frozen: tower of the encoder that stays as it is (Table 5). ``none``: both are trained, as in the paper;
+            ``both``: the Combiner alone is, on features that are computed once.
         conditions: ``shuffled`` gives each triplet of the training data the condition of another: a control, of which
             nothing can be learnt about conditions. Validation keeps its own.
         projection, hidden: widths of the Combiner's layers. dropout: share of activations.
         temperature: τ of the loss.
         lr, betas, eps, weight_decay: of AdamW, for encoder and Combiner alike; the rate falls from epoch to epoch.
         clip_norm: largest norm of the encoder's gradient; 0: any.
-        transform: of training images; a frozen encoder reads them as in evaluation.
+        transform: of training images; with ``frozen`` both they are read as in evaluation.
     """
 
     model: str = "RN50x4"
     batch: int = Field(default=256, ge=2)
     epochs: PositiveInt = 6
     held_out: float = Field(default=0.05, gt=0, lt=1)
-    frozen: bool = False
+    frozen: Literal["none", "image", "text", "both"] = "none"
     conditions: Literal["matched", "shuffled"] = "matched"
     projection: PositiveInt = 2560
     hidden: PositiveInt = 5120

@@ -1,7 +1,7 @@
 """One step of a Combiner: queries of a batch, their loss against its targets (GeneCIS, equation 1), new weights."""
 
 import math
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +20,24 @@ LOWEST = 1e-3  # of the learning rate, as a share of the first one
 
 
 class Trainee(nn.Module):
-    """What is trained: a Combiner, and the encoder unless that is frozen.
+    """What is trained: a Combiner, and the towers of the encoder that are not frozen.
 
     clip: a model of open_clip; None where inputs are features already.
+    frozen: its tower that stays as it is, ``image`` or ``text``.
     """
 
-    def __init__(self, combiner: CombinerNetwork, clip: Any = None) -> None:
+    def __init__(self, combiner: CombinerNetwork, clip: Any = None, frozen: str = "none") -> None:
         super().__init__()
-        self.combiner, self.clip = combiner, clip
+        self.combiner, self.clip, self._frozen = combiner, clip, frozen
+        for name, value in clip.named_parameters() if clip is not None else ():
+            value.requires_grad_(_tower(name) != frozen)
+
+    def train(self, mode: bool = True) -> Self:
+        """As `torch.nn.Module.train`; a frozen tower stays in inference mode, or its batch normalisation would move."""
+        super().train(mode)
+        for name, module in self.clip.named_children() if self.clip is not None else ():
+            module.train(mode and _tower(name) != self._frozen)
+        return self
 
     def forward(self, inputs: Inputs) -> Features:
         """Queries as texts and target images as images, both with norm 1.
@@ -37,23 +47,39 @@ class Trainee(nn.Module):
         """
         reference, target, condition = inputs[REFERENCE], inputs[TARGET], inputs[CONDITION]
         if self.clip is not None:
-            reference, target = self.clip.encode_image(torch.cat([reference, target])).chunk(2)
-            condition = self.clip.encode_text(condition)
+            with self._graph("image"):
+                reference, target = self.clip.encode_image(torch.cat([reference, target])).chunk(2)
+            with self._graph("text"):
+                condition = self.clip.encode_text(condition)
         queries = self.combiner(reference, condition)
         return Features(functional.normalize(target.float(), dim=-1), functional.normalize(queries.float(), dim=-1))
 
+    def _graph(self, tower: str) -> torch.set_grad_enabled:
+        """A frozen tower computes without a graph."""
+        return torch.set_grad_enabled(torch.is_grad_enabled() and tower != self._frozen)
+
+
+def _tower(name: str) -> str:
+    """The tower of a parameter or module of open_clip by its name: all but ``visual`` encodes texts."""
+    return "image" if name.partition(".")[0] == "visual" else "text"
+
 
 def new_trainee(settings: CombinerSettings, clip: Any, features: int) -> Trainee:
-    """A Combiner with random weights from the seed, with an encoder unless it is frozen.
+    """A Combiner with random weights from the seed, with an encoder unless all of it is frozen.
 
     Args:
         features: numbers of a feature of the encoder.
 
     Raises:
-        WrongUse: the batch is to be split, and the encoder normalises over batches.
+        WrongUse: the batch is to be split, and a tower that is trained normalises over batches.
     """
-    norms = [name for name, module in clip.named_modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    if norms and settings.accumulate > 1 and not settings.frozen:
+    frozen = ("image", "text") if settings.frozen == "both" else (settings.frozen,)
+    norms = [
+        name
+        for name, module in clip.named_modules()
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and _tower(name) not in frozen
+    ]
+    if norms and settings.accumulate > 1:
         raise WrongUse(
             f"accumulate: {settings.model} normalises over a batch ({norms[0]}), whose parts give other features; "
             "leave it out, or train a vision transformer such as ViT-B-16"
@@ -61,15 +87,14 @@ def new_trainee(settings: CombinerSettings, clip: Any, features: int) -> Trainee
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         combiner = CombinerNetwork(features, settings.projection, settings.hidden, settings.dropout)
-    return Trainee(combiner, None if settings.frozen else clip)
+    return Trainee(combiner, None if settings.frozen == "both" else clip, settings.frozen)
 
 
 def new_optimiser(trainee: Trainee, settings: CombinerSettings) -> torch.optim.AdamW:
     """AdamW over all that is trained, with one rate and one decay for all."""
-    fused = True if next(trainee.parameters()).device.type == "cpu" else None  # one pass over memory instead of nine
-    return torch.optim.AdamW(
-        trainee.parameters(), settings.lr, settings.betas, settings.eps, settings.weight_decay, fused=fused
-    )
+    trained = [one for one in trainee.parameters() if one.requires_grad]
+    fused = True if trained[0].device.type == "cpu" else None  # one pass over memory instead of nine
+    return torch.optim.AdamW(trained, settings.lr, settings.betas, settings.eps, settings.weight_decay, fused=fused)
 
 
 def learning_rate(epoch: int, settings: CombinerSettings) -> float:

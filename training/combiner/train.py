@@ -93,7 +93,7 @@ def train_combiner(
     """Train a Combiner, or resume a run that was stopped: as `training.clip.train.train_clip`, in one process.
 
     Args:
-        cache: folder of the features of a frozen encoder; the user's own by default.
+        cache: folder of the features of an encoder that is frozen; the user's own by default.
 
     Returns:
         The run; its figures are recall@1 in percent.
@@ -137,7 +137,9 @@ class Run(Loop[Batch]):
         encoder = OpenClip(_encoder_name(settings, out), start.architecture, start.weights, network, start.tokenize)
         running = Running(settings.device, PASS, settings.threads)
         # The store of `evaluation.run`: what one encodes, the other finds.
-        self._store = FeatureStore(cache, digest([encoder.digest(), running.runtime()])) if settings.frozen else None
+        self._store = (
+            FeatureStore(cache, digest([encoder.digest(), running.runtime()])) if settings.frozen == "both" else None
+        )
         self.batches: Batches | FeatureBatches
         if self._store is not None:
             self.batches = FeatureBatches(data.training, encoder, self._store, PASS, settings.batch, settings.seed)
@@ -181,7 +183,7 @@ class Run(Loop[Batch]):
         return {name: part.state_dict() for name, part in parts.items()}
 
     def write_config(self) -> None:
-        if not self.settings.frozen:
+        if self.settings.frozen != "both":
             write_config(self._start, self.out)
 
     def broken(self) -> Broken:
@@ -195,7 +197,7 @@ def _file(which: str, part: str) -> str:
 
 def _encoder_name(settings: CombinerSettings, out: Path) -> str:
     """The encoder of the best Combiner as ``--model`` names it."""
-    if not settings.frozen:
+    if settings.frozen != "both":
         return f"open_clip:{out / 'open_clip_config.json'}:{out / _file(BEST, 'clip')}"
     if settings.weights is None:
         return f"random:{settings.model}:{settings.seed}"
@@ -207,7 +209,9 @@ def _model(settings: CombinerSettings, out: Path) -> str:
 
 
 def _about(settings: CombinerSettings, data: CombinerData) -> About:
-    frozen = "frozen" if settings.frozen else "trained with it"
+    frozen = {"none": "trained with it", "both": "frozen"}.get(
+        settings.frozen, f"trained with it, but for its {settings.frozen} tower"
+    )
     conditions = "; conditions shuffled, a control" if settings.conditions == "shuffled" else ""
     start = settings.weights or "random weights"
     held_out = f"; {data.held_out:,} triplets of its data are held out to validate on" if data.held_out else ""

@@ -73,7 +73,7 @@ def test_the_deployments_of_the_other_tasks_train(
 ) -> None:
     """Each names its task; data, folder and settings are given, as for a small model on another machine."""
     config, cache = str(open_clip_config(tmp_path / "model")), str(tmp_path / "cache")
-    small = {"model": config, "weights": None, "threads": 1, "batch": 2, "epochs": 1, "held_out": 0.3, "frozen": True}
+    small = {"model": config, "weights": None, "threads": 1, "batch": 2, "epochs": 1, "held_out": 0.3, "frozen": "both"}
     given = {
         "combiner": ("gpu", f"{made_triplets.root}:triplets", {**small, "projection": 12, "hidden": 20}),
         "detectors": ("cpu", f"{made_pairs.root}:eq-ag", {"model": f"random:{config}", "threads": 1, "held_out": 0.3}),

@@ -90,7 +90,7 @@ def test_other_triplets_validate_and_the_same_ones_are_refused(made_triplets: Ma
 
 def test_cirr_chooses_the_best_as_in_the_paper(made_triplets: MadeDataset, settings: Settings, tmp_path: Path) -> None:
     cirr(tmp_path / "cirr")
-    chosen = settings(f"{made_triplets.root}:triplets", validation=(f"cirr={tmp_path / 'cirr'}",), frozen=True)
+    chosen = settings(f"{made_triplets.root}:triplets", validation=(f"cirr={tmp_path / 'cirr'}",), frozen="both")
     trained = train_combiner(chosen, tmp_path / "run", report=False, cache=tmp_path / "cache")
     validated = [row["validation"] for row in trained.history if "validation" in row]
     # Three queries of eight images, one of which is the reference.

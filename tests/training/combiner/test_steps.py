@@ -13,7 +13,7 @@ from tests.evaluation.scorers.tiny_models import open_clip_network
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_trainee
+from twinset.training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_optimiser, new_trainee
 from twinset.training.examples.batches import Batch
 from twinset.training.losses.features import Features
 
@@ -106,8 +106,36 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_weights_change() -> None:
 
 
 def test_a_frozen_encoder_is_no_part_of_what_is_trained() -> None:
-    trainee = new_trainee(CombinerSettings.model_validate({**SMALL, "frozen": True}), open_clip_network(), 8)
+    trainee = new_trainee(CombinerSettings.model_validate({**SMALL, "frozen": "both"}), open_clip_network(), 8)
     assert {name.split(".")[0] for name, _ in trainee.named_parameters()} == {"combiner"}
+
+
+@pytest.mark.parametrize(("frozen", "accumulate"), [("image", 1), ("image", 2), ("text", 1)])
+def test_a_frozen_tower_stays_as_it_is_and_the_other_trains_as_without(frozen: str, accumulate: int) -> None:
+    resnet = {"image_size": 32, "layers": [1, 1, 1, 1], "width": 8, "patch_size": None}
+    vision = {"vision_cfg": resnet} if frozen == "image" else {}
+    gradients = {}
+    for which in ("none", frozen):
+        settings = CombinerSettings.model_validate({**SMALL, "frozen": which, "accumulate": accumulate, "clip_norm": 0})
+        settings = settings if which == frozen else settings.model_copy(update={"accumulate": 1})
+        torch.manual_seed(0)
+        trainee = new_trainee(settings.model_copy(update={"dropout": 0.0}), open_clip_network(**vision), 8).train()
+        if which == "none":  # batch normalisation in inference, as that of a frozen tower
+            trainee.clip.visual.eval()
+        before = {name: value.detach().clone() for name, value in trainee.state_dict().items()}
+        optimiser = new_optimiser(trainee, settings.model_copy(update={"lr": 0.1}))
+        Stepper(trainee, optimiser, settings, "cpu").take(batch(0))
+        gradients[which] = {name: one.grad for name, one in trainee.named_parameters() if one.grad is not None}
+    after = trainee.state_dict()
+    for name, value in before.items():
+        of_image = name.startswith("clip.visual")
+        if name.startswith("clip.") and of_image == (frozen == "image"):
+            assert torch.equal(after[name], value) and name not in gradients[frozen], name
+    assert {name for name in gradients[frozen] if name.startswith("clip.")} and len(gradients[frozen]) < len(
+        gradients["none"]
+    )
+    for name, gradient in gradients[frozen].items():
+        torch.testing.assert_close(gradient, gradients["none"][name], rtol=1e-4, atol=1e-6)
 
 
 def test_an_encoder_that_normalises_over_batches_cannot_be_split() -> None:

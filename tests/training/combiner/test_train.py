@@ -47,9 +47,9 @@ def recall(model: str, settings: CombinerSettings, cache: Path) -> float:
     return 100 * float(np.mean([one["higher"] + one["tied"] == 0 for one in found]))
 
 
-@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("frozen", ["none", "image", "text", "both"])
 def test_evaluation_opens_what_was_trained_and_finds_the_same_recall(
-    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: bool
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: str
 ) -> None:
     chosen = settings(f"{made_triplets.root}:triplets", frozen=frozen)
     trained = train_combiner(chosen, tmp_path / "run", cache=tmp_path / "cache")
@@ -57,7 +57,7 @@ def test_evaluation_opens_what_was_trained_and_finds_the_same_recall(
     assert trained.best_value == max(row["validation"]["recall@1"] for row in trained.history if "validation" in row)
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"settings.json", "result.json", "data.json", "README.md", "report.html", "tensorboard"} <= names
-    assert ("best_clip.safetensors" in names) is not frozen and not any("checkpoint" in name for name in names)
+    assert ("best_clip.safetensors" in names) is (frozen != "both") and not any("checkpoint" in name for name in names)
     assert "3 triplets of its data are held out" in (tmp_path / "run/README.md").read_text()
     assert "recall@1" in (tmp_path / "run/report.html").read_text() and trained.model.startswith("combiner:")
     left = tmp_path / "run/checkpoints/00000001.safetensors"
@@ -72,7 +72,17 @@ def test_the_command_says_which_model_evaluation_opens(
     made_triplets: MadeDataset, settings: Settings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chosen = settings(f"{made_triplets.root}:triplets")
-    said = ["train", "combiner", "--data", chosen.data[0], "--model", chosen.model, "--weights", "random", "--frozen"]
+    said = [
+        "train",
+        "combiner",
+        "--data",
+        chosen.data[0],
+        "--model",
+        chosen.model,
+        "--weights",
+        "random",
+        "--frozen=both",
+    ]
     said += ["--batch", "2", "--epochs", "1", "--projection", "12", "--hidden", "20", "--held-out", "0.3"]
     said += ["--threads", "1", "--cache", str(tmp_path / "cache"), "--out", str(tmp_path / "run")]
     assert main(said) == 0
@@ -96,7 +106,9 @@ def stopping(after: int) -> OnProgress:
     return stop
 
 
-@pytest.mark.parametrize("changes", [{"frozen": True}, {"workers": 1}, {"accumulate": 2, "precision": "bfloat16"}])
+@pytest.mark.parametrize(
+    "changes", [{"frozen": "both"}, {"workers": 1}, {"accumulate": 2, "precision": "bfloat16", "frozen": "image"}]
+)
 def test_a_run_that_was_stopped_ends_with_the_same_bytes(
     made_triplets: MadeDataset, settings: Settings, tmp_path: Path, changes: dict[str, Any]
 ) -> None:
@@ -116,7 +128,7 @@ def test_a_combiner_learns_conditions_and_of_shuffled_ones_it_does_not(
     made_recoloured: MadeDataset, settings: Settings, tmp_path: Path
 ) -> None:
     learning: dict[str, Any] = {
-        "frozen": True, "batch": 48, "epochs": 35, "lr": 2e-3, "projection": 64, "hidden": 128, "dropout": 0.1,
+        "frozen": "both", "batch": 48, "epochs": 35, "lr": 2e-3, "projection": 64, "hidden": 128, "dropout": 0.1,
         "held_out": 0.2, "validate_every": 1000,
     }  # fmt: skip
     data = f"{made_recoloured.root}:recoloured"
@@ -134,14 +146,14 @@ def test_another_run_in_the_same_folder_is_refused(
     made_triplets: MadeDataset, settings: Settings, tmp_path: Path
 ) -> None:
     data = f"{made_triplets.root}:triplets"
-    train(settings(data, frozen=True), tmp_path / "run")
+    train(settings(data, frozen="both"), tmp_path / "run")
     with pytest.raises(WrongUse, match=r"temperature is 0.01 there and 0.1 here"):
-        train(settings(data, frozen=True, temperature=0.1), tmp_path / "run")
+        train(settings(data, frozen="both", temperature=0.1), tmp_path / "run")
 
 
-@pytest.mark.parametrize(("frozen", "held"), [(True, False), (False, False), (False, True)])
+@pytest.mark.parametrize(("frozen", "held"), [("both", False), ("none", False), ("none", True)])
 def test_an_image_that_cannot_be_read_ends_a_run_and_is_named(
-    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: bool, held: bool
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path, frozen: str, held: bool
 ) -> None:
     chosen = settings(f"{made_triplets.root}:triplets", frozen=frozen, held_out=0.1)
     data = open_data(chosen)
@@ -158,7 +170,7 @@ def test_a_frozen_run_whose_tar_was_repaired_meanwhile_is_not_resumed_to_other_b
     made_triplets: MadeDataset, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(of_train, "FeatureBatches", functools.partial(FeatureBatches, max_broken=0.5))
-    chosen = settings(f"{made_triplets.root}:triplets", frozen=True, checkpoint_every=1)
+    chosen = settings(f"{made_triplets.root}:triplets", frozen="both", checkpoint_every=1)
     example = open_data(chosen).training[0]
     tar = made_triplets.root / example.images["target"].tar
     whole = tar.read_bytes()
