@@ -21,6 +21,9 @@ class CombinerSettings(EncoderSettings):
         held_out: share of the groups that are held out then, at most `training.combiner.data.MOST_HELD_OUT`.
         frozen: tower of the encoder that stays as it is (Table 5). ``none``: both are trained, as in the paper;
             ``both``: the Combiner alone is, on features that are computed once.
+        epochs: passes over the data; 0: the paper's 28,000 steps, or the released code's 6 epochs where that is
+            fewer.
+        steps: optimiser steps instead of epochs, where given.
         conditions: ``shuffled`` gives each triplet of the training data the condition of another: a control, of which
             nothing can be learnt about conditions. Validation keeps its own.
         projection, hidden: widths of the Combiner's layers. dropout: share of activations.
@@ -32,7 +35,8 @@ class CombinerSettings(EncoderSettings):
 
     model: str = "RN50x4"
     batch: int = Field(default=256, ge=2)
-    epochs: PositiveInt = 6
+    epochs: int = Field(default=0, ge=0)
+    steps: PositiveInt | None = None
     held_out: float = Field(default=0.05, gt=0, lt=1)
     frozen: Literal["none", "image", "text", "both"] = "none"
     conditions: Literal["matched", "shuffled"] = "matched"

@@ -16,6 +16,7 @@ from twinset.training.examples.batches import Batch
 from twinset.training.losses.features import Features, similarities
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
 
+STEPS, EPOCHS = 28_000, 6  # of the paper, and of its released code
 LOWEST = 1e-3  # of the learning rate, as a share of the first one
 
 
@@ -97,9 +98,18 @@ def new_optimiser(trainee: Trainee, settings: CombinerSettings) -> torch.optim.A
     return torch.optim.AdamW(trained, settings.lr, settings.betas, settings.eps, settings.weight_decay, fused=fused)
 
 
-def learning_rate(epoch: int, settings: CombinerSettings) -> float:
-    """The learning rate of epoch e = 0, 1, …, E - 1: lr · (0.001 + 0.999 · (1 + cos(π · e / E)) / 2)."""
-    fallen = (1 + math.cos(math.pi * epoch / settings.epochs)) / 2
+def planned_steps(settings: CombinerSettings, steps_per_epoch: int) -> int:
+    """Optimiser steps of a run: as many as settings say, or those of `CombinerSettings.epochs` where they do not."""
+    return settings.steps or settings.epochs * steps_per_epoch or min(STEPS, EPOCHS * steps_per_epoch)
+
+
+def learning_rate(epoch: int, epochs: float, settings: CombinerSettings) -> float:
+    """The learning rate of epoch e = 0, 1, …: lr · (0.001 + 0.999 · (1 + cos(π · e / E)) / 2).
+
+    Args:
+        epochs: E, steps of the run over steps of an epoch, which need not be whole.
+    """
+    fallen = (1 + math.cos(math.pi * epoch / epochs)) / 2
     return settings.lr * (LOWEST + (1 - LOWEST) * fallen)
 
 
@@ -112,12 +122,17 @@ class Stepper:
         self.trainee, self.optimiser, self.settings, self.device = trainee, optimiser, settings, device
         self._scale = torch.tensor(1 / settings.temperature, device=device)
 
-    def take(self, batch: Batch) -> dict[str, float]:
-        """Train on a batch; returns what is logged. Raises `BuildFailed`: loss or gradient is not finite; weights stay
-        as they were.
+    def take(self, batch: Batch, epochs: float) -> dict[str, float]:
+        """Train on a batch; returns what is logged.
+
+        Args:
+            epochs: of the whole run, as `learning_rate` takes them.
+
+        Raises:
+            BuildFailed: loss or gradient is not finite; weights stay as they were.
         """
         settings = self.settings
-        rate = learning_rate(batch.epoch, settings)
+        rate = learning_rate(batch.epoch, epochs, settings)
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)

@@ -28,7 +28,7 @@ from twinset.training.clip.validation import evaluating
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, CombinerData, HeldOut, open_data
 from twinset.training.combiner.features import FeatureBatches
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.combiner.steps import Stepper, Trainee, new_optimiser, new_trainee
+from twinset.training.combiner.steps import Stepper, Trainee, new_optimiser, new_trainee, planned_steps
 from twinset.training.examples.batches import Batch, Batches
 from twinset.training.examples.contracts import Broken
 from twinset.training.examples.transforms import Transforms
@@ -153,9 +153,8 @@ class Run(Loop[Batch]):
         optimiser = new_optimiser(self.trainee, settings)
         self.stepper = Stepper(self.trainee, optimiser, settings, process.device)
         each = self.batches.steps_per_epoch
-        super().__init__(
-            settings, out, process, identity, self.trainee, optimiser, settings.epochs * each, each, BEST_BY
-        )
+        steps = planned_steps(settings, each)
+        super().__init__(settings, out, process, identity, self.trainee, optimiser, steps, each, BEST_BY)
 
     def close(self) -> None:
         """Close the store of features."""
@@ -170,7 +169,7 @@ class Run(Loop[Batch]):
         return step
 
     def take(self, batch: Batch) -> dict[str, float]:
-        return self.stepper.take(batch)
+        return self.stepper.take(batch, self.steps / self.batches.steps_per_epoch)
 
     def measure(self) -> dict[str, float]:
         return self._validation.measure(self.trainee)

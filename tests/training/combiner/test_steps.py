@@ -13,7 +13,15 @@ from tests.evaluation.scorers.tiny_models import open_clip_network
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.training.combiner.settings import CombinerSettings
-from twinset.training.combiner.steps import Stepper, Trainee, contrast, learning_rate, new_optimiser, new_trainee
+from twinset.training.combiner.steps import (
+    Stepper,
+    Trainee,
+    contrast,
+    learning_rate,
+    new_optimiser,
+    new_trainee,
+    planned_steps,
+)
 from twinset.training.examples.batches import Batch
 from twinset.training.losses.features import Features
 
@@ -38,9 +46,22 @@ def test_the_rate_falls_by_epochs_as_torch_has_it() -> None:
     optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=settings.lr)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, T_max=6, eta_min=1e-3 * settings.lr)
     for epoch in range(6):
-        assert learning_rate(epoch, settings) == pytest.approx(optimiser.param_groups[0]["lr"], rel=1e-9)
+        assert learning_rate(epoch, planned_steps(settings, 500) / 500, settings) == pytest.approx(
+            optimiser.param_groups[0]["lr"], rel=1e-9
+        )
         optimiser.step()
         schedule.step()
+
+
+def test_a_run_has_the_papers_steps_where_triplets_suffice_and_falls_as_its_epochs_do() -> None:
+    default = CombinerSettings(data=("x",))
+    cc3m = 1_600_000 // default.batch
+    assert planned_steps(default, cc3m) == 28_000 and planned_steps(default, 10) == 60
+    by_steps, by_epochs = (CombinerSettings(data=("x",), **given) for given in ({"steps": 60}, {"epochs": 6}))
+    assert planned_steps(by_steps, 10) == planned_steps(by_epochs, 10) == 60
+    assert planned_steps(CombinerSettings(data=("x",), steps=7, epochs=9), 10) == 7
+    rates = [learning_rate(step // cc3m, 28_000 / cc3m, default) for step in range(0, 28_000, 500)]
+    assert rates == sorted(rates, reverse=True) and rates[0] == 1e-6 and 1e-9 < rates[-1] < 4e-8
 
 
 def test_dropout_acts_in_training_alone() -> None:
@@ -65,7 +86,7 @@ def test_the_encoder_moves_by_the_clipped_norm_and_the_combiner_freely() -> None
         trainee = new_trainee(settings, open_clip_network(), 8)
         before = {name: value.detach().clone() for name, value in trainee.named_parameters()}
         stepper = Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, "cpu")
-        logged = stepper.take(batch(0))
+        logged = stepper.take(batch(0), 1)
         moved[clip_norm] = {
             part: math.sqrt(
                 sum(
@@ -89,7 +110,7 @@ def test_a_step_is_a_function_of_weights_batch_and_number() -> None:
         optimiser = torch.optim.SGD(trainee.parameters(), lr=1.0)
         given = batch(0)
         Stepper(trainee, optimiser, settings, "cpu").take(
-            Batch(number, 0, given.keys, given.groups, given.images, given.texts)
+            Batch(number, 0, given.keys, given.groups, given.images, given.texts), 1
         )
         found.append(np.concatenate([value.detach().numpy().ravel() for value in trainee.combiner.parameters()]))
     assert np.array_equal(found[0], found[1]) and not np.array_equal(found[0], found[2])
@@ -101,7 +122,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_weights_change() -> None:
     given.images["target"][1] = math.nan
     before = {name: value.clone() for name, value in trainee.state_dict().items()}
     with pytest.raises(BuildFailed, match=r"step 1: the loss is nan .* the examples are a, b, c, d\. Train again"):
-        Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, "cpu").take(given)
+        Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, "cpu").take(given, 1)
     assert all(torch.equal(value, before[name]) for name, value in trainee.state_dict().items())
 
 
@@ -124,7 +145,7 @@ def test_a_frozen_tower_stays_as_it_is_and_the_other_trains_as_without(frozen: s
             trainee.clip.visual.eval()
         before = {name: value.detach().clone() for name, value in trainee.state_dict().items()}
         optimiser = new_optimiser(trainee, settings.model_copy(update={"lr": 0.1}))
-        Stepper(trainee, optimiser, settings, "cpu").take(batch(0))
+        Stepper(trainee, optimiser, settings, "cpu").take(batch(0), 1)
         gradients[which] = {name: one.grad for name, one in trainee.named_parameters() if one.grad is not None}
     after = trainee.state_dict()
     for name, value in before.items():

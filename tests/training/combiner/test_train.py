@@ -106,6 +106,18 @@ def stopping(after: int) -> OnProgress:
     return stop
 
 
+def test_steps_in_place_of_epochs_end_a_run_within_one(
+    made_triplets: MadeDataset, settings: Settings, tmp_path: Path
+) -> None:
+    data = f"{made_triplets.root}:triplets"
+    whole = train(settings(data, frozen="both", epochs=3), tmp_path / "epochs")
+    same = train(settings(data, frozen="both", epochs=0, steps=len(whole.history)), tmp_path / "steps")
+    assert same.digest == whole.digest and len(whole.history) == 6
+    short = train(settings(data, frozen="both", steps=5), tmp_path / "short")
+    assert [row["epoch"] for row in short.history] == [1, 1, 2, 2, 3] and "validation" in short.history[-1]
+    assert len({row["lr"] for row in short.history}) == 3
+
+
 @pytest.mark.parametrize(
     "changes", [{"frozen": "both"}, {"workers": 1}, {"accumulate": 2, "precision": "bfloat16", "frozen": "image"}]
 )
