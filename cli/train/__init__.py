@@ -2,7 +2,8 @@
 
 ``clip``: a dual encoder of open_clip on twins, text pairs or captioned images. ``combiner``: GeneCIS's, of images and
 conditions on triplets. ``fusion``: the matching head of a fusion encoder on mined negatives. ``detectors``: BiVLC's, of
-natural and synthetic captions and images. ``options.toml`` has their words and their settings.
+natural and synthetic captions and images. ``options.toml`` has their words and their settings. ``grid``: all arms of a
+paper's table.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from typing import Any, get_args
 
 from twinset.cli.options import add_cache, add_command
 from twinset.cli.parser import add_installed
+from twinset.cli.train.grid import add_grid
 from twinset.cli.train.run import run
 from twinset.training.losses.names import OBJECTIVES, REGULARISERS, fusion_regularisers
 from twinset.training.tasks import Task
@@ -41,6 +43,7 @@ def add(commands: Any) -> None:
             add_cache(added, "--frozen both")
         elif task == "detectors":
             add_cache(added)
+    add_grid(trainings)
     add_installed("twinset.train_commands", trainings)
 
 

@@ -1,0 +1,161 @@
+"""A grid: wrong designs are refused before the first arm, arms begin from others, kills change no table."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.made_datasets import MadeDataset
+from twinset.manifests.errors import WrongUse
+from twinset.training.grids.design import load_design
+from twinset.training.grids.run import open_grid, run_grid
+
+DESIGNS = Path(__file__).resolve().parents[3] / "studies" / "grids"
+WAIT = 300  # seconds, at most
+
+
+@pytest.fixture
+def raw(made_pairs: MadeDataset, tmp_path: Path) -> dict[str, Any]:
+    """An arm that begins from another, and that one as it is; of two seeds."""
+    clip = {
+        "model": str(open_clip_config(tmp_path / "model")), "weights": None, "batch": 4, "steps": 6, "lr": 1e-3,
+        "warmup": 1, "threads": 1, "checkpoint_every": 2,
+    }  # fmt: skip
+    after = {"model": "{base}", "weights": "{base}/open_clip_model.safetensors", "steps": 4}
+    return {
+        "name": "tiny",
+        "paper": "A paper, Table 1",
+        "seeds": [3, 4],
+        "data": {"twins": "pairs to train on"},
+        "common": {"clip": clip},
+        "tests": {
+            "twins": {"title": "Twins", "benchmark": "twinset", "subsets": ["eq-gebc"], "figures": ["text", "group"]},
+            "absent": {"title": "What nobody has", "benchmark": "winoground", "figures": ["group"]},
+        },
+        "arms": {
+            "eqsim": {
+                "title": "+ EqSim",
+                "data": ["twins"],
+                "settings": {**after, "regulariser": "eqsim"},
+                "paper": {"twins": {"group": 12.5}},
+            },
+            "base": {"title": "Base", "data": ["twins"]},
+            "as-it-is": {"title": "The base again", "model": "open_clip:{base}"},
+        },
+    }
+
+
+def given(raw: dict[str, Any], folder: Path, made_pairs: MadeDataset, out: str) -> tuple[Any, ...]:
+    (folder / "design.yaml").write_text(yaml.safe_dump(raw, sort_keys=False))
+    return folder / "design.yaml", [f"twins={made_pairs.root}:eq-ag"], [f"twins={made_pairs.root}"], folder / out
+
+
+def test_arms_begin_from_others_and_figures_stand_beside_the_papers(
+    raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    found = run_grid(open_grid(*given(raw, tmp_path, made_pairs, "out")), said.append)
+    trained = ["base seed 3", "base seed 4", "eqsim seed 3", "eqsim seed 4"]
+    assert said[:4] == [f"[{n} of 4] {name}: trained" for n, name in enumerate(trained, 1)]
+    table = (tmp_path / "out/grid.md").read_text()
+    assert "| + EqSim (paper) | – | 12.50 |" in table and "Not tested here: What nobody has." in table
+    arms = found["figures"]["twins"]
+    assert arms["base"] == arms["as-it-is"] and len(arms) == 3
+    value, low, high = arms["eqsim"]["group"]
+    assert low <= value <= high
+    settings = json.loads((tmp_path / "out/arms/eqsim/seed-4/settings.json").read_text())
+    assert "arms/base/seed-4" in json.dumps(settings) and '"seed": 4' in json.dumps(settings)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/arms").rglob("*.safetensors")}
+    scores = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/scores").rglob("*.parquet")}
+    again: list[str] = []
+    assert run_grid(open_grid(*given(raw, tmp_path, made_pairs, "out")), again.append)["figures"] == found["figures"]
+    assert all("was finished" in line for line in again[:4])
+    assert {path: path.stat().st_mtime_ns for path in (*before, *scores)} == before | scores  # nothing is done again
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"arm": 1}, "arm: there is no such key"),
+        ({"seeds": []}, "seeds: "),
+        ({"seeds": [1, 1]}, "seeds: 1 stands there twice"),
+        ({"tests": {"t": {"title": "T", "benchmark": "winogrand", "figures": ["group"]}}}, "did you mean 'winoground'"),
+        ({"arms": {"a": {"title": "A", "data": ["twinz"]}}}, "'twinz' is not defined; did you mean 'twins'"),
+        ({"arms": {"a": {"title": "A", "data": ["twins"], "task": "clipp"}}}, "did you mean 'clip'"),
+        ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"model": "{b}"}}}}, "'b' is not defined"),
+        ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"model": "{a}"}}}}, "begin from each other"),
+        ({"arms": {"a": {"title": "A"}}}, "data: name some, or a model alone"),
+        ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"epoch": 1}}}}, "arms.a: epoch: unknown"),
+        ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"regulariser": "eqsimm"}}}}, "eqsim"),
+        ({"arms": {"../a": {"title": "A", "data": ["twins"]}}}, "String should match pattern"),
+    ],
+)
+def test_a_wrong_design_is_refused_before_the_first_arm(
+    raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(WrongUse) as caught:
+        open_grid(*given(raw | change, tmp_path, made_pairs, "out"))
+    assert message in str(caught.value) and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "tests", "message"),
+    [
+        ([], ["twins=x"], "--data: twins is not given (pairs to train on); write --data twins=PLACE"),
+        (["twin=x"], [], "--data twin: the design has none of this name; did you mean 'twins'"),
+        (["twins"], [], "--data twins: write NAME=PLACE"),
+        (["twins=absent"], ["twins=absent"], "arms.base: "),
+        (["twins={pairs}"], [], "--test: name one at least, as in --test twins=DIR"),
+        (["twins={pairs}"], ["twins=absent"], "--test twins: "),
+    ],
+)
+def test_places_are_checked_before_the_first_arm(
+    raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path, data: list[str], tests: list[str], message: str
+) -> None:
+    path = given(raw, tmp_path, made_pairs, "out")[0]
+    with pytest.raises(WrongUse) as caught:
+        open_grid(path, [one.format(pairs=made_pairs.root) for one in data], tests, tmp_path / "out")
+    assert message in str(caught.value) and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("path", sorted(DESIGNS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_designs_of_the_papers_are_whole(path: Path) -> None:
+    design = load_design(path)
+    assert all(arm.paper or arm.task == "detectors" or not arm.data for arm in design.arms.values())
+    assert len(design.order) == len(design.arms) >= 4
+
+
+def test_a_design_that_is_no_file_or_no_yaml(tmp_path: Path) -> None:
+    for content, message in ((b"[1, 2]", "not a design"), (b"a: [", "not YAML"), (b"\xff", "not YAML")):
+        (tmp_path / "d.yaml").write_bytes(content)
+        with pytest.raises(WrongUse, match=message):
+            load_design(tmp_path / "d.yaml")
+    with pytest.raises(WrongUse, match="cannot be read"):
+        load_design(tmp_path / "absent.yaml")
+
+
+@pytest.mark.slow
+def test_a_killed_grid_ends_with_the_same_tables(raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path) -> None:
+    design, data, tests, whole = given(raw, tmp_path, made_pairs, "whole")
+    run_grid(open_grid(design, data, tests, whole), lambda line: None)
+    killed = tmp_path / "killed"
+    command = [sys.executable, "-m", "twinset.cli.main", "train", "grid", str(design), "--out", str(killed)]
+    command += ["--data", data[0], "--test", tests[0]]
+    arms = [f"arms/{arm}/seed-3/history.jsonl" for arm in ("base", "eqsim")]
+    for begun in (*arms, "scores/twins/eqsim-seed-3.parquet"):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
+            end = time.monotonic() + WAIT
+            while child.poll() is None and not (killed / begun).is_file() and time.monotonic() < end:
+                time.sleep(0.02)
+            os.kill(child.pid, signal.SIGKILL)
+    subprocess.run(command, check=True, capture_output=True)
+    for name in ("grid.md", "grid.csv", "grid.json"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes()
