@@ -62,21 +62,21 @@ def test_arms_begin_from_others_and_figures_stand_beside_the_papers(
     raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path
 ) -> None:
     said: list[str] = []
-    found = run_grid(open_grid(*given(raw, tmp_path, made_pairs, "out")), said.append)
+    found = run_grid(open_grid(*given(raw, tmp_path, made_pairs, "grid")), said.append)
     trained = ["base seed 3", "base seed 4", "eqsim seed 3", "eqsim seed 4"]
     assert said[:4] == [f"[{n} of 4] {name}: trained" for n, name in enumerate(trained, 1)]
-    table = (tmp_path / "out/grid.md").read_text()
+    table = (tmp_path / "grid/grid.md").read_text()
     assert "| + EqSim (paper) | – | 12.50 |" in table and "Not tested here: What nobody has." in table
     arms = found["figures"]["twins"]
     assert arms["base"] == arms["as-it-is"] and len(arms) == 3
     value, low, high = arms["eqsim"]["group"]
     assert low <= value <= high
-    settings = json.loads((tmp_path / "out/arms/eqsim/seed-4/settings.json").read_text())
+    settings = json.loads((tmp_path / "grid/arms/eqsim/seed-4/settings.json").read_text())
     assert "arms/base/seed-4" in json.dumps(settings) and '"seed": 4' in json.dumps(settings)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/arms").rglob("*.safetensors")}
-    scores = {path: path.stat().st_mtime_ns for path in (tmp_path / "out/scores").rglob("*.parquet")}
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grid/arms").rglob("*.safetensors")}
+    scores = {path: path.stat().st_mtime_ns for path in (tmp_path / "grid/scores").rglob("*.parquet")}
     again: list[str] = []
-    assert run_grid(open_grid(*given(raw, tmp_path, made_pairs, "out")), again.append)["figures"] == found["figures"]
+    assert run_grid(open_grid(*given(raw, tmp_path, made_pairs, "grid")), again.append)["figures"] == found["figures"]
     assert all("was finished" in line for line in again[:4])
     assert {path: path.stat().st_mtime_ns for path in (*before, *scores)} == before | scores  # nothing is done again
 
@@ -102,8 +102,8 @@ def test_a_wrong_design_is_refused_before_the_first_arm(
     raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(WrongUse) as caught:
-        open_grid(*given(raw | change, tmp_path, made_pairs, "out"))
-    assert message in str(caught.value) and not (tmp_path / "out").exists()
+        open_grid(*given(raw | change, tmp_path, made_pairs, "grid"))
+    assert message in str(caught.value) and not (tmp_path / "grid").exists()
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_a_wrong_design_is_refused_before_the_first_arm(
 def test_places_are_checked_before_the_first_arm(
     raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path, data: list[str], tests: list[str], message: str
 ) -> None:
-    path = given(raw, tmp_path, made_pairs, "out")[0]
+    path = given(raw, tmp_path, made_pairs, "grid")[0]
     with pytest.raises(WrongUse) as caught:
-        open_grid(path, [one.format(pairs=made_pairs.root) for one in data], tests, tmp_path / "out")
-    assert message in str(caught.value) and not (tmp_path / "out").exists()
+        open_grid(path, [one.format(pairs=made_pairs.root) for one in data], tests, tmp_path / "grid")
+    assert message in str(caught.value) and not (tmp_path / "grid").exists()
 
 
 @pytest.mark.parametrize("path", sorted(DESIGNS.glob("*.yaml")), ids=lambda path: path.stem)
