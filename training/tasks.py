@@ -70,7 +70,7 @@ def _checked(task: str, kind: str, given: Mapping[str, Any], out: Path) -> Any:
     settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), kind), dict(given))
     check_folder(out)
     for place in (*settings.data, *getattr(settings, "validation", ())):
-        if not place.startswith(CIRR):
+        if task != "combiner" or not place.startswith(CIRR):
             check_place(place, "triplets" if task == "combiner" else "pairs")
     if not isinstance(settings, EncoderSettings):
         for model in filter(None, (settings.model, getattr(settings, "neighbours_by", None))):

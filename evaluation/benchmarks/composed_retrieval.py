@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from twinset.evaluation.benchmarks.json_items import json_items, list_of, number_of, object_of, text_of
 from twinset.evaluation.benchmarks.pictures import Images
@@ -79,7 +79,6 @@ def _picture(entry: Any, images: Images, where: str) -> tuple[str, Picture | Non
     return f"{number}.jpg", images.find_crop(f"{number}.jpg", (x, y, width, height), where)
 
 
-SPLIT = "split.rc2.val.json"
 GLOBAL, SUBSET = "global", "subset"
 
 
@@ -98,9 +97,10 @@ class Cirr(FileReader):
 
     every = (GLOBAL, SUBSET)
     folders = ("", "captions", "cirr/captions")
+    split: ClassVar[str] = "val"
 
     def file_name(self, subset: str) -> str:
-        return "cap.rc2.val.json"
+        return f"cap.rc2.{self.split}.json"
 
     def files(self) -> Sequence[Path]:
         return [*super().files(), *filter(None, [self._split()])]
@@ -121,7 +121,7 @@ class Cirr(FileReader):
             wanted = {reference, target} if subset == GLOBAL else {reference, *members}
             if absent := sorted(wanted - there.keys()):
                 if absent[0] not in found:
-                    raise WrongUse(f"{where}: {absent[0]!r} is no image of {SPLIT}; fetch both files again")
+                    raise WrongUse(f"{where}: {absent[0]!r} is no image of {self._split_name}; fetch both files again")
                 yield LeftOut(f"{where}: {absent[0]}", MISSING)
                 continue
             gallery: tuple[Picture, ...] = everything
@@ -149,7 +149,11 @@ class Cirr(FileReader):
         return sorted({name for number, record in records for name in _members(record, f"{path} record {number}")})
 
     def _split(self) -> Path | None:
-        return self.in_folders(SPLIT, "", "image_splits", "cirr/image_splits")
+        return self.in_folders(self._split_name, "", "image_splits", "cirr/image_splits")
+
+    @property
+    def _split_name(self) -> str:
+        return f"split.rc2.{self.split}.json"
 
 
 def _members(record: Any, where: str) -> list[str]:

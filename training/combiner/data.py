@@ -15,7 +15,9 @@ from twinset.evaluation.examples import Benchmark, Picture, Query
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.training.combiner.cirr import cirr_part
 from twinset.training.combiner.settings import CIRR, CombinerSettings
+from twinset.training.examples.columns import Part
 from twinset.training.examples.contracts import Example
 from twinset.training.examples.example_set import ExampleSet, open_examples
 from twinset.training.examples.ordering import held_out, order
@@ -152,7 +154,7 @@ def open_data(settings: CombinerSettings) -> CombinerData:
     """Open the data of a run. Raises `WrongUse`: a dataset cannot be read or has no triplets, or there are too few
     groups to hold some out.
     """
-    whole = open_examples(settings.data, "triplets", settings.split)
+    whole = _open_triplets(settings.data, settings.split)
     shuffle = settings.seed if settings.conditions == "shuffled" else None
     everything = np.arange(len(whole))
     if settings.validation and settings.validation[0].startswith(CIRR):
@@ -170,6 +172,14 @@ def open_data(settings: CombinerSettings) -> CombinerData:
     _check_apart(training, validation)
     facts = {"data": whole.facts(), "validation": []}
     return CombinerData(training, HeldOut(validation), facts, len(validation))
+
+
+def _open_triplets(places: Sequence[str], split: str | None) -> ExampleSet:
+    """As `open_examples`; ``cirr=DIR`` is CIRR's training split."""
+    parts: list[Part] = []
+    for place in places:
+        parts += [cirr_part(place)] if place.startswith(CIRR) else open_examples((place,), "triplets", split).parts
+    return ExampleSet(parts)
 
 
 def _check_apart(training: Triplets, validation: Triplets) -> None:

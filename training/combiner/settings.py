@@ -8,7 +8,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from twinset.training.runs.settings import EncoderSettings
 
-CIRR = "cirr="  # before a folder: validation on CIRR, as in the paper
+CIRR = "cirr="  # before a folder: training or validation on CIRR, as in the paper
 
 
 class CombinerSettings(EncoderSettings):
@@ -16,7 +16,7 @@ class CombinerSettings(EncoderSettings):
 
     Attributes:
         model, weights: the encoder; the paper's tables are of RN50x4 and ViT-B-16.
-        data: triplets with a reference, a target and a condition.
+        data: triplets with a reference, a target and a condition; ``cirr=DIR``: CIRR's training split (Tables 2 and 4).
         validation: other triplets, or ``cirr=DIR``, the paper's choice. Without any, groups of ``data`` are held out.
         held_out: share of the groups that are held out then, at most `training.combiner.data.MOST_HELD_OUT`.
         frozen: tower of the encoder that stays as it is (Table 5). ``none``: both are trained, as in the paper;
@@ -53,6 +53,9 @@ class CombinerSettings(EncoderSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> CombinerSettings:
+        trained = [place for place in self.data if place.startswith(CIRR)]
+        if trained and self.split:
+            raise ValueError(f"split: {trained[0]} has one split to train on; leave it out")
         cirr = [place for place in self.validation if place.startswith(CIRR)]
         if cirr and len(self.validation) > 1:
             raise ValueError(f"validation: {cirr[0]} is a benchmark of its own; name it alone")

@@ -48,12 +48,13 @@ class Side:
 @dataclass(frozen=True, slots=True)
 class Slices:
     """Where an image of each sample lies in its tar. sizes: 0 where a sample lacks it. hashes: start of its sha256; 0
-    where nobody hashed it.
+    where nobody hashed it. tar: number of each one's file, where images of one sample lie in several.
     """
 
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int32]
     hashes: NDArray[np.uint64]
+    tar: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,8 @@ class Part:
             slices = columns.images[stored]
             if slices.sizes[row]:
                 sha256 = f"{int(slices.hashes[row]):016x}"
-                images[role] = Place(tar, int(slices.offsets[row]), int(slices.sizes[row]), sha256)
+                lies_in = tar if slices.tar is None else columns.tars[slices.tar[row]]
+                images[role] = Place(lies_in, int(slices.offsets[row]), int(slices.sizes[row]), sha256)
         root = self.origin.store.root
         return Example(
             key=f"{key}{side.suffix}",

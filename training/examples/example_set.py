@@ -51,17 +51,17 @@ class ExampleSet:
         return self.parts[part].example(int(number - (self._ends[part] - len(self.parts[part]))))
 
     def read_image(self, example: Example, role: str) -> bytes:
-        """The encoded image of a role. Raises `BrokenTar`: its tar is absent, cut short, or holds other bytes than when
-        its dataset was built.
+        """The encoded image of a role. Raises `BrokenTar`: its file is absent or cut short, or holds other bytes than
+        when its dataset was built.
         """
         place = example.images[role]
         where = f"{example.where}.{role}"
         try:
             content = self._store(example.dataset).read_part(place.tar, place.offset, place.size)
         except FileNotFoundError as error:
-            raise BrokenTar(f"{where}: its tar is absent") from error
+            raise BrokenTar(f"{where}: {place.tar} is absent") from error
         if len(content) != place.size:
-            raise BrokenTar(f"{where}: its tar is cut short")
+            raise BrokenTar(f"{where}: {place.tar} is cut short")
         if place.sha256 != UNKNOWN and hashlib.sha256(content).hexdigest()[:SHORT_DIGITS] != place.sha256:
             raise BrokenTar(f"{where}: other bytes than its dataset was built with")
         return content

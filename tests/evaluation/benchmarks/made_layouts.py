@@ -134,8 +134,9 @@ def genecis(root: Path, word: str = "red") -> None:
         put(root / "VG_100K" / f"{number}.jpg", picture(20 + number))
 
 
-def cirr(root: Path, word: str = "red") -> None:
-    names = [f"dev-{n}-0-img0" for n in range(8)]
+def cirr(root: Path, word: str = "red", split: str = "val", images: str = "dev") -> None:
+    """Of the training split, ``train``, the images are called so too."""
+    names = [f"{images}-{n}-0-img0" for n in range(8)]
     records = [
         {
             "pairid": 12060 + n, "reference": names[n], "target_hard": names[n + 1], "target_soft": {names[n + 1]: 1.0},
@@ -143,10 +144,10 @@ def cirr(root: Path, word: str = "red") -> None:
         }
         for n in range(3)
     ]  # fmt: skip
-    put(root / "captions" / "cap.rc2.val.json", records)
-    put(root / "image_splits" / "split.rc2.val.json", {name: f"./dev/{name}.png" for name in names})
+    put(root / "captions" / f"cap.rc2.{split}.json", records)
+    put(root / "image_splits" / f"split.rc2.{split}.json", {name: f"./{images}/{name}.png" for name in names})
     for number, name in enumerate(names):
-        put(root / "img_raw" / "dev" / f"{name}.png", picture(number, "PNG"))
+        put(root / "img_raw" / images / f"{name}.png", picture(number, "PNG"))
 
 
 def mit_states(root: Path, word: str = "ripe") -> None:

@@ -71,9 +71,9 @@ def settings(tmp_path: Path) -> Settings:
     """Settings of a tiny model with random weights, on the data that is named."""
     config = str(open_clip_config(tmp_path / "model", embed_dim=32))
 
-    def make(data: str, **changes: Any) -> CombinerSettings:
+    def make(place: str, **changes: Any) -> CombinerSettings:
         given: dict[str, Any] = {
-            "model": config, "weights": None, "data": (data,), "batch": 2, "epochs": 2, "projection": 12, "hidden": 20,
+            "model": config, "weights": None, "data": (place,), "batch": 2, "epochs": 2, "projection": 12, "hidden": 20,
             "held_out": 0.3, "lr": 1e-3, "threads": 1,
         }  # fmt: skip
         return CombinerSettings.model_validate(given | changes)
