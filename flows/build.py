@@ -24,7 +24,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from twinset.flows.artifacts import Artifacts, describe_build
 from twinset.flows.build_shards import SHARDS_A_RUN, Runner, build_shards
 from twinset.flows.login import warn_without_login
-from twinset.flows.pools import Range, run_ranges
+from twinset.flows.pools import Range, run_pieces
 from twinset.flows.resume import WAITING, WaitingRun, waiting_run
 from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.manifests.recipe import Recipe, load_recipe
@@ -243,7 +243,7 @@ def _run_in_pools(
         ranges.append(Range(job.store.root, state.home, pool, state.stage.content, state.stage.plan, first, last))
     get_run_logger().info("%s: %d of %d shards to make in pool %s", name, len(state.todo), len(state.planned), pool)
     try:
-        run_ranges(ranges, workers, runner)
+        run_pieces([part.piece(workers, runner) for part in ranges])
     except BuildFailed as error:
         return [str(error)]
     return []

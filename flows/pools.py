@@ -1,7 +1,9 @@
-"""Handing ranges of shards to work pools: one run of ``build-shards/POOL`` a range, adopted when it already exists."""
+"""Handing work to pools: one run of a deployment a piece, such as a range of shards, adopted when it already exists."""
+
+from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 from uuid import UUID
@@ -47,15 +49,37 @@ class Range:
     def name(self) -> str:
         return f"{self.subset} shards {self.first}-{self.last}"
 
+    def piece(self, workers: int, runner: Runner | None) -> Piece:
+        """The run that makes it. workers, runner: what is not asked for is the deployment's to say."""
+        parameters: dict[str, Any] = {"out": self.out, "subset": self.subset, "first": self.first, "last": self.last}
+        asked = {"workers": workers, "runner": runner}
+        parameters |= {name: value for name, value in asked.items() if value}
+        return Piece(self.name, "build-shards", self.pool, parameters, asdict(self), self.subset)
 
-def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner | None) -> None:
-    """Have all ranges made and wait; raises `BuildFailed` naming the ranges whose runs failed.
 
-    A crashed run (its machine died) is submitted again a few times; a failed one is not: its errors are the shards'.
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A run of the deployment ``FLOW/POOL``.
+
+    identity: what decides that an earlier run is of the same work, as JSON. tag: of the run, beside its parent's name.
+    """
+
+    name: str
+    flow: str
+    pool: str
+    parameters: Mapping[str, Any]
+    identity: Any
+    tag: str
+
+
+def run_pieces(pieces: Sequence[Piece]) -> None:
+    """Have all pieces done and wait; raises `BuildFailed` naming those whose runs failed.
+
+    A crashed run (its machine died) is submitted again a few times; a failed one is not: its errors are the work's.
     """
     logger = get_run_logger()
-    waiting = {part: _submit(part, workers, runner) for part in ranges}
-    tries = dict.fromkeys(ranges, 0)
+    waiting = {part: _submit(part) for part in pieces}
+    tries = dict.fromkeys(pieces, 0)
     failures: list[str] = []
     outages = 0
     with get_client(sync_client=True) as client:
@@ -85,7 +109,7 @@ def run_ranges(ranges: Sequence[Range], workers: int, runner: Runner | None) -> 
                 elif state.is_crashed() and tries[part] < RESUBMISSIONS:
                     tries[part] += 1
                     logger.warning("%s: run %s crashed; submitting again", part.name, run.name)
-                    waiting[part] = _submit(part, workers, runner)
+                    waiting[part] = _submit(part)
                 else:
                     del waiting[part]
                     failures.append(f"{part.name}: run {run.name} is {state.name}: {state.message}")
@@ -104,35 +128,31 @@ def _read(client: SyncPrefectClient, ids: Sequence[UUID]) -> dict[UUID, FlowRun]
     return {run.id: run for run in found}
 
 
-def _submit(part: Range, workers: int, runner: Runner | None) -> FlowRun:
-    """The live run of a range: an earlier one when it is still going, else a new one.
+def _submit(part: Piece) -> FlowRun:
+    """The live run of a piece: an earlier one when it is still going, else a new one.
 
-    The key is of plan and range, so that a parent that died and is retried adopts its children. Ended runs keep their
+    The key is of what is done, so that a parent that died and is retried adopts its children. Ended runs keep their
     key for ever, hence the count behind it.
     """
-    parameters: dict[str, Any] = {"out": part.out, "subset": part.subset, "first": part.first, "last": part.last}
-    # What is not asked for is the deployment's to say: one shard at a time on a GPU.
-    asked = {"workers": workers, "runner": runner}
-    parameters |= {name: value for name, value in asked.items() if value}
     for number in range(OLD_RUNS):
         try:
             run = cast(
                 FlowRun,
                 run_deployment(
-                    f"build-shards/{part.pool}",
-                    parameters=parameters,
+                    f"{part.flow}/{part.pool}",
+                    parameters=dict(part.parameters),
                     timeout=0,
                     # Not as a subflow: each look at an ended run would leave a task behind in the parent.
                     as_subflow=False,
-                    tags=[flow_run.flow_name or "build", part.subset],
-                    idempotency_key=digest([asdict(part), number]),
+                    tags=[flow_run.flow_name or part.flow, part.tag],
+                    idempotency_key=digest([part.identity, number]),
                 ),
             )
         except ObjectNotFound as error:
             raise BuildFailed(
-                f"{part.name}: Prefect has no deployment build-shards/{part.pool}, which makes these shards; "
+                f"{part.name}: Prefect has no deployment {part.flow}/{part.pool}, which does this; "
                 f"run prefect work-pool create {part.pool} --type process and, from the checkout, prefect --no-prompt "
-                "deploy --all, which stops at the first pool that is missing; then start the same build again"
+                "deploy --all, which stops at the first pool that is missing; then start the same run again"
             ) from error
         if run.state is None or not run.state.is_final():
             return run

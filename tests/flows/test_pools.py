@@ -19,5 +19,5 @@ def test_a_deployment_that_is_missing_is_named_with_what_makes_it(monkeypatch: p
     monkeypatch.setattr(pools, "run_deployment", absent)
     part = pools.Range("s3://bucket/out", "eq-ag", "render", "c", "p", 0, 99)
     with pytest.raises(BuildFailed, match="eq-ag shards 0-99: Prefect has no deployment build-shards/render") as error:
-        pools._submit(part, 0, None)
+        pools._submit(part.piece(0, None))
     assert "prefect work-pool create render --type process" in str(error.value)

@@ -32,6 +32,7 @@ def test_every_flow_is_deployed_where_it_runs() -> None:
         *("build-trohn/build-trohn", "build-trohn/local"),
         *("build-bivlc/build-bivlc", "build-bivlc/local"),
         *("evaluate/cpu", "evaluate/gpu"),
+        "train-grid/train-grid",
         *("train/cpu", "train/gpu", "train/combiner", "train/detectors"),
         *("build-shards/cpu", "build-shards/render", "build-shards/gpu"),
     }

@@ -1,0 +1,60 @@
+"""The flow ``train-grid``: all arms of a paper's table, each a run of ``train/POOL``, in the order of their DAG."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from prefect import flow, get_run_logger
+from prefect.artifacts import create_markdown_artifact
+
+from twinset.flows.login import warn_without_login
+from twinset.flows.pools import Piece, run_pieces
+from twinset.models.encoders.contract import Running
+from twinset.training.grids.run import ArmRun, Grid, open_grid, score_grid
+
+
+@flow(name="train-grid", persist_result=False)
+def train_grid(
+    design: str,
+    data: list[str],
+    tests: list[str],
+    out: str,
+    settings: list[str] | None = None,
+    pool: Literal["", "cpu", "gpu"] = "",
+    device: Literal["cpu", "gpu"] = "cpu",
+) -> dict[str, Any]:
+    """Train and score all arms of a design, or resume it; what is done is not done again.
+
+    Args:
+        design: path of a design.
+        data, tests: ``NAME=PLACE``, as ``twinset train grid --data`` and ``--test``.
+        out: folder that the workers share.
+        settings: overrides ``KEY.PATH=VALUE`` of the design.
+        pool: whose deployment ``train/POOL`` trains each arm, those that wait for no other side by side; empty: all are
+            trained within this run.
+        device: where models are scored, within this run.
+
+    Returns:
+        ``{"tables": PATHS, "figures": {TEST: {ARM: {FIGURE: [value, low, high]}}}}``.
+
+    Raises:
+        WrongUse: before any work.
+        BuildFailed: arms failed, after the others of their level were trained; the same run resumes.
+    """
+    warn_without_login()
+    grid = open_grid(Path(design), data, tests, Path(out), settings or [], Running(device))
+    for level in grid.levels():
+        if pool:
+            run_pieces([_piece(grid, run, pool) for run in level if not grid.kept(run).is_file()])
+        for run in level:  # what a worker trained is found finished
+            get_run_logger().info("%s: %s", run.name, grid.train(run)["model"])
+    found = score_grid(grid, get_run_logger().info)
+    text = Path(found["tables"][0]).read_text("utf-8")
+    create_markdown_artifact(text, key="train-grid", description=f"The table in {out}")
+    return found
+
+
+def _piece(grid: Grid, run: ArmRun, pool: str) -> Piece:
+    given = grid.settings(run)
+    data, task = given.pop("data"), grid.design.arms[run.arm].task
+    parameters = {"data": data, "out": str(run.folder), "settings": {**given, "device": pool}, "task": task}
+    return Piece(run.name, "train", pool, parameters, ["train", parameters], run.arm)
