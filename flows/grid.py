@@ -19,6 +19,7 @@ def train_grid(
     tests: list[str],
     out: str,
     settings: list[str] | None = None,
+    only: list[str] | None = None,
     pool: Literal["", "cpu", "gpu"] = "",
     device: Literal["cpu", "gpu"] = "cpu",
 ) -> dict[str, Any]:
@@ -29,6 +30,7 @@ def train_grid(
         data, tests: ``NAME=PLACE``, as ``twinset train grid --data`` and ``--test``.
         out: folder that the workers share.
         settings: overrides ``KEY.PATH=VALUE`` of the design.
+        only: arms; all by default.
         pool: whose deployment ``train/POOL`` trains each arm, those that wait for no other side by side; empty: all are
             trained within this run.
         device: where models are scored, within this run.
@@ -41,7 +43,7 @@ def train_grid(
         BuildFailed: arms failed, after the others of their level were trained; the same run resumes.
     """
     warn_without_login()
-    grid = open_grid(Path(design), data, tests, Path(out), settings or [], Running(device))
+    grid = open_grid(Path(design), data, tests, Path(out), settings or [], Running(device), only or [])
     for level in grid.levels():
         if pool:
             run_pieces([_piece(grid, run, pool) for run in level if not grid.kept(run).is_file()])

@@ -20,6 +20,7 @@ def add_grid(trainings: Any) -> None:
     grid.add_argument("--data", **several, help="what a name of the design's data stands for; repeat for several")
     grid.add_argument("--test", **several, help="folder of a test of the design; tests without are left out")
     grid.add_argument("--set", **several | {"metavar": "KEY.PATH=VALUE"}, dest="settings", help="change the design")
+    grid.add_argument("--only", action="append", default=[], metavar="ARM", help="these arms, and what they begin from")
     grid.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="folder of runs, scores and tables")
     grid.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="where models are scored (default: cpu)")
 
@@ -29,6 +30,6 @@ def run(asked: argparse.Namespace) -> None:
     from twinset.models.encoders.contract import Running
     from twinset.training.grids.run import open_grid, run_grid
 
-    grid = open_grid(asked.design, asked.data, asked.test, asked.out, asked.settings, Running(asked.device))
+    grid = open_grid(asked.design, asked.data, asked.test, asked.out, asked.settings, Running(asked.device), asked.only)
     found = run_grid(grid, lambda line: None if asked.json else say(line))
     answer(asked, found, lambda: say(Path(found["tables"][0]).read_text("utf-8"), *found["tables"], sep="\n"))

@@ -125,6 +125,17 @@ class Design(_Strict):
         except CycleError as error:
             raise ValueError(f"arms: {' → '.join(error.args[1])} begin from each other") from error
 
+    def only(self, arms: Sequence[str]) -> Design:
+        """The same with some arms, and those that they begin from. Raises `WrongUse` for an arm that there is not."""
+        wanted, left = set[str](), list(arms)
+        while left:
+            if (name := left.pop()) not in self.arms:
+                raise WrongUse(f"arm {name!r}: {suggested(name, self.arms)}")
+            if name not in wanted:
+                wanted.add(name)
+                left += self.arms[name].after
+        return self.model_copy(update={"arms": {name: arm for name, arm in self.arms.items() if name in wanted}})
+
     def settings(self, arm: str, seed: int, folders: Mapping[str, Path], places: Mapping[str, Sequence[str]]) -> Any:
         """The settings of a run as plain values.
 

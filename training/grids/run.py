@@ -62,7 +62,8 @@ class Grid:
                 raise WrongUse(f"{what} {unknown[0]}: the design has none of this name; {suggested(unknown[0], known)}")
         if lacking := sorted(needed - self.places.keys()):
             raise WrongUse(
-                f"--data: {lacking[0]} is not given ({self.design.data[lacking[0]]}); write --data {lacking[0]}=PLACE"
+                f"--data: {lacking[0]} is not given ({self.design.data[lacking[0]]}); write --data {lacking[0]}=PLACE, "
+                "or name the --only arms that do without"
             )
         if not self.tests:
             raise WrongUse(f"--test: name one at least, as in --test {next(iter(self.design.tests))}=DIR")
@@ -169,8 +170,12 @@ def open_grid(
     out: Path,
     settings: Sequence[str] = (),
     running: Running | None = None,
+    only: Sequence[str] = (),
 ) -> Grid:
-    """A grid from a file, with places as ``NAME=PLACE`` and settings as ``KEY.PATH=VALUE``; raises as `Grid.check`."""
+    """A grid from a file, with places as ``NAME=PLACE`` and settings as ``KEY.PATH=VALUE``; raises as `Grid.check`.
+
+    only: arms; all when empty.
+    """
     places: dict[str, list[str]] = {}
     for text in data:
         name, place = _named("--data", text)
@@ -179,7 +184,9 @@ def open_grid(
     if len(folders) < len(tests):
         raise WrongUse("--test: names one test twice; a test has one folder")
     # Absolute, since runs keep the paths of others and may be resumed from another folder.
-    grid = Grid(load_design(design, settings), local_folder_of(out).absolute(), places, folders, running or Running())
+    loaded = load_design(design, settings)
+    loaded = loaded.only(only) if only else loaded
+    grid = Grid(loaded, local_folder_of(out).absolute(), places, folders, running or Running())
     grid.check()
     return grid
 
