@@ -95,7 +95,7 @@ class Stepper:
         inputs = self.inputs(batch)
         value, logged = self._backward(inputs, batch.step)
         parameters = [one for one in self.network.parameters() if one.grad is not None]
-        self._average(parameters)
+        self.process.average(parameters)
         norm = torch.nn.utils.get_total_norm([one.grad for one in parameters if one.grad is not None])
         if not torch.isfinite(torch.stack([value, norm])).all():
             raise BuildFailed(self._not_finite(batch, inputs, value, norm))
@@ -134,13 +134,6 @@ class Stepper:
         there = [role for role in roles if role in inputs]
         found = functional.normalize(encode(torch.cat([inputs[role] for role in there])).float(), dim=-1)
         return dict(zip(there, found.chunk(len(there)), strict=True))
-
-    def _average(self, parameters: Sequence[torch.nn.Parameter]) -> None:
-        """Mean of the gradients of all processes: that of one process on the whole batch (`gather`)."""
-        for one in parameters if self.process.world > 1 else ():
-            assert one.grad is not None
-            torch.distributed.all_reduce(one.grad)
-            one.grad /= self.process.world
 
     def _not_finite(self, batch: Batch, inputs: Inputs, value: Tensor, norm: Tensor) -> str:
         """What is not finite: features of some examples, which are named, or only loss or gradient."""

@@ -16,6 +16,7 @@ from twinset.models.encoders.contract import DualEncoder, Floats
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET, Triplets, picture
 from twinset.training.examples.batches import MAX_BROKEN, Batch
 from twinset.training.examples.ordering import kept_apart, order, whole_batches
+from twinset.training.runs.processes import Process
 
 WINDOW = 1024  # triplets that are encoded together
 _LOG = logging.getLogger("twinset")
@@ -34,6 +35,7 @@ class FeatureBatches:
         store: of its features.
         size: images or texts of a pass of the encoder.
         batch, seed: as `Batches` has them.
+        process: it has its part of each batch. The first one encodes; the others find the features in the store.
         max_broken: share of the triplets that may be unreadable.
     """
 
@@ -45,15 +47,19 @@ class FeatureBatches:
         size: int,
         batch: int,
         seed: int,
+        process: Process,
         max_broken: float = MAX_BROKEN,
     ) -> None:
         triplets.require((REFERENCE, TARGET, CONDITION))
         self._triplets, self._store, self._batch, self._seed = triplets, store, batch, seed
+        self._mine = slice(*(rank * batch // process.world for rank in (process.rank, process.rank + 1)))
         self._names: list[Names] = []
         self._numbers: list[int] = []
         #: Where and why, of each triplet that cannot be read.
         self.left_out: list[tuple[str, str]] = []
         # What prepares queries of an image and a text needs a rule to compose them, though none is composed here.
+        if not process.is_first:
+            process.wait()
         similarities = ByFeatures(encoder, store, size, Averaged(encoder.name, encoder, 0.5))
         try:
             with kept_if_interrupted():
@@ -61,6 +67,8 @@ class FeatureBatches:
                     self._encode(range(start, min(start + WINDOW, len(triplets))), similarities)
         finally:
             similarities.close()
+        if process.is_first:
+            process.wait()
         if len(self.left_out) > max_broken * len(triplets):
             where, why = self.left_out[0]
             raise BuildFailed(
@@ -78,7 +86,7 @@ class FeatureBatches:
     def at(self, step: int) -> Batch:
         """The batch of a step, counted from 0 over all epochs; the first one names what is left out of all."""
         epoch, place = divmod(step, self.steps_per_epoch)
-        chosen = self._in_order(epoch)[place * self._batch :][: self._batch]
+        chosen = self._in_order(epoch)[place * self._batch :][: self._batch][self._mine]
         names = [self._names[number] for number in chosen.tolist()]
         found = self._store.find(name for three in names for name in three)
         reference, target, condition = (_stacked(found[three[role]] for three in names) for role in range(3))

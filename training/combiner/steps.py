@@ -13,8 +13,9 @@ from twinset.training.clip.steps import autocast, listed, stream_seed
 from twinset.training.combiner.data import CONDITION, REFERENCE, TARGET
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.examples.batches import Batch
-from twinset.training.losses.features import Features, similarities
+from twinset.training.losses.features import Features, gather, similarities
 from twinset.training.losses.gradient_cache import Inputs, cached_backward
+from twinset.training.runs.processes import Process
 
 STEPS, EPOCHS = 28_000, 6  # of the paper, and of its released code
 LOWEST = 1e-3  # of the learning rate, as a share of the first one
@@ -117,10 +118,10 @@ class Stepper:
     """Takes the steps of a run. All that is random in one is a function of the seed and the step."""
 
     def __init__(
-        self, trainee: Trainee, optimiser: torch.optim.Optimizer, settings: CombinerSettings, device: str
+        self, trainee: Trainee, optimiser: torch.optim.Optimizer, settings: CombinerSettings, process: Process
     ) -> None:
-        self.trainee, self.optimiser, self.settings, self.device = trainee, optimiser, settings, device
-        self._scale = torch.tensor(1 / settings.temperature, device=device)
+        self.trainee, self.optimiser, self.settings, self.process = trainee, optimiser, settings, process
+        self._scale = torch.tensor(1 / settings.temperature, device=process.device)
 
     def take(self, batch: Batch, epochs: float) -> dict[str, float]:
         """Train on a batch; returns what is logged.
@@ -136,9 +137,12 @@ class Stepper:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
         self.optimiser.zero_grad(set_to_none=True)
-        torch.manual_seed(stream_seed(settings.seed, "dropout", batch.step, 0))
-        inputs = {role: value.to(self.device) for role, value in {**batch.images, **batch.texts}.items()}
-        value, logged = cached_backward(self._encode, inputs, contrast, settings.batch // settings.accumulate)
+        torch.manual_seed(stream_seed(settings.seed, "dropout", batch.step, self.process.rank))
+        inputs = {role: value.to(self.process.device) for role, value in {**batch.images, **batch.texts}.items()}
+        value, logged = cached_backward(
+            self._encode, inputs, contrast, settings.batch // self.process.world // settings.accumulate
+        )
+        self.process.average(self.trainee.parameters())
         norm = torch.nn.utils.get_total_norm([one.grad for one in self.trainee.parameters() if one.grad is not None])
         if not torch.isfinite(torch.stack([value, norm])).all():
             raise BuildFailed(
@@ -153,7 +157,7 @@ class Stepper:
         return {"loss": float(value), "lr": rate, "gradient_norm": float(norm), **logged}
 
     def _encode(self, inputs: Inputs) -> tuple[Features, Tensor]:
-        with autocast(self.settings.precision, self.device):
+        with autocast(self.settings.precision, self.process.device):
             return self.trainee(inputs), self._scale
 
 
@@ -164,9 +168,10 @@ def contrast(features: Features, scale: Tensor) -> tuple[Tensor, dict[str, float
     queries of one batch may share an image only at the price of one of them.
 
     Args:
-        features: queries as texts, targets as images, both (n, d).
+        features: queries as texts, targets as images, both (n, d); those of other processes are gathered.
         scale: 1 / τ.
     """
+    features = gather(features)
     logits = scale * similarities(features.texts, features.images)
     labels = torch.arange(len(logits), device=logits.device)
     accuracy = (logits.argmax(dim=1) == labels).float().mean()

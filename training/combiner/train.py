@@ -2,7 +2,8 @@
 
 One bug of the released code is not copied: it clips gradients of float16 before it divides them by their scale
 (`training.combiner.steps`). As in that code: features are not normalised before they are combined; the
-distractor of a triplet is not compared; batch normalisation of a ResNet is trained.
+distractor of a triplet is not compared; batch normalisation of a ResNet is trained, by each process over its own part
+of a batch.
 """
 
 import contextlib
@@ -19,7 +20,6 @@ from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache
 from twinset.evaluation.scorers.kinds import Combiner
 from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Running
 from twinset.models.encoders.open_clip_models import OpenClip
 from twinset.shards.storage.spool import temporary_folder
@@ -90,7 +90,7 @@ def train_combiner(
     report: bool = True,
     cache: Path | None = None,
 ) -> Trained:
-    """Train a Combiner, or resume a run that was stopped: as `training.clip.train.train_clip`, in one process.
+    """Train a Combiner, or resume a run that was stopped: as `training.clip.train.train_clip`.
 
     Args:
         cache: folder of the features of an encoder that is frozen; the user's own by default.
@@ -100,19 +100,20 @@ def train_combiner(
     """
     with contextlib.ExitStack() as stack:
         process = stack.enter_context(joined(settings))
-        if process.world > 1:
-            raise WrongUse("a Combiner trains in one process; start it without torchrun")
-        check_folder(out)
+        if process.is_first:
+            check_folder(out)
         start, data = open_start(settings), open_data(settings)
         identity = run_identity(settings, start.identity(), data.digests())
-        history = stack.enter_context(History(out))
-        if (out / SETTINGS).exists():  # another run is refused before anything is encoded
+        history = stack.enter_context(History(out, process.is_first))
+        if process.is_first and (out / SETTINGS).exists():  # another run is refused before anything is encoded
             claim(out, settings, identity, process.runtime)
         if (done := finished(out, digest(identity), history)) is not None:
             return trained(_model(settings, out), out, done, history, done["steps"], "_combiner")
         run = Run(settings, out, start, data, process, digest(identity), cache or default_cache())
         stack.callback(run.close)
-        claim(out, settings, identity, process.runtime)
+        if process.is_first:
+            claim(out, settings, identity, process.runtime)
+        process.wait()
         result, resumed_at = run.run(history, data.facts, _about(settings, data), on_progress, report)
         return trained(_model(settings, out), out, result, history, resumed_at, "_combiner")
 
@@ -142,16 +143,19 @@ class Run(Loop[Batch]):
         )
         self.batches: Batches | FeatureBatches
         if self._store is not None:
-            self.batches = FeatureBatches(data.training, encoder, self._store, PASS, settings.batch, settings.seed)
+            self.batches = FeatureBatches(
+                data.training, encoder, self._store, PASS, settings.batch, settings.seed, process
+            )
         else:
             self.batches = Batches(
                 data.training, Transforms(network.visual.preprocess_cfg, settings.transform), start.tokenize,
                 settings.batch, settings.seed, (REFERENCE, TARGET, CONDITION), settings.workers,
+                process.rank, process.world,
             )  # fmt: skip
         self._validation = Validation(data.validation, encoder, self._store, PASS)
         self.trainee = new_trainee(settings, network, _width(network)).to(process.device).train()
         optimiser = new_optimiser(self.trainee, settings)
-        self.stepper = Stepper(self.trainee, optimiser, settings, process.device)
+        self.stepper = Stepper(self.trainee, optimiser, settings, process)
         each = self.batches.steps_per_epoch
         steps = planned_steps(settings, each)
         super().__init__(settings, out, process, identity, self.trainee, optimiser, steps, each, BEST_BY)

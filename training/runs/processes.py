@@ -2,11 +2,12 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
 import torch
+import torch.distributed
 
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
@@ -39,9 +40,16 @@ class Process:
     def wait(self) -> None:
         """Block until all processes of the run have called this."""
         if self.world > 1:
-            import torch.distributed
-
             torch.distributed.barrier()
+
+    def average(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """Give each gradient its mean over all processes: with features that were gathered (`losses.features.gather`),
+        that of one process on the whole batch.
+        """
+        for one in parameters if self.world > 1 else ():
+            if one.grad is not None:
+                torch.distributed.all_reduce(one.grad)
+                one.grad /= self.world
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import Settings, damage
@@ -15,6 +16,7 @@ from twinset.models.encoders.contract import DualEncoder, Running
 from twinset.training.combiner.data import Triplets, open_data
 from twinset.training.combiner.features import FeatureBatches
 from twinset.training.examples.ordering import order
+from twinset.training.runs.processes import Process
 
 Makes = Callable[..., FeatureBatches]
 
@@ -30,7 +32,9 @@ def encoder(settings: Settings) -> DualEncoder:
 def makes(encoder: DualEncoder, tmp_path: Path) -> Iterator[Makes]:
     """Batches of two triplets with a store of their own."""
     store = FeatureStore(tmp_path / "features", "encoder")
-    yield lambda triplets, **more: FeatureBatches(triplets, encoder, store, 4, 2, 0, **more)
+    yield lambda triplets, **more: FeatureBatches(
+        triplets, encoder, store, 4, 2, 0, Process(more.pop("rank", 0), more.pop("world", 1), "cpu", ""), **more
+    )
     store.close()
 
 
@@ -55,6 +59,16 @@ def test_features_are_the_encoders_in_the_order_of_the_epoch(
             assert np.allclose(batch.images[role].numpy(), encoder.image_features(prepared), atol=1e-6)
         texts = encoder.text_features([one.texts["condition"] for one in examples])
         assert np.allclose(batch.texts["condition"].numpy(), texts, atol=1e-6)
+
+
+def test_processes_share_each_batch(triplets: Triplets, makes: Makes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Process, "wait", lambda self: None)
+    whole, *parts = (makes(triplets, rank=rank, world=world) for rank, world in ((0, 1), (0, 2), (1, 2)))
+    for step in range(8):
+        first, second = (one.at(step) for one in parts)
+        assert first.keys + second.keys == whole.at(step).keys and len(first.keys) == 1
+        both = torch.cat([first.images["target"], second.images["target"]])
+        assert torch.equal(both, whole.at(step).images["target"])
 
 
 def test_a_broken_triplet_is_in_no_batch_and_is_named_once(

@@ -24,7 +24,9 @@ from twinset.training.combiner.steps import (
 )
 from twinset.training.examples.batches import Batch
 from twinset.training.losses.features import Features
+from twinset.training.runs.processes import Process
 
+ALONE = Process(0, 1, "cpu", "")
 SMALL = {"data": ("x",), "batch": 4, "projection": 6, "hidden": 10}
 
 
@@ -85,7 +87,7 @@ def test_the_encoder_moves_by_the_clipped_norm_and_the_combiner_freely() -> None
         settings = CombinerSettings.model_validate({**SMALL, "lr": 1.0, "clip_norm": clip_norm, "epochs": 1})
         trainee = new_trainee(settings, open_clip_network(), 8)
         before = {name: value.detach().clone() for name, value in trainee.named_parameters()}
-        stepper = Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, "cpu")
+        stepper = Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, ALONE)
         logged = stepper.take(batch(0), 1)
         moved[clip_norm] = {
             part: math.sqrt(
@@ -109,7 +111,7 @@ def test_a_step_is_a_function_of_weights_batch_and_number() -> None:
         torch.manual_seed(len(found))  # whatever was drawn before
         optimiser = torch.optim.SGD(trainee.parameters(), lr=1.0)
         given = batch(0)
-        Stepper(trainee, optimiser, settings, "cpu").take(
+        Stepper(trainee, optimiser, settings, ALONE).take(
             Batch(number, 0, given.keys, given.groups, given.images, given.texts), 1
         )
         found.append(np.concatenate([value.detach().numpy().ravel() for value in trainee.combiner.parameters()]))
@@ -122,7 +124,7 @@ def test_a_loss_that_is_not_finite_ends_the_run_before_weights_change() -> None:
     given.images["target"][1] = math.nan
     before = {name: value.clone() for name, value in trainee.state_dict().items()}
     with pytest.raises(BuildFailed, match=r"step 1: the loss is nan .* the examples are a, b, c, d\. Train again"):
-        Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, "cpu").take(given, 1)
+        Stepper(trainee, torch.optim.SGD(trainee.parameters(), lr=1.0), settings, ALONE).take(given, 1)
     assert all(torch.equal(value, before[name]) for name, value in trainee.state_dict().items())
 
 
@@ -145,7 +147,7 @@ def test_a_frozen_tower_stays_as_it_is_and_the_other_trains_as_without(frozen: s
             trainee.clip.visual.eval()
         before = {name: value.detach().clone() for name, value in trainee.state_dict().items()}
         optimiser = new_optimiser(trainee, settings.model_copy(update={"lr": 0.1}))
-        Stepper(trainee, optimiser, settings, "cpu").take(batch(0), 1)
+        Stepper(trainee, optimiser, settings, ALONE).take(batch(0), 1)
         gradients[which] = {name: one.grad for name, one in trainee.named_parameters() if one.grad is not None}
     after = trainee.state_dict()
     for name, value in before.items():
