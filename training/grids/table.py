@@ -58,7 +58,7 @@ def write_tables(
         tables.append(_table(design, "detectors", "Detectors, on groups held out", names, found))
     text = "\n".join(f"## {table.title}\n\n{as_markdown(table)}\n" for table in tables)
     left_out = [test.title for name, test in design.tests.items() if name not in scores]
-    lacking = f"\nNot tested here: {', '.join(left_out)}.\n" if left_out else ""
+    lacking = f"\nNot tested here: {'; '.join(left_out)}.\n" if left_out else ""
     write_text(out / "grid.md", f"# {design.paper}\n\n{NOTE}\n\n{text}{lacking}")
     write_text(out / "grid.csv", "\n".join(as_csv(table) for table in tables))
     write_text(out / "grid.json", json.dumps(figures, indent=1, sort_keys=True) + "\n")
