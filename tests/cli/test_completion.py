@@ -23,7 +23,7 @@ echo "${{COMPREPLY[@]}}"
         ("twinset build demo --run", "--runner"),
         ("twinset build demo --runner thr", "threads"),
         ("twinset build demo --out tr", ""),
-        ("twinset export out --format openc", "openclip"),
+        ("twinset export out --format eq", "eqben"),
         ("twinset eval run --device g", "gpu"),
         ("twinset --verbose eval sc", "scores"),
         ("twinset eval run --only build --mo", "--model"),

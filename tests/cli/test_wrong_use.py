@@ -129,6 +129,7 @@ WRONG = [
     ("train fusion --data out --out new --model blip-itm:absent", "there is no model folder absent"),
     ("train fusion --data absent --out new --model blip-itm:absent", "absent: not a dataset"),
     ("train detectors --data absent --out new", "absent: not a dataset"),
+    ("train grid absent.yaml --out new", "absent.yaml: cannot be read"),
     ("train detectors --data out --out new --model clip:absent", "there is no model folder absent"),
     ("train demo --ot new", "did you mean --out?"),
     ("completion bsh", "did you mean bash?"),
