@@ -15,7 +15,7 @@ from typing import Any
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_model_folder
-from twinset.models.files import TOKENIZERS, ModelMissing, local_folder, read_json, refuse_links
+from twinset.models.files import TOKENIZERS, ModelMissing, brought_model, local_folder, read_json, refuse_links
 
 CONFIG = "open_clip_config.json"
 #: In the order in which open_clip prefers them.
@@ -87,10 +87,11 @@ class Architecture:
 
 
 def find_architecture(name: str) -> Architecture:
-    """An architecture by open_clip's name, or from a JSON file or a folder in its layout. Raises `WrongUse`: there is
-    none of this name; near ones are suggested. Or the file is not a configuration.
+    """An architecture by open_clip's name, from a JSON file or a folder in its layout, or of a model that an installed
+    package brings. Raises `WrongUse`: there is none of this name; near ones are suggested. Or the file is not a
+    configuration.
     """
-    path = Path(name)
+    path = _model_path(name)
     if path.suffix == ".json" or path.is_dir():
         if path.is_dir():
             refuse_links(path)
@@ -108,6 +109,17 @@ def find_architecture(name: str) -> Architecture:
         hint = f"near are {', '.join(near)}" if near else "such as ViT-B-32"
         raise WrongUse(f"open_clip has no model {name!r}: {hint}; or name a JSON file of its sizes")
     return Architecture(name, read_json(file))
+
+
+def _model_path(name: str) -> Path:
+    brought = brought_model(name)
+    return Path(name) if brought is None else brought.folder
+
+
+def weights_of_folder(name: str) -> str:
+    """The weights in a model's folder, or of one that a package brings; empty where there are none."""
+    folder = _model_path(name)
+    return str(next((folder / file for file in FILES if (folder / file).is_file()), ""))
 
 
 def _library() -> Path:
@@ -146,11 +158,10 @@ def find_checkpoint(name: str, parts: Sequence[str]) -> tuple[Architecture, Path
         WrongUse: there is no such architecture, tag, file or folder.
     """
     architecture, checkpoint = find_architecture(parts[0]), parts[1] if len(parts) > 1 else ""
-    if Path(parts[0]).is_dir() and not checkpoint:
-        folder = Path(parts[0])
-        checkpoint = str(next((folder / file for file in FILES if (folder / file).is_file()), ""))
+    if not checkpoint and _model_path(parts[0]).is_dir():
+        checkpoint = weights_of_folder(parts[0])
         if not checkpoint:
-            raise ModelMissing(f"{folder}: lacks {' or '.join(FILES[::2])}: put the weights there")
+            raise ModelMissing(f"{parts[0]}: lacks {' or '.join(FILES[::2])}: put the weights there")
     if not checkpoint:
         raise WrongUse(
             f"--model {name}: names no weights; write open_clip:{parts[0]}:TAG with {_tags_of(parts[0])}, or "

@@ -1,12 +1,11 @@
 """The settings that all resumable runs have, and settings from plain values."""
 
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt, ValidationError, model_validator
 
 from twinset.manifests.errors import WrongUse, suggested
-from twinset.models.encoders.open_clip_files import FILES
+from twinset.models.encoders.open_clip_files import weights_of_folder
 from twinset.training.losses.names import REGULARISERS, Regulariser
 
 #: Threads, or workers: with too many torch crashes.
@@ -88,7 +87,8 @@ class EncoderSettings(RunSettings):
     """What the settings of runs that begin with a model of open_clip have.
 
     Attributes:
-        model: name of open_clip, ``CONFIG.json``, or a folder with ``open_clip_config.json``.
+        model: name of open_clip or of a model that a package brings (``small-clip``), ``CONFIG.json``, or a folder with
+            ``open_clip_config.json``.
         weights: published tag, file, or None for random weights from ``seed``; where it is left out, OpenAI's, or those
             of the folder that ``model`` names.
     """
@@ -100,9 +100,8 @@ class EncoderSettings(RunSettings):
     @model_validator(mode="before")
     @classmethod
     def _weights_of_folder(cls, given: Any) -> Any:
-        if isinstance(given, dict) and isinstance(model := given.get("model"), str) and Path(model).is_dir():
-            held = [str(Path(model) / name) for name in FILES if (Path(model) / name).is_file()]
-            return {"weights": held[0], **given} if held else given
+        if isinstance(given, dict) and isinstance(model := given.get("model"), str):
+            return {"weights": held, **given} if (held := weights_of_folder(model)) else given
         return given
 
 
