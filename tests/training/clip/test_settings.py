@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.losses.names import OBJECTIVES
 from twinset.training.runs.settings import checked
@@ -38,6 +39,13 @@ def test_a_folder_brings_its_weights_unless_others_are_named(tmp_path: Path) -> 
     held = ClipSettings(data=("d",), model=str(tmp_path))
     assert held.weights == str(tmp_path / "open_clip_model.safetensors")
     assert ClipSettings(data=("d",), model=str(tmp_path), weights=None).weights is None
+
+
+def test_a_model_of_an_installed_package_brings_its_weights() -> None:
+    held = ClipSettings(data=("d",), model="small-clip")
+    assert held.model == "small-clip" and held.weights is not None
+    assert find_architecture("small-clip").model["embed_dim"] == 64
+    assert find_checkpoint("open_clip:small-clip", ["small-clip"])[1] == Path(held.weights)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""Every command of docs/training.md runs as typed, in the order of the page."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.evaluation.scorers.tiny_models import save_transformers
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "training.md"
+COMMAND = re.compile(r"^    ((?:twinset|torchrun) (?:.*\\\n)*.*)$", re.MULTILINE)
+#: "`NAME.yaml`:" at the end of a paragraph, then the file.
+FILE = re.compile(r"`([\w-]+\.yaml)`:\n\n((?:    .*\n)+)")
+
+
+def commands() -> list[str]:
+    """As typed, with lines that end in a backslash joined."""
+    return [found.replace("\\\n", " ") for found in COMMAND.findall(PAGE.read_text("utf-8"))]
+
+
+def test_the_page_types_out_each_place() -> None:
+    found = commands()
+    assert found[0].startswith("twinset build demo ")
+    for task in ("clip", "fusion", "combiner", "detectors", "grid"):
+        assert any(f" train {task} " in one for one in found)
+    assert not [one for one in found if "…" in one or re.search(r"[ =:](DIR|MODEL|PLACE)\b", one)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_command_runs_as_typed(tmp_path: Path) -> None:
+    for name, content in FILE.findall(PAGE.read_text("utf-8")):
+        (tmp_path / name).write_text(re.sub("^    ", "", content, flags=re.MULTILINE), "utf-8")
+    save_transformers(tmp_path / "weights" / "blip-itm", "blip")  # the page says that it must be there
+    here = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{here}{os.pathsep}{os.environ['PATH']}"}
+    for command in commands():
+        done = subprocess.run(shlex.split(command), cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+    assert "| + EqSim |" in (tmp_path / "out/grid/grid.md").read_text("utf-8")
