@@ -46,7 +46,9 @@ def train_grid(
     grid = open_grid(Path(design), data, tests, Path(out), settings or [], Running(device), only or [])
     for level in grid.levels():
         if pool:
-            run_pieces([_piece(grid, run, pool) for run in level if not grid.kept(run).is_file()])
+            run_pieces(
+                [_piece(grid, run, pool) for run in level if not (grid.kept(run).is_file() and run.folder.is_dir())]
+            )
         for run in level:  # what a worker trained is found finished
             get_run_logger().info("%s: %s", run.name, grid.train(run)["model"])
     found = score_grid(grid, get_run_logger().info)

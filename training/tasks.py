@@ -28,9 +28,9 @@ def train_task(
         raise WrongUse(f"task {task!r}: {suggested(str(task), TASKS)}")
     if not given.get("data"):
         raise WrongUse("data: name at least one dataset that twinset built")
-    kind, function = TASKS[task]
+    function = TASKS[task][1]
     try:
-        settings = _checked(task, kind, given, out)
+        settings = check_task(task, given, out)
         train = getattr(import_module(f"twinset.training.{task}.train"), function)
     except ImportError as error:
         raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
@@ -58,8 +58,11 @@ def train_task(
     }
 
 
-def _checked(task: str, kind: str, given: Mapping[str, Any], out: Path) -> Any:
-    """The settings; raises `WrongUse` for what is wrong about them, the folder, the data or the models' files."""
+def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = True) -> Any:
+    """The settings; raises `WrongUse` for what is wrong about them, the folder, the data or the models' files.
+
+    models: whether the models' files must be there.
+    """
     from twinset.evaluation.scorers.kinds import check_model
     from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
     from twinset.training.combiner.settings import CIRR
@@ -67,11 +70,13 @@ def _checked(task: str, kind: str, given: Mapping[str, Any], out: Path) -> Any:
     from twinset.training.runs.identity import check_folder
     from twinset.training.runs.settings import EncoderSettings, checked
 
-    settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), kind), dict(given))
+    settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), TASKS[task][0]), dict(given))
     check_folder(out)
     for place in (*settings.data, *getattr(settings, "validation", ())):
         if task != "combiner" or not place.startswith(CIRR):
             check_place(place, "triplets" if task == "combiner" else "pairs")
+    if not models:
+        return settings
     if not isinstance(settings, EncoderSettings):
         for model in filter(None, (settings.model, getattr(settings, "neighbours_by", None))):
             check_model(model)

@@ -9,9 +9,9 @@ from typing import Self
 
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped
 from twinset.generators.captions.tables import Read, from_fields, parquet_fields
+from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 from twinset.shards.storage.tar_reader import HEADER_ERRORS
 
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")  # of what img2dataset writes
 TEXT_SUFFIXES = (".txt", ".json")
 
 
@@ -70,7 +70,7 @@ def _images(tar: Path) -> dict[str, str]:
 def read_webdataset(*tars: Path) -> Iterator[Read]:
     """Tars of WebDataset: of each key an image, and its caption in ``KEY.txt`` or in a field of ``KEY.json``.
 
-    Ids of caption and image are ``TAR/KEY``, as keys may be counted anew in each tar.
+    Ids of caption and image are ``TAR/KEY``, as the same key can occur in several tars.
     """
     for tar in tars:
         try:

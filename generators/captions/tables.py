@@ -73,7 +73,6 @@ def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
 
 FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
-IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".avif")  # of what img2dataset writes
 
 
 def read_tsv(path: Path) -> Iterator[Read]:

@@ -19,7 +19,6 @@ from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.training.tasks import TASKS
 
 NAME = r"^[a-z0-9][a-z0-9+-]*$"  # of arms and tests, which are folders
-LARGEST = 1 << 20  # bytes of a design
 _OF_ARM = re.compile(r"\{([^{}]*)\}")
 _Name = Annotated[str, Field(pattern=NAME)]
 _Task = Annotated[str, AfterValidator(lambda task: task if task in TASKS else _unknown(task))]
@@ -109,10 +108,12 @@ class Design(_Strict):
                 if unknown := [one for one in asked if one not in known]:
                     raise ValueError(f"arms.{name}: {unknown[0]!r} is not defined; {suggested(unknown[0], known)}")
             for test, cells in arm.paper.items():
-                if lacking := cells.keys() - set(self.tests[test].figures):
-                    raise ValueError(f"arms.{name}.paper.{test}: {min(lacking)!r} is no figure of this test")
+                known = self.tests[test].figures
+                if lacking := [figure for figure in cells if figure not in known]:
+                    problem = f"{lacking[0]!r} is not a figure of this test; {suggested(lacking[0], known)}"
+                    raise ValueError(f"arms.{name}.paper.{test}: {problem}")
         if repeated := [one for one in self.seeds if self.seeds.count(one) > 1]:
-            raise ValueError(f"seeds: {repeated[0]} stands there twice")
+            raise ValueError(f"seeds: {repeated[0]} is duplicated; remove one")
         _ = self.order  # a circle
         return self
 
@@ -167,8 +168,7 @@ def settings_class(task: str) -> type[BaseModel]:
 def load_design(path: Path, settings: Sequence[str] = ()) -> Design:
     """The design in a file. settings: overrides ``KEY.PATH=VALUE``. Raises `WrongUse`, with file, key and remedy."""
     try:
-        with path.open("rb") as stream:
-            raw = load_yaml(stream.read(LARGEST).decode("utf-8"))
+        raw = load_yaml(path.read_bytes().decode("utf-8"))
         if not isinstance(raw, dict):
             raise WrongUse(f"{path}: not a design; it has the keys {', '.join(Design.model_fields)}")
         for setting in settings:
@@ -186,6 +186,6 @@ def _problems(error: ValidationError) -> Iterator[str]:
     for one in error.errors():
         place = ".".join(map(str, one["loc"]))
         if one["type"] == "extra_forbidden":
-            yield f"{place}: there is no such key; remove it"
+            yield f"{place}: there is no such key; correct its name, or remove it"
         else:
             yield ": ".join(filter(None, (place, one["msg"].removeprefix("Value error, "))))

@@ -16,11 +16,9 @@ from twinset.manifests.errors import WrongUse, naming, suggested
 from twinset.manifests.locations import local_folder_of
 from twinset.models.encoders.contract import NotApplicable, Running
 from twinset.shards.storage.whole_file import write_text
-from twinset.training.examples.example_set import check_place
-from twinset.training.grids.design import Design, filled, load_design, settings_class
+from twinset.training.grids.design import Design, filled, load_design
 from twinset.training.grids.table import write_tables
-from twinset.training.runs.settings import checked
-from twinset.training.tasks import train_task
+from twinset.training.tasks import check_task, train_task
 
 Tell = Callable[[str], None]
 
@@ -72,10 +70,7 @@ class Grid:
             if not arm.data:
                 continue
             with naming(f"arms.{run.arm}"):
-                settings: Any = checked(settings_class(arm.task), self.settings(run))
-                for place in (*settings.data, *getattr(settings, "validation", ())):
-                    if "=" not in place.partition("/")[0]:  # cirr=DIR
-                        check_place(place, "triplets" if arm.task == "combiner" else "pairs")
+                check_task(arm.task, self.settings(run), run.folder, models=not arm.after)
         _ = self.opened
 
     def runs(self) -> list[ArmRun]:

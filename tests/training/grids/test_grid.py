@@ -86,7 +86,7 @@ def test_arms_begin_from_others_and_figures_stand_beside_the_papers(
     [
         ({"arm": 1}, "arm: there is no such key"),
         ({"seeds": []}, "seeds: "),
-        ({"seeds": [1, 1]}, "seeds: 1 stands there twice"),
+        ({"seeds": [1, 1]}, "seeds: 1 is duplicated"),
         ({"tests": {"t": {"title": "T", "benchmark": "winogrand", "figures": ["group"]}}}, "did you mean 'winoground'"),
         ({"arms": {"a": {"title": "A", "data": ["twinz"]}}}, "'twinz' is not defined; did you mean 'twins'"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "task": "clipp"}}}, "did you mean 'clip'"),
