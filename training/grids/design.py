@@ -108,9 +108,9 @@ class Design(_Strict):
                 if unknown := [one for one in asked if one not in known]:
                     raise ValueError(f"arms.{name}: {unknown[0]!r} is not defined; {suggested(unknown[0], known)}")
             for test, cells in arm.paper.items():
-                known = self.tests[test].figures
-                if lacking := [figure for figure in cells if figure not in known]:
-                    problem = f"{lacking[0]!r} is not a figure of this test; {suggested(lacking[0], known)}"
+                figures = self.tests[test].figures
+                if lacking := [figure for figure in cells if figure not in figures]:
+                    problem = f"{lacking[0]!r} is not a figure of this test; {suggested(lacking[0], figures)}"
                     raise ValueError(f"arms.{name}.paper.{test}: {problem}")
         if repeated := [one for one in self.seeds if self.seeds.count(one) > 1]:
             raise ValueError(f"seeds: {repeated[0]} is duplicated; remove one")
