@@ -35,6 +35,7 @@ OptionalFiles = Annotated[_Files, BeforeValidator(_listed)]
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not held
+MOST_EXPANDED = 1 << 30  # bytes of a packed file that is held whole
 
 #: Why a line of a file is left out.
 LINE_REASONS = reasons_beside(__file__, "lines")
@@ -58,12 +59,16 @@ def read_bytes(path: Path) -> bytes:
 
 def read_json(path: Path) -> Any:
     """The file as one JSON value, ``.gz`` too; raises `WrongUse` naming the place where it is not UTF-8 or not JSON."""
-    raw = read_bytes(path)
-    if path.suffix == ".gz":
+    if path.suffix != ".gz":
+        raw = read_bytes(path)
+    else:
         try:
-            raw = gzip.decompress(raw)
+            with gzip.open(path) as stream:
+                raw = stream.read(MOST_EXPANDED + 1)
         except (OSError, EOFError, zlib.error) as error:
             raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
+        if len(raw) > MOST_EXPANDED:
+            raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
     try:
         return _value(raw.removeprefix(BYTE_ORDER_MARK))
     except UnicodeDecodeError as error:

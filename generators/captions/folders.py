@@ -1,16 +1,15 @@
 """Captions in folders, beside their images: tars of img2dataset, any WebDataset, images with texts of their names."""
 
 import json
-import tarfile
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import Self
 
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped
 from twinset.generators.captions.tables import Read, from_fields, parquet_fields
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
-from twinset.shards.storage.tar_reader import HEADER_ERRORS
+from twinset.shards.storage.member_headers import MemberHeaders, member_headers
+from twinset.shards.storage.tar_reader import BrokenTar
 
 TEXT_SUFFIXES = (".txt", ".json")
 
@@ -28,7 +27,7 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
             continue
         try:
             images = _images(tar)
-        except (*HEADER_ERRORS, OSError):
+        except (BrokenTar, OSError):
             yield Skipped(tar.name, "broken-tar")
             continue
         for number, row in enumerate(parquet_fields(table), 1):
@@ -42,28 +41,14 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
                 yield from_fields(fields, place, key)
 
 
-class _Header(tarfile.TarInfo):
-    """The header of a member. A damaged one is an error: `tarfile` takes it for the end of the tar behind the first."""
-
-    @classmethod
-    def fromtarfile(cls, archive: tarfile.TarFile) -> Self:
-        try:
-            return super().fromtarfile(archive)
-        except tarfile.InvalidHeaderError as error:  # type: ignore[attr-defined]
-            raise tarfile.ReadError(str(error)) from error
-
-
 def _images(tar: Path) -> dict[str, str]:
     """Names of the images in a tar by key; only its headers are read."""
     found: dict[str, str] = {}
-    with tarfile.open(tar, "r:", tarinfo=_Header) as members:
-        for member in members:
-            if member.size < 0:  # tarfile would step back, and read the same headers for ever
-                raise tarfile.ReadError(f"{member.name}: negative size")
-            key, dot, suffix = member.name.partition(".")
-            if member.isfile() and f"{dot}{suffix}".lower() in IMAGE_SUFFIXES:
-                found[key] = member.name
-            members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
+    with tar.open("rb") as stream:
+        for name, _, _ in member_headers(stream, tar.name):
+            key, dot, suffix = name.partition(".")
+            if f"{dot}{suffix}".lower() in IMAGE_SUFFIXES:
+                found[key] = name
     return found
 
 
@@ -74,26 +59,22 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
     """
     for tar in tars:
         try:
-            with tarfile.open(tar, "r:", tarinfo=_Header) as members:
-                for key, parts in groupby(_parts(members), key=lambda one: one[0]):
+            with tar.open("rb") as stream:
+                for key, parts in groupby(_parts(member_headers(stream, tar.name)), key=lambda one: one[0]):
                     yield _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in parts})
-        except (*HEADER_ERRORS, OSError):
+        except (BrokenTar, OSError):
             yield Skipped(tar.name, "broken-tar")
 
 
-def _parts(members: tarfile.TarFile) -> Iterator[tuple[str, str, str, bytes]]:
+def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:
     """Key, suffix, name and, of texts, content of each image and text."""
-    for member in members:
-        if member.size < 0:  # tarfile would step back, and read the same headers for ever
-            raise tarfile.ReadError(f"{member.name}: negative size")
-        folder, _, base = member.name.rpartition("/")
+    for name, offset, size in headers:
+        folder, _, base = name.rpartition("/")
         stem, _, rest = base.partition(".")
         suffix = f".{rest.lower()}"
-        if member.isreg() and suffix in (*IMAGE_SUFFIXES, *TEXT_SUFFIXES):
-            file = members.extractfile(member) if suffix in TEXT_SUFFIXES else None
-            content = file.read(min(member.size, LONGEST_LINE)) if file is not None else b""
-            yield f"{folder}/{stem}".lstrip("/"), suffix, member.name, content
-        members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
+        if suffix in (*IMAGE_SUFFIXES, *TEXT_SUFFIXES):
+            content = headers.content(offset, min(size, LONGEST_LINE)) if suffix in TEXT_SUFFIXES else b""
+            yield f"{folder}/{stem}".lstrip("/"), suffix, name, content
 
 
 def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Read:
@@ -132,7 +113,8 @@ def read_sidecars(folder: Path) -> Iterator[Read]:
             yield Skipped(stem, "no-caption" if stem in images else "no-image")
             continue
         try:
-            said = texts[stem].read_bytes()[:LONGEST_LINE].decode("utf-8-sig").split("\n")
+            with texts[stem].open("rb") as stream:
+                said = stream.read(LONGEST_LINE).decode("utf-8-sig").split("\n")
         except UnicodeDecodeError:
             yield Skipped(f"{stem}.txt", "not-utf-8")
             continue

@@ -49,7 +49,11 @@ def _reader(content: Any) -> Callable[[Any], Iterator[Read]] | None:
 
 def _coco(content: Any) -> Iterator[Read]:
     """``{"images": [{id, file_name}], "annotations": [{id, image_id, caption}]}``."""
-    files = {int(image["id"]): str(image["file_name"]) for image in content["images"]}
+    files: dict[int, str] = {}
+    for image in content["images"]:
+        number, name = int(image["id"]), str(image["file_name"])
+        if files.setdefault(number, name) != name:
+            raise ValueError(f"image id {number} is that of {files[number]} and of {name}")
     without = dict.fromkeys(files)
     if not isinstance(content["annotations"], list):
         raise TypeError("annotations is not a list")
@@ -57,12 +61,12 @@ def _coco(content: Any) -> Iterator[Read]:
         place = f"annotation {number}"
         if not isinstance(annotation, dict) or not isinstance(annotation.get("id"), int):
             yield Skipped(place, "no-caption-id")
-        elif not isinstance(image := annotation.get("image_id"), int) or image not in files:
+        elif not isinstance(of := annotation.get("image_id"), int) or of not in files:
             yield Skipped(place, "unknown-image")
         else:
-            without.pop(image, None)
-            yield from_fields({**annotation, "image": files[image]}, place, str(annotation["id"]))
-    yield from (Skipped(f"image {image}", "no-caption") for image in without)
+            without.pop(of, None)
+            yield from_fields({**annotation, "image": files[of]}, place, str(annotation["id"]))
+    yield from (Skipped(f"image {number}", "no-caption") for number in without)
 
 
 def _karpathy(content: Any) -> Iterator[Read]:
@@ -88,6 +92,9 @@ def _images(content: Any) -> Iterator[Read]:
         name = str(image["image_name"] if "image_name" in image else image["image"])
         folder = f"{image['file_path']}/" if image.get("file_path") else ""
         said = image["captions"] if "captions" in image else image["caption"]
+        if not isinstance(said, str | list):
+            raise TypeError(f"captions of {name[:100]!r} are neither text nor a list")
+        said = [said] if isinstance(said, str) else said
         if not said:
             yield Skipped(f"image {number}", "no-caption")
         for at, caption in enumerate(said):

@@ -106,7 +106,7 @@ class CaptionSources:
             stem = f"{source.stem}/" if len(self.each) > 1 else ""
             captions, left_out, first = 0, 0, ""
             for read in source.read():
-                place = f"{source.name} {read.place}"
+                place = f"{source.name} {read.place}".encode("utf-8", "replace").decode()
                 if isinstance(read, Caption):
                     captions += 1
                     yield replace(read, caption_id=stem + read.caption_id, place=place)

@@ -52,6 +52,10 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
     default_id: where it has no id of its own.
     """
     caption, image_id, image = (_text(fields, names) for names in (CAPTION, IMAGE_ID, IMAGE))
+    try:
+        "\0".join((caption, image_id, image, default_id)).encode()
+    except UnicodeEncodeError:  # half a surrogate pair, or a name in another encoding
+        return Skipped(place, "not-utf-8")
     if not caption.strip():
         return Skipped(place, "empty-caption")
     if len(caption) > LONGEST_CAPTION:

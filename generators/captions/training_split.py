@@ -20,15 +20,20 @@ TRAINED = (TRAIN, "restval")  # splits of Karpathy's files that are trained on
 #: Setting: share of the images (0-1) that are trained on.
 TrainShare = Annotated[float, Field(gt=0, lt=1)]
 
-#: COCO's file names of 2014 and 2017, and its plain ids, which may be padded.
-_NUMBERED = re.compile(r"(?:COCO_[a-z]+\d{4}_)?0*(\d+)(?:\.jpe?g)?", re.IGNORECASE)
+#: COCO's file names of 2014 and 2017, which are padded to twelve digits, and its plain ids.
+_NUMBERED = re.compile(r"(?:(?:COCO_[a-z]+\d{4}_)?(\d{12})|([1-9]\d*))(?:\.jpe?g)?", re.IGNORECASE)
 
 
 def image_number(name: str) -> str:
-    """What an image goes by in all releases of COCO: its number; of other images the name of the file."""
+    """What an image goes by in all releases of COCO: its number; of other images the name of the file.
+
+    Members of tars and addresses are numbered otherwise: they go by all of their name.
+    """
+    if "://" in name or ".tar/" in name:
+        return name
     base = name.rpartition("/")[2]
     found = _NUMBERED.fullmatch(base)
-    return found[1] if found else base
+    return (found[1] or found[2]).lstrip("0") if found else base
 
 
 class TrainingSplit:

@@ -7,6 +7,7 @@ that nothing vouches for their bytes but size and time of each tar.
 import hashlib
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
 from twinset.shards.kinds.samples import EXTENSIONS
-from twinset.shards.storage.member_headers import MemberHeaders
+from twinset.shards.storage.member_headers import MemberHeaders, member_headers
 from twinset.shards.storage.store import Entry, Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.shards.storage.whole_file import whole_file
@@ -30,6 +31,8 @@ from twinset.training.examples.columns import Gathered, Part, Side
 from twinset.training.examples.contracts import DataPlace, Task
 
 MOST_TARS = 1_000_000
+MOST_BRACES = 12  # of a pattern; each may double the names
+_RANGE = re.compile(r"\{(-?\d{1,18})\.\.(-?\d{1,18})")
 LONGEST_TEXT = 1 << 16  # bytes of a caption, or of its JSON
 IMAGES = (*EXTENSIONS, "jpeg")
 SIDE = Side("", {"image": "image"}, {"text": "text"})
@@ -88,6 +91,9 @@ def find_tars(place: DataPlace) -> Tars:
     plain = next((n for n, part in enumerate(parts) if set(part) & set("{*?")), len(parts) - 1)
     root, rest = "/".join(parts[:plain]) or ("/" if parts[0] == "" else "."), "/".join(parts[plain:])
     store = Store(root)
+    ranges = [abs(int(last) - int(first)) for first, last in _RANGE.findall(rest)]
+    if rest.count("{") > MOST_BRACES or max(ranges, default=0) >= MOST_TARS:
+        raise WrongUse(f"tars:{place.pattern[:200]}: more than {MOST_TARS:,} tars, or {MOST_BRACES} braces; name fewer")
     try:
         names = list(islice(braceexpand(rest), MOST_TARS + 1))
     except ValueError as error:
@@ -136,21 +142,14 @@ def tars_part(place: DataPlace, task: Task, split: str | None, index: Path) -> P
     tars = find_tars(place)
     as_of = tars.digest()
     path = index / f"{as_of[:32]}.parquet"
-    if not path.is_file():
+    try:
+        gathered, told = _read_index(tars, path)
+    except (OSError, pa.ArrowException, LookupError, ValueError, TypeError, StopIteration):
+        # There is none, or it is damaged: it is no more than what the tars say.
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as unfinished:
             _write_index(tars, unfinished)
-    gathered = Gathered(("image",), ("text",))
-    with pq.ParquetFile(path) as file:
-        told = json.loads(file.metadata.metadata[b"twinset"])
-        groups = (file.read_row_group(number) for number in range(file.num_row_groups))
-        for name, count in zip(tars.names, told["rows"], strict=True):
-            if count:
-                rows = next(groups).combine_chunks()
-                places = [rows[column].to_numpy() for column in ("offset", "size")]
-                keys, texts = rows["key"].chunk(0), rows["text"].chunk(0)
-                slices = np.stack([*places, np.zeros(count, np.uint64)], axis=1)
-                gathered.add(name, keys, None, {"text": texts}, {"image": slices})
+        gathered, told = _read_index(tars, path)
     left_out: dict[str, list[Any]] = told["left_out"]
     counted = ", ".join(f"{count:,} with {reason} (first {where})" for reason, (count, where) in left_out.items())
     if not any(told["rows"]):
@@ -161,31 +160,47 @@ def tars_part(place: DataPlace, task: Task, split: str | None, index: Path) -> P
     return Part(tars, gathered.columns(), (SIDE,), as_of, place.copies, local=True)
 
 
+def _read_index(tars: Tars, path: Path) -> tuple[Gathered, dict[str, Any]]:
+    """What an index holds, and what it says of its tars; raises any of several errors where it is not one of them."""
+    gathered = Gathered(("image",), ("text",))
+    with pq.ParquetFile(path) as file:
+        told: dict[str, Any] = json.loads(file.metadata.metadata[b"twinset"])
+        groups = (file.read_row_group(number) for number in range(file.num_row_groups))
+        for (name, entry), count in zip(tars.there(), told["rows"], strict=True):
+            if not count:
+                continue
+            rows = next(groups).cast(_SCHEMA)
+            offsets, sizes = (rows[column].to_numpy() for column in ("offset", "size"))
+            ends = offsets.astype(np.float64) + sizes
+            if len(rows) != count or any(column.null_count for column in rows.columns) or ends.max() > entry.size:
+                raise ValueError(name)
+            slices = np.stack([offsets, sizes, np.zeros(count, np.uint64)], axis=1)
+            keys, texts = (rows[column].combine_chunks() for column in ("key", "text"))
+            gathered.add(name, keys, None, {"text": texts}, {"image": slices})
+    return gathered, told
+
+
 def _write_index(tars: Tars, path: Path) -> None:
     """An index: a row group a tar that has samples; how many each has, and what is left out with its first place."""
     left_out, counts = dict[str, list[Any]](), list[int]()
     with pq.ParquetWriter(path, _SCHEMA, compression="zstd") as writer:
-        for name, entry in tars.there():
+        for name in tars.names:
             with tars.store.open(name) as stream:
-                rows = _rows(stream, entry.size, f"{tars.store.root}/{name}", PurePosixPath(name).stem, left_out)
+                rows = _rows(stream, f"{tars.store.root}/{name}", PurePosixPath(name).stem, left_out)
             counts.append(len(rows))
             if rows:
-                writer.write_table(pa.table([list(column) for column in zip(*rows, strict=True)], _SCHEMA))
+                writer.write_table(pa.table([list(column) for column in zip(*rows, strict=True)], _SCHEMA), len(rows))
         writer.add_key_value_metadata({"twinset": json.dumps({"rows": counts, "left_out": left_out})})
 
 
 Row = tuple[str, str, int, int]
 
 
-def _rows(stream: BinaryIO, size: int, where: str, stem: str, left_out: dict[str, list[Any]]) -> list[Row]:
+def _rows(stream: BinaryIO, where: str, stem: str, left_out: dict[str, list[Any]]) -> list[Row]:
     """Key, caption, and offset and size of the image, of each sample of a tar; others are counted in ``left_out``."""
     rows: list[Row] = []
 
-    def read(place: int, count: int) -> bytes:
-        stream.seek(place)
-        return stream.read(count)
-
-    headers = MemberHeaders(read, size, where)
+    headers = member_headers(stream, where)
     try:
         for key, parts in groupby(_fields(headers), key=lambda one: one[0]):
             found = {extension: (offset, length, text) for _, extension, offset, length, text in parts}
@@ -219,7 +234,8 @@ def _caption(found: dict[str, tuple[int, int, bytes]]) -> str | None:
         if "txt" in found:
             return found["txt"][2].decode("utf-8").strip()
         said = json.loads(found["json"][2]) if "json" in found else {}
-        caption = next((said[name] for name in CAPTION if isinstance(said.get(name), str)), "")
-        return str(caption).strip()
+        caption = str(next((said[name] for name in CAPTION if isinstance(said.get(name), str)), ""))
+        caption.encode()  # no half of a surrogate pair
+        return caption.strip()
     except (ValueError, AttributeError, RecursionError):
         return None

@@ -1,5 +1,6 @@
 """Photographs with captions become samples: groups, splits, lists, images held out, tars where they lie."""
 
+import gzip
 import io
 import json
 import tarfile
@@ -170,6 +171,9 @@ def test_repeated_ids_count_once(photos: Path) -> None:
         ("000000391895.jpg", "391895"),
         ("391895", "391895"),
         ("1000268201_693b08cb0e.jpg", "1000268201_693b08cb0e.jpg"),
+        ("000000139", "000000139"),  # a key of img2dataset
+        ("00000.tar/000000391895.jpg", "00000.tar/000000391895.jpg"),
+        ("https://x.org/a/391895.jpg", "https://x.org/a/391895.jpg"),
     ],
 )
 def test_one_image_in_all_releases_of_coco(name: str, number: str) -> None:
@@ -209,6 +213,43 @@ def test_tars_of_webdataset_are_read_where_they_lie(photos: Path) -> None:
         ("no-caption", "tars 00000.tar 001"),
         ("no-image", "tars 00000.tar 002"),
     ]
+
+
+def test_one_caption_may_be_text_and_one_image_id_has_one_file(photos: Path) -> None:
+    one = {"image_name": "a.jpg", "captions": "A dog."}
+    (photos / "one.json").write_text(json.dumps([one]))
+    assert planned(photos, captions=str(photos / "one.json")) == ({"a.jpg": "test"}, [])
+    (photos / "one.json").write_text(json.dumps([one, {**one, "captions": {"A cat.": 1}}]))
+    with pytest.raises(WrongUse, match=r"captions of 'a\.jpg' are neither text nor a list"):
+        planned(photos, captions=str(photos / "one.json"))
+    images = [{"id": 1, "file_name": "a.jpg"}, {"id": 1, "file_name": "b.jpg"}]
+    said = {"images": images, "annotations": [{"id": 1, "image_id": 1, "caption": "A dog."}]}
+    (photos / "coco.json").write_text(json.dumps(said))
+    with pytest.raises(WrongUse, match=r"image id 1 is that of a\.jpg and of b\.jpg"):
+        planned(photos, captions=str(photos / "coco.json"))
+
+
+def test_text_that_is_not_utf_8_is_left_out(photos: Path) -> None:
+    (photos / "tars").mkdir()
+    with tarfile.open(photos / "tars/0.tar", "w") as tar:
+        for name, content in (
+            ("a.jpg", jpeg(1)),
+            ("a.json", b'{"caption": "\\ud800"}'),
+            ("b.jpg", jpeg(2)),
+            ("b.txt", b"B."),
+        ):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    found = planned(photos, captions=str(photos / "tars"))
+    assert list(found[0]) == ["0/b"] and found[1] == [("not-utf-8", "tars 0.tar a")]
+
+
+def test_a_packed_file_that_expands_without_end_is_refused(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinset.generators.annotation_files.MOST_EXPANDED", 1000)
+    (photos / "bomb.json.gz").write_bytes(gzip.compress(b" " * 5000))
+    with pytest.raises(WrongUse, match=r"bomb\.json\.gz: expands to more than 1,000 bytes"):
+        planned(photos, captions=str(photos / "bomb.json.gz"))
 
 
 def test_an_index_without_images(photos: Path) -> None:

@@ -8,6 +8,8 @@ import tarfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import webdataset
 from PIL import Image
@@ -115,12 +117,14 @@ def test_samples_without_image_or_caption_are_counted(tmp_path: Path, caplog: py
         add(tar, "./a/empty.txt", b"an empty image")
         add(tar, "./a/odd.jpg", jpeg(4))
         add(tar, "./a/odd.txt", b"\xff\xfe")
+        add(tar, "./a/half.jpg", jpeg(5))
+        add(tar, "./a/half.json", b'{"caption": "x \\ud800"}')
     with caplog.at_level(logging.WARNING, "twinset"):
         examples = opened(tmp_path, "odd.tar")
     assert [(examples[0].key, examples[0].texts["text"])] == [("odd/./a/good", "of the JSON")] and len(examples) == 1
     assert "1 with no caption (first " in caplog.text and "odd.tar ./a/lost)" in caplog.text
     left_out = examples.facts()[0]["left_out"]
-    assert left_out == {"no caption": 1, "no image": 1, "an empty image": 1, "a caption that cannot be read": 1}
+    assert left_out == {"no caption": 1, "no image": 1, "an empty image": 1, "a caption that cannot be read": 2}
 
 
 def test_damaged_tars_are_named(tars: Path) -> None:
@@ -138,6 +142,41 @@ def test_samples_of_one_number_in_other_folders_are_others(tars: Path) -> None:
     written(tars / "val/00000.tar", range(4))
     names = [part.names() for folder in ("cc", "val") for part in opened(tars, folder).parts]
     assert len(names[0]) == 3 and not names[0] & names[1]
+
+
+def test_a_damaged_index_is_written_again(tars: Path) -> None:
+    whole = opened(tars, "cc")
+    (index,) = (tars / "index").iterdir()
+    content = index.read_bytes()
+    for damaged in (b"", b"no Parquet", content[: len(content) // 2]):
+        index.write_bytes(damaged)
+        assert opened(tars, "cc")[5] == whole[5] and index.read_bytes() == content
+    pq.write_table(pa.table({"a": [1]}), index)
+    assert len(opened(tars, "cc")) == 12
+    table = pq.read_table(index)
+    metadata = pq.read_schema(index).metadata
+    far = table.set_column(3, "size", pa.array([1 << 60] * len(table), pa.uint64())).replace_schema_metadata(metadata)
+    pq.write_table(far, index)
+    assert opened(tars, "cc")[5] == whole[5]
+
+
+@pytest.mark.parametrize("pattern", ["{0..1000000000}", "{a,b}" * 28, "{a," * 2000 + "b" + "}" * 2000])
+def test_patterns_of_too_many_names_are_refused_at_once(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(WrongUse, match="name fewer"):
+        opened(tmp_path, f"{pattern}.tar")
+
+
+def test_headers_that_lie_are_refused(tmp_path: Path) -> None:
+    pax = tarfile.TarInfo("x")
+    pax.type = tarfile.XHDTYPE
+    said = b"9" * 5000 + b" path=x\n"
+    pax.size = len(said)
+    content = pax.tobuf(tarfile.USTAR_FORMAT) + said + bytes(-len(said) % 512) + bytes(1024)
+    assert list(MemberHeaders(lambda place, size: content[place : place + size], len(content), "t")) == []
+    pax.size = 3 << 30
+    content = pax.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
+    with pytest.raises(BrokenTar, match="a name or header of 3,221,225,472 bytes"):
+        list(MemberHeaders(lambda place, size: content[place : place + size], len(content), "t"))
 
 
 def test_what_such_tars_do_not_hold(tars: Path) -> None:
