@@ -114,6 +114,9 @@ class Design(_Strict):
                     raise ValueError(f"arms.{name}.paper.{test}: {problem}")
         if repeated := [one for one in self.seeds if self.seeds.count(one) > 1]:
             raise ValueError(f"seeds: {repeated[0]} is duplicated; remove one")
+        for task, settings in self.common.items():
+            if named := [name for name, value in settings.items() if isinstance(value, str) and _OF_ARM.search(value)]:
+                raise ValueError(f"common.{task}.{named[0]}: only an arm's own settings name arms; move it there")
         _ = self.order  # a circle
         return self
 

@@ -92,6 +92,7 @@ def test_arms_begin_from_others_and_figures_stand_beside_the_papers(
         ({"arms": {"a": {"title": "A", "data": ["twins"], "task": "clipp"}}}, "did you mean 'clip'"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"model": "{b}"}}}}, "'b' is not defined"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"model": "{a}"}}}}, "begin from each other"),
+        ({"common": {"clip": {"model": "{eqsim}"}}}, "common.clip.model: only an arm's own settings name arms"),
         ({"arms": {"a": {"title": "A"}}}, "data: name some, or a model alone"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"epoch": 1}}}}, "arms.a: epoch: unknown"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"regulariser": "eqsimm"}}}}, "eqsim"),
