@@ -248,7 +248,7 @@ def _method(found: Findings) -> str:
         f'* {len(design.seeds)} seeds say little of their own spread. The column "few seeds" has the percentiles that '
         "allow for it (Hesterberg, 2015). A verdict that changes with them says so.\n\n"
         "Simulated studies whose true difference is 0, and the share whose interval holds it. Spread: of seeds, in "
-        f"standard errors of one seed's mean over {found.groups[design.primary['pairs']]:,} groups.\n\n"
+        "standard errors of one seed's mean over its groups.\n\n"
         + table(["spread of seeds", "95 % interval", "few seeds"], rows)
     )
 
