@@ -52,13 +52,21 @@ class Test(_Strict):
         return self
 
 
+class Mean(_Strict):
+    """A table of its own: the mean of a figure over tests, each of which counts the same, as in GeneCIS's average."""
+
+    title: str
+    tests: tuple[str, ...] = Field(min_length=2)
+    figure: str
+
+
 class Arm(_Strict):
     """A row of the table.
 
     task: as ``twinset train`` names it; data, validation: names that ``--data`` gives places to. settings: what differs
     from the design's `common` of the task. ``{ARM}`` in a setting is the folder of another arm of the same seed, which
     is trained before. model: what is scored instead of what is trained; an arm without data is not trained.
-    paper: what the paper reports, in percent, by test and figure.
+    paper: what the paper reports, in percent, by test or mean, and figure.
     """
 
     title: str
@@ -86,7 +94,7 @@ class Design(_Strict):
     """A paper's table.
 
     paper: what is repeated, and which table of it. data: what each name stands for, in words. common: settings of all
-    arms, by task. seeds: each is a run of every arm.
+    arms, by task. seeds: each is a run of every arm. means: over tests, beside these.
     """
 
     name: _Name
@@ -95,20 +103,28 @@ class Design(_Strict):
     seeds: tuple[NonNegativeInt, ...] = Field(min_length=1)
     common: Mapping[_Task, Mapping[str, Any]] = {}
     tests: Mapping[_Name, Test] = Field(min_length=1)
+    means: Mapping[_Name, Mean] = {}
     arms: Mapping[_Name, Arm] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Design:
+        columns = {name: test.figures for name, test in self.tests.items()}
+        for name, mean in self.means.items():
+            if unknown := [one for one in mean.tests if mean.figure not in columns.get(one, ())]:
+                raise ValueError(f"means.{name}: {unknown[0]!r} is not a test with the figure {mean.figure!r}")
+        if twice := self.means.keys() & self.tests.keys():
+            raise ValueError(f"means.{min(twice)}: a test has this name; choose another")
+        columns |= {name: (mean.figure,) for name, mean in self.means.items()}
         for name, arm in self.arms.items():
             for known, asked in (
                 (self.data, (*arm.data, *arm.validation)),
                 (self.arms, arm.after),
-                (self.tests, arm.paper),
+                (columns, arm.paper),
             ):
                 if unknown := [one for one in asked if one not in known]:
                     raise ValueError(f"arms.{name}: {unknown[0]!r} is not defined; {suggested(unknown[0], known)}")
             for test, cells in arm.paper.items():
-                figures = self.tests[test].figures
+                figures = columns[test]
                 if lacking := [figure for figure in cells if figure not in figures]:
                     problem = f"{lacking[0]!r} is not a figure of this test; {suggested(lacking[0], figures)}"
                     raise ValueError(f"arms.{name}.paper.{test}: {problem}")

@@ -17,6 +17,7 @@ from twinset.manifests.locations import local_folder_of
 from twinset.models.encoders.contract import NotApplicable, Running
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.grids.design import Design, filled, load_design
+from twinset.training.grids.detected import write_detected
 from twinset.training.grids.table import write_tables
 from twinset.training.tasks import check_task, train_task
 
@@ -119,27 +120,30 @@ class Grid:
         """Score a run on all tests that its model can answer, unless it was scored on the same data before."""
         arm = self.design.arms[run.arm]
         result = self.result(run) if arm.data else {}
-        if "halves" in result:
-            return  # detectors are no model of images with texts; their accuracy is in their result
         model = filled(arm.model, self._folders(run.seed)) if arm.model is not None else result["model"]
         before = [ArmRun(one, run.seed, self.folder(one, run.seed)) for one in sorted(arm.after)]
         weights = [self.result(one).get("sha256") for one in before if self.design.arms[one.arm].data]
         record = self.out / "scored" / f"{run.arm}-{run.seed}.json"
         done: dict[str, str] = json.loads(record.read_text("utf-8")) if record.is_file() else {}
         for test, benchmark in self.opened.items():
-            decided = digest([model, result.get("sha256"), weights, benchmark.digest(), self.running.runtime()])
+            decided = digest([model, result, weights, benchmark.digest(), self.running.runtime()])
             if done.get(test) == decided and self.scores(run, test).is_file():
                 continue
             with naming(run.name):
                 try:
-                    score([benchmark], [model], self.out, None, self.running, called={model: run.name})
+                    if arm.task == "detectors":
+                        write_detected(benchmark, run.folder, model, self.scores(run, test), self.running)
+                    else:
+                        score([benchmark], [model], self.out, None, self.running, called={model: run.name})
                 except NotApplicable:
                     continue
             done[test] = decided
             write_text(record, json.dumps(done, indent=1, sort_keys=True) + "\n")
 
     def scores(self, run: ArmRun, test: str) -> Path:
-        """The score file of a run on a test."""
+        """The score file of a run on a test; of detectors, which score nothing, their outcomes."""
+        if self.design.arms[run.arm].task == "detectors":
+            return self.out / "scored" / f"{run.arm}-{run.seed}-{test}.parquet"
         return scores_path(self.out, test, run.name)
 
     @cached_property

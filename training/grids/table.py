@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from twinset.evaluation.metrics.figures import Figure
-from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.over_seeds import Resampled, mean_of, over_seeds
 from twinset.evaluation.report.tables import Cell, Row, Table, as_csv, as_markdown
 from twinset.shards.storage.whole_file import write_text
 from twinset.training.grids.design import Design
@@ -15,8 +15,8 @@ from twinset.training.grids.design import Design
 #: 97.5 % points of Student's t distribution, by degrees of freedom; of more than these the last.
 T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 NOTE = (
-    "Percent. In brackets a 95 % interval: of one seed by resampling groups of the test, of several by Student's t "
-    "over the seeds' figures. Rows with (paper) are what the paper reports, of its own models and data."
+    "Percent, the mean over seeds. In brackets a 95 % interval by resampling groups of the test, and seeds where there "
+    "are several. Rows with (paper) are what the paper reports, of its own models and data."
 )
 
 
@@ -36,16 +36,24 @@ def write_tables(
         ``{"tables": PATHS, "figures": {TEST: {ARM: {FIGURE: [value, low, high]}}}}``.
     """
     tables, figures = [], dict[str, Any]()
+    drawn = dict[str, dict[str, dict[str, Resampled]]]()  # by test, arm and figure
     for test, files in scores.items():
-        asked = design.tests[test].figures
-        by_arm: dict[str, list[Mapping[str, Figure]]] = {}
+        by_arm: dict[str, list[Path]] = {}
         for arm, _, path in files:
             if path.is_file():
-                by_arm.setdefault(arm, []).append(measure(path).all.figures)
-        found = {arm: {name: _over_seeds([one[name] for one in seeds if name in one]) for name in asked}
-                 for arm, seeds in by_arm.items()}  # fmt: skip
-        figures[test] = {arm: {name: _values(one) for name, one in row.items()} for arm, row in found.items()}
-        tables.append(_table(design, test, design.tests[test].title, asked, found))
+                by_arm.setdefault(arm, []).append(path)
+        drawn[test] = {arm: over_seeds(paths, test) for arm, paths in by_arm.items()}
+        asked = design.tests[test].figures
+        tables.append(_tested(design, test, design.tests[test].title, asked, drawn[test], figures))
+    for name, mean in design.means.items():
+        every = [drawn.get(test, {}) for test in mean.tests]
+        arms = {
+            arm: {mean.figure: mean_of([one[arm][mean.figure] for one in every])}
+            for arm in design.arms
+            if all(mean.figure in one.get(arm, {}) for one in every)
+        }
+        if arms:
+            tables.append(_tested(design, name, mean.title, (mean.figure,), arms, figures))
     of_detectors: dict[str, dict[str, list[Figure]]] = {}
     for (arm, _), facts in halves.items():
         for half, one in facts.items():
@@ -63,6 +71,22 @@ def write_tables(
     write_text(out / "grid.csv", "\n".join(as_csv(table) for table in tables))
     write_text(out / "grid.json", json.dumps(figures, indent=1, sort_keys=True) + "\n")
     return {"tables": [str(out / f"grid.{ending}") for ending in ("md", "csv", "json")], "figures": figures}
+
+
+def _tested(
+    design: Design,
+    name: str,
+    title: str,
+    asked: Sequence[str],
+    drawn: Mapping[str, Mapping[str, Resampled]],
+    figures: dict[str, Any],
+) -> Table:
+    """The table of a test or of a mean, whose figures are added to those of all."""
+    found = {
+        arm: {figure: one[figure].figure() if figure in one else None for figure in asked} for arm, one in drawn.items()
+    }
+    figures[name] = {arm: {figure: _values(one) for figure, one in row.items()} for arm, row in found.items()}
+    return _table(design, name, title, asked, found)
 
 
 def _table(

@@ -81,6 +81,21 @@ def test_arms_begin_from_others_and_figures_stand_beside_the_papers(
     assert {path: path.stat().st_mtime_ns for path in (*before, *scores)} == before | scores  # nothing is done again
 
 
+def test_a_mean_over_tests_stands_in_a_table_of_its_own(
+    raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path
+) -> None:
+    more = {"title": "More twins", "benchmark": "twinset", "subsets": ["eq-youcook2"], "figures": ["group"]}
+    raw["tests"]["more"], raw["seeds"] = more, [3]
+    raw["means"] = {"both": {"title": "Mean of both", "tests": ["twins", "more"], "figure": "group"}}
+    raw["arms"] = {"base": {**raw["arms"]["base"], "paper": {"both": {"group": 31.25}}}}
+    design, data, tests, out = given(raw, tmp_path, made_pairs, "grid")
+    found = run_grid(open_grid(design, data, [*tests, f"more={made_pairs.root}"], out), lambda line: None)["figures"]
+    each = [found[test]["base"]["group"][0] for test in ("twins", "more")]
+    assert found["both"]["base"]["group"][0] == pytest.approx(sum(each) / 2)
+    table = (out / "grid.md").read_text()
+    assert "## Mean of both" in table and "| Base (paper) | 31.25 |" in table
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -96,6 +111,10 @@ def test_arms_begin_from_others_and_figures_stand_beside_the_papers(
         ({"arms": {"a": {"title": "A"}}}, "data: name some, or a model alone"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"epoch": 1}}}}, "arms.a: epoch: unknown"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"regulariser": "eqsimm"}}}}, "eqsim"),
+        (
+            {"means": {"m": {"title": "M", "tests": ["twins", "abse"], "figure": "group"}}},
+            "means.m: 'abse' is not a test with the figure 'group'",
+        ),
         ({"arms": {"../a": {"title": "A", "data": ["twins"]}}}, "String should match pattern"),
     ],
 )

@@ -1,0 +1,64 @@
+"""Figures over seeds: of one seed as `measure` has them; several widen the interval by what seeds differ."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.over_seeds import mean_of, over_seeds
+from twinset.manifests.errors import WrongUse
+
+GROUPS = 60
+
+
+def scores(path: Path, seed: int, skill: float, groups: int = GROUPS) -> Path:
+    """Two pairs a group; skill: what the right score is higher by, on average."""
+    rng = np.random.default_rng(seed)
+    n = 2 * groups
+    right, wrong = rng.normal(skill, 1, (2, n)), rng.normal(0, 1, (2, n))
+    columns = {"s00": right[0], "s11": right[1], "s01": wrong[0], "s10": wrong[1]}
+    keys = {"key": [f"k{i}" for i in range(n)], "group": [f"g{i // 2}" for i in range(n)]}
+    pq.write_table(pa.table({**keys, **columns}), path)
+    return path
+
+
+def test_one_seed_is_the_bootstrap_of_measure(tmp_path: Path) -> None:
+    path = scores(tmp_path / "a.parquet", 0, 0.7)
+    measured = measure(path).all.figures
+    for name, one in over_seeds([path], "all").items():
+        figure = one.figure()
+        assert figure.value == pytest.approx(measured[name].value)
+        assert (figure.low, figure.high) == pytest.approx((measured[name].low, measured[name].high), abs=1e-9)
+
+
+def test_seeds_that_agree_add_nothing_and_seeds_that_differ_widen_the_interval(tmp_path: Path) -> None:
+    weak, strong = scores(tmp_path / "w.parquet", 1, 0.2), scores(tmp_path / "s.parquet", 2, 1.5)
+    alone = over_seeds([weak], "t")["group"]
+    same = over_seeds([weak, weak, weak], "t")["group"]
+    assert same.value == alone.value and np.allclose(np.sort(same.again), np.sort(alone.again))
+    apart = over_seeds([weak, strong], "t")["group"]
+    strong_alone = over_seeds([strong], "t")["group"]
+    assert apart.value == pytest.approx((alone.value + strong_alone.value) / 2)
+    widths = [np.subtract(*np.percentile(one.again, [97.5, 2.5])) for one in (apart, alone, strong_alone)]
+    assert widths[0] > max(widths[1:])
+
+
+def test_a_mean_over_tests_is_narrower_than_each(tmp_path: Path) -> None:
+    each = [over_seeds([scores(tmp_path / f"{n}.parquet", n, 0.7)], f"test {n}")["group"] for n in range(4)]
+    mean = mean_of(each)
+    assert mean.value == pytest.approx(np.mean([one.value for one in each]))
+    assert np.std(mean.again) < 0.7 * min(np.std(one.again) for one in each)
+
+
+def test_seeds_of_other_examples_are_refused(tmp_path: Path) -> None:
+    one, other = scores(tmp_path / "a.parquet", 0, 1), scores(tmp_path / "b.parquet", 0, 1, groups=20)
+    with pytest.raises(WrongUse, match=r"b.parquet: has other examples than .*a.parquet; score both on the same data"):
+        over_seeds([one, other], "t")
+
+
+def test_one_group_has_no_interval(tmp_path: Path) -> None:
+    one = over_seeds([scores(tmp_path / "a.parquet", 0, 1, groups=1)], "t")["group"]
+    assert one.figure().low is None and mean_of([one, one]).figure().low is None
