@@ -20,6 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from twinset.generators.annotation_files import LONGEST_LINE
+from twinset.generators.captions.tables import CAPTION
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
 from twinset.shards.kinds.samples import EXTENSIONS
@@ -33,11 +35,9 @@ from twinset.training.examples.contracts import DataPlace, Task
 MOST_TARS = 1_000_000
 MOST_BRACES = 12  # of a pattern; each may double the names
 _RANGE = re.compile(r"\{(-?\d{1,18})\.\.(-?\d{1,18})")
-LONGEST_TEXT = 1 << 16  # bytes of a caption, or of its JSON
 IMAGES = (*EXTENSIONS, "jpeg")
 SIDE = Side("", {"image": "image"}, {"text": "text"})
 TEXTS = ("txt", "json")
-CAPTION = ("caption", "text")  # fields of the JSON
 #: Why a sample gives no example: it is one with …
 NO_IMAGE, NO_CAPTION, EMPTY, UNREAD = "no image", "no caption", "an empty image", "a caption that cannot be read"
 _SCHEMA = pa.schema([("key", pa.string()), ("text", pa.string()), ("offset", pa.uint64()), ("size", pa.uint64())])
@@ -223,7 +223,7 @@ def _fields(headers: MemberHeaders) -> Iterator[tuple[str, str, int, int, bytes]
         stem, _, extension = base.partition(".")
         extension = extension.lower()
         if extension in TEXTS:
-            yield folder + slash + stem, extension, offset, size, headers.content(offset, min(size, LONGEST_TEXT))
+            yield folder + slash + stem, extension, offset, size, headers.content(offset, min(size, LONGEST_LINE))
         elif extension in IMAGES:
             yield folder + slash + stem, extension, offset, size, b""
 

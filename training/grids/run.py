@@ -124,7 +124,10 @@ class Grid:
         before = [ArmRun(one, run.seed, self.folder(one, run.seed)) for one in sorted(arm.after)]
         weights = [self.result(one).get("sha256") for one in before if self.design.arms[one.arm].data]
         record = self.out / "scored" / f"{run.arm}-{run.seed}.json"
-        done: dict[str, str] = json.loads(record.read_text("utf-8")) if record.is_file() else {}
+        try:
+            done = dict(json.loads(record.read_text("utf-8")))
+        except (OSError, ValueError, TypeError):
+            done = {}  # there is none, or it is damaged: everything is scored again
         for test, benchmark in self.opened.items():
             decided = digest([model, result, weights, benchmark.digest(), self.running.runtime()])
             if done.get(test) == decided and self.scores(run, test).is_file():

@@ -75,6 +75,8 @@ def test_arms_begin_from_others_and_figures_stand_beside_the_papers(
     assert "arms/base/seed-4" in json.dumps(settings) and '"seed": 4' in json.dumps(settings)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "grid/arms").rglob("*.safetensors")}
     scores = {path: path.stat().st_mtime_ns for path in (tmp_path / "grid/scores").rglob("*.parquet")}
+    (tmp_path / "grid/scored/base-3.json").write_text("[1")  # damaged: this run alone is scored again
+    scores.pop(tmp_path / "grid/scores/twins/base-seed-3.parquet")
     again: list[str] = []
     assert run_grid(open_grid(*given(raw, tmp_path, made_pairs, "grid")), again.append)["figures"] == found["figures"]
     assert all("was finished" in line for line in again[:4])
