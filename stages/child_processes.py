@@ -17,6 +17,7 @@ import traceback
 from concurrent.futures import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
+from types import FrameType
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -129,6 +130,7 @@ def _begin(parent: int, scratch: str) -> None:
     own = os.path.join(scratch, str(os.getpid()))
     # When the parent is killed its pipe breaks and ends this process, mostly before `watch` looks for the parent again.
     Finalize(None, _leave, (scratch, own), exitpriority=0)
+    _leave_at_sigterm(scratch, own)
     for folder in (scratch, own):
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
@@ -144,6 +146,18 @@ def _leave(scratch: str, own: str) -> None:
     shutil.rmtree(own, ignore_errors=True)
     with contextlib.suppress(OSError):  # others are still there
         os.rmdir(scratch)
+
+
+def _leave_at_sigterm(scratch: str, own: str) -> None:
+    """A pool that closes breaks the pipe first and sends SIGTERM next: pebble would end this process in mid-leave."""
+    pebbles = signal.getsignal(signal.SIGTERM)
+
+    def end(number: int, frame: FrameType | None) -> None:
+        _leave(scratch, own)
+        if callable(pebbles):
+            pebbles(number, frame)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def _end_with_parent(parent: int, scratch: str) -> None:

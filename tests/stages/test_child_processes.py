@@ -1,6 +1,7 @@
 """Shards made in child processes: what a child answers, how it dies, and that it never outlives its parent."""
 
 import errno
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -10,17 +11,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 import yaml
+from pebble.common.process import process_exit
 
 from tests.stages.conftest import recipe_of
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
-from twinset.stages.child_processes import Children, close_children, run_in_child
+from twinset.stages.child_processes import Children, _begin, close_children, run_in_child
 from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
@@ -180,6 +183,20 @@ def test_a_build_that_is_killed_while_its_children_start_leaves_no_folder(
     assert within(PATIENCE, lambda: not any(one.is_running() for one in children))
     # Children that started since they were listed clean up in their own time.
     assert within(PATIENCE, lambda: list((tmp_path / "temporary").iterdir()) == [])
+
+
+def _leaves_when_told_to_end(scratch: str) -> None:
+    signal.signal(signal.SIGTERM, process_exit)  # as pebble does before it calls `_begin`
+    _begin(os.getppid(), scratch)
+    Finalize(None, os.kill, (os.getpid(), signal.SIGTERM), exitpriority=1)  # just before it removes its folder
+
+
+def test_a_child_that_is_told_to_end_while_it_leaves_still_removes_its_folder(tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    child = multiprocessing.get_context("spawn").Process(target=_leaves_when_told_to_end, args=(str(scratch),))
+    child.start()
+    child.join(PATIENCE)
+    assert child.exitcode == signal.SIGTERM and not scratch.exists()
 
 
 def test_a_shard_that_a_stopped_pool_forgot_fails(monkeypatch: pytest.MonkeyPatch) -> None:
