@@ -24,9 +24,11 @@ def run(asked: argparse.Namespace) -> None:
     import twinset
 
     benchmarks = named(asked.benchmark, asked.data)
-    how = {name: getattr(asked, name) for name in ("cache", "device", "batch", "threads")}
+    how = {name: getattr(asked, name) for name in ("limit", "seed", "cache", "device", "batch", "threads")}
     with progress() as on_progress:
-        found = twinset.evaluate(benchmarks, asked.model, asked.out, subsets=asked.only, on_progress=on_progress, **how)
+        found = twinset.evaluate(
+            benchmarks, asked.model, asked.out, subsets=asked.only, prompts=asked.prompt, on_progress=on_progress, **how
+        )
     answer(asked, found, lambda: _print(found))
 
 
@@ -70,8 +72,9 @@ def progress() -> Iterator[Callable[[str, str, int], None]]:
 def _print(run: dict[str, Any]) -> None:
     for one in run["scores"]:
         left_out = "".join(f", {count:,} left out: {reason}" for reason, count in one["left_out"].items())
+        silent = "".join(f", {count:,} questions unanswered: {reason}" for reason, count in one["unanswered"].items())
         cut = f", {one['cut_texts']:,} texts longer than the model reads" if one["cut_texts"] else ""
-        say(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{cut}")
+        say(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{silent}{cut}")
         found = one["figures"]
         expected, interval = found["expected"], found["interval"]
         for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:

@@ -20,6 +20,10 @@ MATCHING_SCORES = pa.schema([*IDENTITY, *((name, pa.float32()) for name in ("s00
 #: right image for either caption, under the first of the names that BiVLC's releases have.
 _ANSWERS = ("text_score_i0", "text_score_i1", "image_score_c0", "image_score_c1")
 MATCHING_OUTCOMES = pa.schema([*IDENTITY, *((name, pa.bool_()) for name in _ANSWERS)])
+#: Of matchings that a model answered by choosing: 1, 0.5 or 0, null where it was not asked
+#: (`evaluation.metrics.matching`).
+_CHOICES = ("ipos2t", "ineg2t", "tpos2i", "tneg2i", "pairing", "order12", "order21")
+MATCHING_CHOICES = pa.schema([*IDENTITY, *((name, pa.float32()) for name in _CHOICES)])
 #: Of queries: how many wrong entries score higher than the best target, and how many the same; how many entries are
 #: ranked, and how many of them are targets; how many targets score as the best one does (1 or more); the place in the
 #: gallery of the wrong entry that scores highest, null where all are targets.

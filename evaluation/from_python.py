@@ -8,10 +8,13 @@ from typing import Any, Literal
 
 import pyarrow.parquet as pq
 
+from twinset.evaluation.benchmarks.limited import Limited
 from twinset.evaluation.dataset_parts import open_benchmarks
+from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.metrics.compare import compare as compared
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import OnProgress, run
+from twinset.evaluation.scorers.kinds import with_prompts
 from twinset.manifests.contracts import names_in
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import local_folder_of
@@ -24,6 +27,9 @@ def evaluate(
     out: str | Path,
     *,
     subsets: str | Sequence[str] = (),
+    prompts: str | Sequence[str] = (),
+    limit: int | None = None,
+    seed: int = 0,
     cache: str | Path | None = None,
     device: Literal["cpu", "gpu"] = "cpu",
     batch: int = 32,
@@ -38,14 +44,16 @@ def evaluate(
         out: folder; scores go to ``scores/BENCHMARK/MODEL.parquet`` below it, beside ``report.html`` and
             ``results.json``.
         subsets: of the benchmarks that are read; all when empty.
+        prompts: names or YAML files, with each of which multimodal language models are asked; their own when empty.
+        limit: examples of each subset, drawn by ``seed`` in proportion to its categories; None: all.
         cache: folder of features; ``~/.cache/twinset/features`` by default.
         batch: images, texts or pairs of a pass.
         threads: torch's; 0: one a core.
         on_progress: called with benchmark, model and the number of examples done.
 
     Returns:
-        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "cut_texts", "figures"}],
-        "report": PATH}``.
+        ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "unanswered", "cut_texts",
+        "figures"}], "report": PATH}``.
 
     Raises:
         WrongUse: a model or a benchmark is wrong, or nothing of one can be scored.
@@ -54,12 +62,18 @@ def evaluate(
         raise WrongUse(f"benchmarks {benchmarks!r}: name the folder too, as in {{'sugarcrepe': 'data/sugarcrepe'}}")
     places = benchmarks.items() if isinstance(benchmarks, Mapping) else benchmarks
     out = local_folder_of(out)
-    opened = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
+    opened: list[Benchmark] = [
+        one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))
+    ]
+    if limit is not None:
+        opened = [Limited(one, limit, seed) for one in opened]
     running = Running(device, batch, threads)
     found = []
-    for one in run(opened, names_in(models), out, Path(cache) if cache else None, running, on_progress):
+    asked = with_prompts(names_in(models), names_in(prompts))
+    for one in run(opened, asked, out, Path(cache) if cache else None, running, on_progress):
         said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
-        facts = {"left_out": said["left_out"], "cut_texts": said.get("cut_texts", 0)}
+        facts = {name: said.get(name, {}) for name in ("left_out", "unanswered")}
+        facts["cut_texts"] = said.get("cut_texts", 0)
         found.append(asdict(one) | {"path": str(one.path), **facts, "figures": measure(one.path).as_json()["all"]})
     from twinset.evaluation.report.page import write_report  # it draws
 

@@ -89,6 +89,8 @@ def run(
             "model_digest": scorer.digest(),
             "device": running.device_name(),
         }
+        if scorer.words:
+            facts["prompt"] = scorer.words
         if scorer.threshold is not None:
             facts["threshold"] = scorer.threshold
         try:

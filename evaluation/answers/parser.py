@@ -132,10 +132,18 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What an answer says. choice: the caption's number in the question. reason: why None; "" with a choice."""
+    """What an answer says. choice: the caption's number in the question. reason: why None; "" with a choice.
+
+    second: of a pairing, the caption's number of the second image.
+    """
 
     choice: Choice | None
     reason: str = ""
+    second: Choice | None = None
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        return tuple(one for one in (self.choice, self.second) if one is not None)
 
 
 _CAPTIONS = "(?:captions?|options?|descriptions?|choices?|statements?|answers?|sentences?)"
@@ -207,15 +215,48 @@ def parse(answer: str, captions: tuple[str, str] | None = None) -> Reading:
     Args:
         captions: as numbered in the question, so that an answer with a caption's own text is read.
     """
-    if len(answer) > LONGEST:
-        return Reading(None, "too long")
-    said = _THOUGHT.split(answer)[-1]
-    if _THOUGHTS.search(said):
-        return Reading(None, "unfinished")
+    said = _said(answer)
+    if isinstance(said, Reading):
+        return said
     text = marked(said, captions)
     if not text:
         return Reading(None, "empty")
     return _read(text)
+
+
+def _said(answer: str) -> str | Reading:
+    """An answer without the thoughts before it."""
+    if len(answer) > LONGEST:
+        return Reading(None, "too long")
+    said = _THOUGHT.split(answer)[-1]
+    return Reading(None, "unfinished") if _THOUGHTS.search(said) else said
+
+
+_INDICES = re.compile(r"(?<![\w.])#?([12])(?: for the left image)? ?[;,/] ?(?:and )?#?([12])(?![\w.]?\d)")
+_SIDED = re.compile(
+    r"(?P<number>(?<![\w.])#?[12](?!\d))|\b(?P<side>left|right)\b(?=[ -]*(?:hand|side|image|picture|photo|one|[:=]))"
+)
+
+
+def parse_pairing(answer: str) -> Reading:
+    """Which caption belongs to the left and which to the right image: "1;2", or each number with its side; the last
+    such pair of numbers counts. Never raises.
+    """
+    said = _said(answer)
+    if isinstance(said, Reading):
+        return said
+    text = plain(said)
+    found = [(m.start(), m[1], m[2]) for m in _INDICES.finditer(text)]
+    named = [(m.start(), m["number"], m["side"]) for m in _SIDED.finditer(text)]
+    for four in zip(*(named[start:] for start in range(4)), strict=False):
+        numbers = [number.lstrip("#") for _, number, _ in four if number]
+        sides = [side for *_, side in four if side]
+        if sorted(sides) == ["left", "right"] and bool(four[0][1]) == bool(four[2][1]) != bool(four[1][1]):
+            found.append((four[0][0], *numbers[:: 1 if sides[0] == "left" else -1]))
+    if not found:
+        return Reading(None, "no choice" if text else "empty")
+    _, left, right = max(found)
+    return Reading(1 if left == "1" else 2, "", 1 if right == "1" else 2)
 
 
 def as_published(answer: str) -> Choice | None:

@@ -1,24 +1,36 @@
-"""Scores of models that read an image together with a text, and of those that only choose among captions."""
+"""Scores of models that read an image together with a text, and answers of those that only choose."""
 
-from collections.abc import Iterator, Sequence
-from itertools import islice, product
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from twinset.evaluation.answers.figures import scores
-from twinset.evaluation.examples import Matching, Picture, Query
+from twinset.evaluation.examples import MATCHING_CHOICES, MATCHING_SCORES, Matching, Picture, Query
 from twinset.evaluation.features.passes import lots
 from twinset.evaluation.features.similarities import (
     AHEAD,
     TEXT_SHOWN,
     Asked,
     Left,
+    Silence,
     Similarities,
     own_pictures,
     own_texts,
 )
 from twinset.evaluation.features.store import FeatureStore, pair_name, text_name
-from twinset.models.encoders.contract import Chooser, Floats, Matcher, NotApplicable
+from twinset.models.encoders.contract import Chooser, Floats, Matcher, NotApplicable, Question
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+#: Of `MATCHING_SCORES`, with the scores of both captions alone: `evaluation.features.prior`.
+PRIORS = pa.schema([*MATCHING_SCORES, ("prior0", pa.float32()), ("prior1", pa.float32())])
 
 
 class ByPairs(Similarities):
@@ -27,6 +39,8 @@ class ByPairs(Similarities):
     def __init__(self, scorer: Matcher, store: FeatureStore, batch: int) -> None:
         super().__init__(scorer, store, batch)
         self.scorer = scorer
+        if scorer.has_prior:
+            self.matching = PRIORS
         self._window: dict[bytes, Floats] = {}
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
@@ -56,21 +70,45 @@ class ByPairs(Similarities):
             if pair in missing
         )
         for some in lots(inputs, self.passes.batch):
-            self.passes.run(some, lambda pairs: self.scorer.score(*zip(*pairs, strict=True)))
+            self.passes.run(some, lambda pairs: self.scorer.score(*zip(*pairs, strict=True)), bool(self.scorer.reasons))
         left_out = self._left_out(examples)
         usable = [one for one in examples if one.key not in left_out]
         self._window = self.store.find(self._pair(*pair) for one in usable for pair in pairs_of(one))
+        silent, without = list[Silence](), self.passes.unanswered
+        asked = 0
+        for one in usable if self.scorer.reasons else ():
+            for picture, text in pairs_of(one):
+                asked += 1
+                if (code := without.get(self._pair(picture, text))) is not None:
+                    what = f"{picture.where} with {text[:TEXT_SHOWN]!r}"
+                    silent.append(Silence(one.key, what, self.scorer.reasons[code]))
+        self._note(silent, asked)
+        without.clear()
         return left_out
 
     def _pair(self, picture: Picture, text: str) -> bytes:
         return pair_name(self.pictures.name(picture), text_name(text))
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
-        found = [self._window[self._pair(*pair)][0] for pair in product(images, texts)]
-        return np.array(found, np.float32).reshape(len(images), len(texts))
+        return self._scores(product(images, texts)).reshape(len(images), len(texts))
+
+    def of_matching(self, example: Matching) -> dict[str, float | None]:
+        found = super().of_matching(example)
+        if self.scorer.has_prior:
+            pairs = [self._window.get(self._pair(example.images[0], text)) for text in example.captions]
+            found |= {f"prior{j}": None if pair is None else float(pair[-1]) for j, pair in enumerate(pairs)}
+        return found
 
     def gallery(self, query: Query) -> Floats:
-        return np.array([self._window[self._pair(*pair)][0] for pair in pairs_of(query)], np.float32)
+        return self._scores(pairs_of(query))
+
+    def _scores(self, pairs: Iterable[tuple[Picture, str]]) -> Floats:
+        """Scores of the pairs of an example: where one of them has no answer, all tie, which is strictly wrong."""
+        found = [self._window.get(self._pair(*pair)) for pair in pairs]
+        known = [one[0] for one in found if one is not None]
+        if len(known) < len(found):
+            return np.full(len(found), self.scorer.threshold or 0, np.float32)
+        return np.array(known, np.float32)
 
 
 def pairs_of(example: Asked) -> Iterator[tuple[Picture, str]]:
@@ -88,47 +126,96 @@ def pairs_of(example: Asked) -> Iterator[tuple[Picture, str]]:
 
 
 class ByChoices(Similarities):
-    """A model that is shown an image with both captions of an example, in both orders.
+    """A model that is asked which caption fits an image, which image a caption, or for the whole pairing.
 
-    `evaluation.answers.figures.scores` makes scores of what it chooses. Choices are not kept in the store: a scorer
-    keeps its own.
+    Each in both orders; of one image only the first. Choices are not kept in the store: a scorer keeps its own.
     """
+
+    matching = MATCHING_CHOICES
 
     def __init__(self, scorer: Chooser, store: FeatureStore, batch: int) -> None:
         super().__init__(scorer, store, batch)
         self.scorer, self.batch = scorer, batch
-        self._window: dict[tuple[bytes, tuple[str, str]], tuple[float, float]] = {}
+        self._window: dict[str, dict[str, float | None]] = {}
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
-        asked: dict[bytes, set[tuple[str, str]]] = {}
+        asked = list[Matching]()
         for one in examples:
             if not isinstance(one, Matching):
                 raise NotApplicable(
-                    f"{self.name}: chooses between two captions of an image, which example {one.key} does not ask for; "
-                    "name a dual encoder such as open_clip:ViT-B-32:openai, or openai-yesno:MODEL"
+                    f"{self.name}: chooses between two captions or two images, which example {one.key} does not ask "
+                    "for; name a dual encoder such as open_clip:ViT-B-32:openai, or openai-yesno:MODEL"
                 )
-            for picture in one.images:
-                if (name := self._name_or_none(picture)) is not None:
-                    asked.setdefault(name, set()).add(one.captions)
-        self._window = {}
-        named = self._named(examples, ())
-        decoded = self.pictures.decoded(((name, named[name][0]) for name in asked), lambda image: image, 2 * self.batch)
-        while some := [*islice(decoded, self.batch)]:
-            pairs = [(name, image, two) for name, _, image in some for two in sorted(asked[name])]
-            images = [image for _, image, _ in pairs]
-            # Both orders in one call: a server is asked for all of them side by side.
-            captions = [two for _, _, two in pairs]
-            chosen = self.scorer.choose(images * 2, captions + [two[::-1] for two in captions])
-            self.passes.done += len(chosen)
-            for place, (name, _, two) in enumerate(pairs):
-                self._window[name, two] = scores(chosen[place], chosen[len(pairs) + place])
+            if len(one.images) == 1 and "text" not in self.scorer.directions:
+                raise NotApplicable(f"{self.name}: asks about two images, and example {one.key} has one")
+            asked.append(one)
+        self._window, silences, count = {}, list[Silence](), 0
+        for some in lots(asked, self.batch):
+            named = self._named(some, ())
+            wanted = ((name, picture) for name, (picture, _) in named.items())
+            images = {name: image for name, _, image in self.pictures.decoded(wanted, lambda one: one, 2 * self.batch)}
+            found = {one.key: self._questions(one, images) for one in some if self._unusable(own_pictures(one)) is None}
+            # Both orders in one call: a server is asked for all of them side by side. The same question once.
+            orders = [order for questions in found.values() for two in questions.values() for order in two]
+            each = {_identity(one): one for one in orders}
+            choices = dict(zip(each, self.scorer.choose(list(each.values())), strict=True))
+            self.passes.done += len(each)
+            count += len(orders)
+            for key, questions in found.items():
+                told = {name: tuple(choices[_identity(one)] for one in two) for name, two in questions.items()}
+                self._window[key] = choice_columns(told)
+                silences += [
+                    Silence(key, f"{name}, {order}", said)
+                    for name, two in told.items()
+                    for order, said in zip(("in order", "in reverse"), two, strict=True)
+                    if isinstance(said, str)
+                ]
+        self._note(silences, count)
         return self._left_out(examples)
 
+    def _questions(self, example: Matching, images: dict[bytes, Image]) -> dict[str, tuple[Question, Question]]:
+        """What is asked of an example by column, as shown in order and in reverse."""
+        shown = tuple(images[self.pictures.name(picture)] for picture in example.images)
+        directions, captions = self.scorer.directions, example.captions
+        found: dict[str, tuple[Question, Question]] = {}
+        if "text" in directions:
+            for name, image in zip(("ipos2t", "ineg2t"), shown, strict=False):
+                found[name] = Question("text", (image,), captions), Question("text", (image,), captions[::-1])
+        if "image" in directions and len(shown) == 2:
+            for name, caption in zip(("tpos2i", "tneg2i"), captions, strict=True):
+                found[name] = Question("image", shown, (caption,)), Question("image", shown[::-1], (caption,))
+        if "pairing" in directions and len(shown) == 2:
+            found["pairing"] = Question("pairing", shown, captions), Question("pairing", shown, captions[::-1])
+        return found
+
+    def of_matching(self, example: Matching) -> dict[str, float | None]:
+        return self._window[example.key]
+
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
-        first, second = texts
-        rows = [self._window[self.pictures.name(picture), (first, second)] for picture in images]
-        return np.array(rows, np.float32)
+        """Nothing asks for it: a choice is no score."""
+        raise NotApplicable(f"{self.name}: chooses; it has no scores")
 
     def gallery(self, query: object) -> Floats:
         """No query comes here: `prepare` refuses them."""
-        raise NotApplicable(f"{self.name}: chooses between two captions; it cannot rank a gallery")
+        raise NotApplicable(f"{self.name}: chooses between two; it cannot rank a gallery")
+
+
+def _identity(question: Question) -> tuple[object, ...]:
+    return question.direction, *(id(image) for image in question.images), *question.captions
+
+
+def choice_columns(told: Mapping[str, tuple[tuple[int, ...] | str, ...]]) -> dict[str, float | None]:
+    """Columns of `MATCHING_CHOICES` from what was chosen in order and in reverse, by column."""
+    row: dict[str, float | None] = {}
+    for name, two in told.items():
+        straight, swapped = (None if isinstance(said, str) else said for said in two)
+        if name == "pairing":  # captions are shown in reverse: the right ones of both images are 1 and 0 then
+            placed = [_PAIRINGS.get(one) if one is not None else None for one in (straight, swapped)]
+            row |= {"order12": float(placed[0] == 0), "order21": float(placed[1] == 1)}
+        else:
+            placed = [None if one is None else one[0] for one in (straight, swapped)]
+        row[name] = scores(*placed)[name in ("ineg2t", "tneg2i")]
+    return row
+
+
+_PAIRINGS: dict[tuple[int, ...], int] = {(0, 1): 0, (1, 0): 1}

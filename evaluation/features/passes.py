@@ -32,13 +32,18 @@ class Passes:
     def __init__(self, model: str, store: FeatureStore, batch: int) -> None:
         self.model, self.store, self.batch = model, store, batch
         self.done = 0  # inputs that a pass was made for
+        self.unanswered: dict[bytes, int] = {}  # inputs that a model gave NaN for, with its code for the reason
 
-    def run(self, inputs: Sequence[tuple[bytes, str, T]], give: Callable[[list[T]], Floats]) -> None:
+    def run(
+        self, inputs: Sequence[tuple[bytes, str, T]], give: Callable[[list[T]], Floats], reasons: bool = False
+    ) -> None:
         """Give the features of inputs to the store.
 
         Args:
             inputs: name in the store, what it is (for messages), and what the model reads.
             give: the model: features of all inputs of a pass, a row each.
+            reasons: whether it may give NaN and a code in place of a score; these are not kept, but noted in
+                ``unanswered``. The second column of scores is left out.
 
         Raises:
             WrongUse: the model gives NaN, infinity or another shape.
@@ -56,8 +61,16 @@ class Passes:
             except OutOfMemory as error:
                 self._halve(error)
                 continue
-            values = self._checked(values, some, len(filled))
-            self.store.keep([name for name, _, _ in some], values, time.monotonic() - began)
+            values = np.asarray(values)
+            if reasons and values.ndim == 2:
+                without = np.isnan(values[: len(some), 0])
+                self.unanswered |= {some[at][0]: int(values[at, 1]) for at in range(len(some)) if without[at]}
+                kept = [at for at in range(len(some)) if not without[at]]
+                values = np.nan_to_num(np.delete(values, 1, axis=1), posinf=np.inf, neginf=-np.inf)
+            else:
+                kept = [*range(len(some))]
+            values = self._checked(values, some, len(filled))[kept]
+            self.store.keep([some[at][0] for at in kept], values, time.monotonic() - began)
             start, self.done = start + len(some), self.done + len(some)
 
     def _halve(self, error: OutOfMemory) -> None:

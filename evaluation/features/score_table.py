@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from twinset.evaluation.examples import (
     GROUNDING_ERRORS,
-    MATCHING_SCORES,
     QUERY_RANKS,
     Benchmark,
     Grounding,
@@ -30,7 +29,7 @@ WINDOW = 2048  # images and entries of galleries that are prepared together
 LONGEST_TEXT = 10_000
 TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
 NAMED = 5  # examples left out that are named on the terminal; all are in a file
-SCHEMAS = {Matching: MATCHING_SCORES, Query: QUERY_RANKS, Grounding: GROUNDING_ERRORS}
+SCHEMAS = {Query: QUERY_RANKS, Grounding: GROUNDING_ERRORS}
 _LOG = logging.getLogger("twinset")
 
 
@@ -47,7 +46,8 @@ def write_scores(
     different ``images``, ``texts`` or ``pairs`` of them the benchmark needs; ``cut_texts``, where there are any, counts
     texts of which the model reads only the beginning. Seconds are those of the network for all that the benchmark
     needs, in whatever run it was encoded: so a run again, from the cache, writes the same bytes. Examples that are left
-    out are listed beside it, in ``NAME.left_out.jsonl``.
+    out are listed beside it, in ``NAME.left_out.jsonl``, and questions without an answer, counted by reason under
+    ``unanswered``, in ``NAME.unanswered.jsonl``.
 
     Args:
         on_progress: called with the number of examples done.
@@ -56,14 +56,16 @@ def write_scores(
         The number of rows.
 
     Raises:
-        WrongUse: nothing of the benchmark can be scored, or it mixes kinds of examples.
+        WrongUse: nothing of the benchmark can be scored, the model answers nothing, or it mixes kinds of examples.
     """
     listing = path.with_suffix(".left_out.jsonl")
+    silent = path.with_suffix(".unanswered.jsonl")
+    schemas = {**SCHEMAS, Matching: similarities.matching}
     left_out, rows, writer = Counter[str](), 0, None
     similarities.start_count()
-    with whole_file(path) as temporary, whole_file(listing) as listed:
+    with whole_file(path) as temporary, whole_file(listing) as listed, whole_file(silent) as told_nothing:
         try:
-            with listed.open("w", encoding="utf-8") as lost:
+            with listed.open("w", encoding="utf-8") as lost, told_nothing.open("w", encoding="utf-8") as silences:
 
                 def leave_out(key: str | None, where: str, reason: str) -> None:
                     if left_out.total() < NAMED:
@@ -76,10 +78,14 @@ def write_scores(
                     kind = type(window[0])
                     if writer is None:
                         # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
-                        writer = pq.ParquetWriter(temporary, SCHEMAS[kind], store_schema=False)
-                    if any(not writer.schema.equals(SCHEMAS[type(one)]) for one in window):
+                        writer = pq.ParquetWriter(temporary, schemas[kind], store_schema=False)
+                    if any(not writer.schema.equals(schemas[type(one)]) for one in window):
                         raise WrongUse(f"{benchmark.name}: mixes kinds of examples; read its parts with --only")
                     unusable = similarities.prepare(window)
+                    for one in similarities.silences:
+                        if similarities.silent.total() <= NAMED:
+                            _LOG.warning("%s: example %s, %s: no answer, %s", benchmark.name, *one)
+                        silences.write(json.dumps(one._asdict(), ensure_ascii=True) + "\n")
                     scored = []
                     for example in window:
                         if (problem := unusable.get(example.key)) is not None:
@@ -89,7 +95,7 @@ def write_scores(
                         else:
                             scored.append(_row(example, similarities))
                     if scored:
-                        writer.write_table(pa.Table.from_pylist(scored, SCHEMAS[kind]))
+                        writer.write_table(pa.Table.from_pylist(scored, schemas[kind]))
                     rows += len(scored)
                     on_progress(rows + left_out.total())
             if writer is None or not rows:
@@ -97,6 +103,19 @@ def write_scores(
                 raise WrongUse(
                     f"{benchmark.name}: not one example can be scored ({reasons}); is --data the right folder?"
                 )
+            if (without := similarities.silent).total():
+                counts = ", ".join(f"{count:,} {reason}" for reason, count in without.most_common())
+                _LOG.warning(
+                    "%s: %s gives %d answers of %d no score (%s), listed in %s",
+                    benchmark.name,
+                    similarities.name,
+                    without.total(),
+                    similarities.asked,
+                    counts,
+                    silent,
+                )
+                if without.total() >= similarities.asked:
+                    raise WrongUse(f"{benchmark.name}: {similarities.name} answers nothing ({counts}); ask it by hand")
             if left_out.total() > NAMED:
                 _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
             told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
@@ -108,13 +127,15 @@ def write_scores(
             told |= counted | {"seconds": round(similarities.store.seconds(), 3)}
             writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
             writer.close()
-            if not left_out:
-                listed.unlink()
+            for empty, beside in ((not left_out, listed), (not without.total(), told_nothing)):
+                if empty:
+                    beside.unlink()
         finally:
             if writer is not None:
                 writer.close()
-    if not left_out:
-        listing.unlink(missing_ok=True)
+    for empty, beside in ((not left_out, listing), (not without.total(), silent)):
+        if empty:
+            beside.unlink(missing_ok=True)
     return rows
 
 
@@ -158,8 +179,7 @@ def _row(example: Asked, similarities: Similarities) -> dict[str, Any]:
         "group": example.group,
     }
     if isinstance(example, Matching):
-        scores = similarities.matrix(example.images, example.captions)
-        return row | {f"s{i}{j}": float(scores[i, j]) for i in range(len(scores)) for j in (0, 1)}
+        return row | similarities.of_matching(example)
     if isinstance(example, Query):
         return row | ranks(similarities.gallery(example), example.targets, example.excluded)
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from twinset.evaluation.examples import Grounding, Matching, Picture, Query
+from twinset.evaluation.examples import MATCHING_SCORES, Grounding, Matching, Picture, Query
 from twinset.evaluation.features.passes import Passes, lots
 from twinset.evaluation.features.pictures import Pictures, Unusable
 from twinset.evaluation.features.store import FeatureStore, text_name
@@ -23,14 +25,29 @@ AHEAD = 2  # passes whose images may be decoded before the network asks for them
 TEXT_SHOWN = 60  # characters of a text in a message
 
 
+class Silence(NamedTuple):
+    """A question that a model did not answer. what: was asked. reason: by which they are counted."""
+
+    key: str
+    what: str
+    reason: str
+
+
 class Similarities(ABC):
-    """Similarities of one model. `prepare` some examples first, then ask for theirs."""
+    """Similarities of one model. `prepare` some examples first, then ask for theirs.
+
+    matching: the columns that `of_matching` gives. silences: what was not answered of the examples prepared last.
+    """
+
+    matching: pa.Schema = MATCHING_SCORES
 
     def __init__(self, model: Scorer, store: FeatureStore, batch: int) -> None:
         self.name, self.store, self.pictures = model.name, store, Pictures()
         self.passes = Passes(model.name, store, batch)
         self._encoder = model.encoder if isinstance(model, Composer) else model
         self._cut: set[bytes] = set()  # names of texts; few, or the benchmark is not for this model
+        self.silences: list[Silence] = []
+        self.silent, self.asked = Counter[str](), 0  # questions without an answer, by reason, of those asked
 
     @abstractmethod
     def prepare(self, examples: Sequence[Asked]) -> Left:
@@ -46,14 +63,28 @@ class Similarities(ABC):
     def gallery(self, query: Query) -> Floats:
         """Similarity of a query with each entry of its gallery, shape (entries,)."""
 
+    def of_matching(self, example: Matching) -> dict[str, float | None]:
+        """The columns of a prepared example, without those of its identity."""
+        scores = self.matrix(example.images, example.captions)
+        return {f"s{i}{j}": float(scores[i, j]) for i in range(len(scores)) for j in (0, 1)}
+
     def start_count(self) -> None:
         """Begin to count what is asked for, for `counted`."""
         self._cut.clear()
+        self.silent.clear()
+        self.asked = 0
         self.store.start_count()
 
-    def counted(self) -> dict[str, int]:
-        """How many images, texts and pairs were asked for, and how many texts the model sees only the beginning of."""
-        return self.store.counted() | ({"cut_texts": len(self._cut)} if self._cut else {})
+    def counted(self) -> dict[str, Any]:
+        """How many images, texts and pairs were asked for, how many texts the model sees only the beginning of, and how
+        many questions it did not answer, by reason.
+        """
+        cut = {"cut_texts": len(self._cut)} if self._cut else {}
+        return self.store.counted() | cut | ({"unanswered": dict(sorted(self.silent.items()))} if self.silent else {})
+
+    def _note(self, silences: list[Silence], asked: int) -> None:
+        self.silences, self.asked = silences, self.asked + asked
+        self.silent.update(one.reason for one in silences)
 
     def _count_cut(self, texts: Iterable[str]) -> None:
         self._cut.update(text_name(text) for text in self._encoder.too_long(list(texts)))

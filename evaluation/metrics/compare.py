@@ -109,16 +109,24 @@ def compare(
     common, in_a, in_b = np.intersect1d(first.keys, second.keys, assume_unique=True, return_indices=True)
     if not len(common):
         raise WrongUse(f"{files[0].where} and {files[1].where} have no key in common; name its columns with --key")
-    joined, left_out = [], list[str]()
+    joined, unlike, left_out = [], list[list[str]](), list[str]()
     for kind, in_first, in_second in zip(chosen, first.codes, second.codes, strict=True):
         codes, truth = _joint(kind, in_first[in_a], in_second[in_b])
-        if (truth["a"][:, _denominators(kind)] != truth["b"][:, _denominators(kind)]).any():
+        other = [
+            one
+            for one, at in zip(kind.below, _denominators(kind), strict=True)
+            if (truth["a"] != truth["b"])[:, at].any()
+        ]
+        if {*other} - {*kind.optional}:
             if kind is chosen[0]:
                 what = "have one image, but two" if isinstance(kind, Matchings) else "are not asked, but asked"
                 raise WrongUse(f"{files[1].where}: some rows {what} in {files[0].where}; score both alike")
             left_out.append(f"{type(kind).__name__} is not compared: it is asked of other rows in B than in A")
             continue
+        if other:
+            left_out.append(f"not compared, since not {', '.join(other)} of the same rows in both")
         joined.append((kind, codes, truth))
+        unlike.append(other)
     labels, groups = first.labels[in_a], None
     if first.groups is not None:
         order = np.argsort(first.groups[in_a], kind="stable")
@@ -132,13 +140,13 @@ def compare(
             continue
         grouped = None if groups is None else groups[rows]
         here = [(kind, codes[rows], truth) for kind, codes, truth in joined]
-        able = [_able(*one) for one in here]
+        able = [_able(*one, other) for one, other in zip(here, unlike, strict=True)]
         if unknown := [figure for figure in figures if not any(figure in some for some in able)]:
             listed = ", ".join(figure for some in able for figure in some)
             raise WrongUse(f"--figures {','.join(unknown)}: the files have {listed}")
         for (kind, codes, truth), some in zip(here, able, strict=True):
-            asked = [figure for figure in figures if figure in some]
-            if asked or not figures:
+            main = kind.main(_totals(codes, truth["a"]))
+            if asked := [figure for figure in figures or main if figure in some]:
                 lines += _lines(name, kind, codes, truth, grouped, asked, seed, resamples)
     corrected = holm([line["p"] for line in lines])
     table = tuple(Compared(**line, p_holm=p) for line, p in zip(lines, corrected, strict=True))
@@ -199,10 +207,17 @@ def _denominators(kind: ScoreKind) -> list[int]:
     return [kind.events.index(name) for name in kind.below]
 
 
-def _able(kind: ScoreKind, codes: NDArray[np.int64], truth: dict[str, NDArray[np.int8]]) -> list[str]:
-    """Figures of some rows that can be compared row by row."""
-    totals = (np.bincount(codes, minlength=len(truth["a"])) @ truth["a"]).astype(np.float64)
-    return [figure for figure in kind.names(totals) if kind.share(figure) is not None]
+def _able(
+    kind: ScoreKind, codes: NDArray[np.int64], truth: dict[str, NDArray[np.int8]], unlike: Sequence[str]
+) -> list[str]:
+    """Figures of some rows that can be compared row by row: not those that are shares of events in ``unlike``."""
+    shares = {figure: kind.share(figure) for figure in kind.names(_totals(codes, truth["a"]))}
+    return [figure for figure, share in shares.items() if share is not None and share[1] not in unlike]
+
+
+def _totals(codes: NDArray[np.int64], events: NDArray[np.int8]) -> Floats:
+    """Sums of events over rows."""
+    return np.asarray(np.bincount(codes, minlength=len(events)) @ events, np.float64)
 
 
 def _lines(
@@ -225,7 +240,7 @@ def _lines(
     clusters = int(counts.sum())
     again = resampled(sums, counts, resamples if clusters > 1 else 0, seed, name)
     lines = []
-    for figure in figures or kind.main(totals["a"]):
+    for figure in figures:
         event, denominator = (kind.events.index(one) for one in kind.share(figure) or ())
         n = totals["a"][denominator]
         low, high = interval(ratio(again[:, event], again[:, len(kind.events) + below.index(denominator)]))

@@ -10,6 +10,14 @@
     image    tpos2i and tneg2i      image score, T2I (Equation 2)
     group    text and image         (Equation 3)
 
+A model that only chooses is asked each of the four comparisons by itself, or both images with both captions at once:
+`CHOICES` are 1 where it is right, 0 where it is wrong, 0.5 where its answers in both orders disagree or name nothing,
+and null where it was not asked. Text needs both of its comparisons, image both of its own, group all four or the
+question for the whole pairing, of which
+
+    order12  right where the captions are shown in order (EqBen, Table 7, first row)
+    order21  right where they are shown in reverse (second row)
+
 Of one image and two captions, caption 0 the true one:
 
     accuracy  s00 > s01      SugarCrepe's accuracy, VALSE's acc_r
@@ -34,23 +42,39 @@ RELEASED = (
 )
 CORRECT = ("correct",)
 FINER = ("ipos2t", "ineg2t", "tpos2i", "tneg2i")
-_BITS = truth_of(8)
-_TWO, _TIE, _CAPTION, _FOIL = _BITS[:, 0], _BITS[:, 5], _BITS[:, 6], _BITS[:, 7]
-_RIGHT = _BITS[:, 1:5] & _TWO[:, None]
-_TEXT, _IMAGE = _RIGHT[:, :2].all(1), _RIGHT[:, 2:].all(1)
+ORDERS = ("order12", "order21")
+PAIRING = ("pairing", *ORDERS)
+CHOICES = (*FINER, *PAIRING)
+_BITS = truth_of(12)
+_TEXTS, _IMAGES, _PAIR = _BITS[:, 0], _BITS[:, 8], _BITS[:, 9]  # which directions were asked of two images
+_TIE, _CAPTION, _FOIL = _BITS[:, 5], _BITS[:, 6], _BITS[:, 7]
+_TWO = _TEXTS | _IMAGES | _PAIR
+_RIGHT = _BITS[:, 1:5] & np.stack([_TEXTS, _TEXTS, _IMAGES, _IMAGES], axis=1)
+_TEXT, _IMAGE, _ORDERED = _RIGHT[:, :2].all(1), _RIGHT[:, 2:].all(1), _BITS[:, 10:] & _PAIR[:, None]
 _ONE_RIGHT = _BITS[:, 1] & ~_TWO
 _EVENTS = {
     "rows": _TWO | True,
-    "two": _TWO,
     "one": ~_TWO,
+    "asked text": _TEXTS,
+    "asked image": _IMAGES,
+    "asked group": (_TEXTS & _IMAGES) | _PAIR,
+    "asked pairing": _PAIR,
     "tie": _TIE,
     "text": _TEXT,
     "image": _IMAGE,
-    "group": _TEXT & _IMAGE,
+    "group": (_TEXT & _IMAGE) | _ORDERED.all(1),
     **dict(zip(FINER, _RIGHT.T, strict=True)),
+    **dict(zip(ORDERS, _ORDERED.T, strict=True)),
     "accuracy": _ONE_RIGHT,
     "p_c": _CAPTION & ~_TWO,
     "p_f": _FOIL & ~_TWO,
+}
+#: Of which rows each figure is a share; all others of those with one image.
+_BELOW = {
+    **dict.fromkeys(("text", *FINER[:2]), "asked text"),
+    **dict.fromkeys(("image", *FINER[2:]), "asked image"),
+    "group": "asked group",
+    **dict.fromkeys(ORDERS, "asked pairing"),
 }
 
 
@@ -71,26 +95,58 @@ class Matchings(ScoreKind):
     """Which caption belongs to which image, from scores or from outcomes.
 
     Args:
-        columns: of the table: `SCORES` or the first two of them, one of `RELEASED`, or `CORRECT`.
+        columns: of the table: `SCORES` or the first two of them, one of `RELEASED`, `CORRECT`, or `CHOICES` with or
+            without `PAIRING`.
         threshold: score above which image and caption are said to match; None: VALSE's p_c, p_f, acc, min are left out.
     """
 
     events = tuple(_EVENTS)
-    below = ("rows", "two", "one")
+    below = ("rows", "one", "asked text", "asked image", "asked group", "asked pairing")
+    optional = below[2:]
     truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
 
     def __init__(self, columns: tuple[str, ...], threshold: float | None = None) -> None:
         self.columns, self.threshold = columns, threshold
-        self.scored = columns[0] in SCORES
+        self.scored, self.chosen = columns[0] in SCORES, columns[0] == FINER[0]
         self.means = ("mean_equivariance_text", "mean_equivariance_image") if columns == SCORES else ()
 
     def outcomes(self, batch: Batch) -> Outcomes:
         if self.scored:
             return self._of_scores(batch)
+        if self.chosen:
+            return self._of_choices(batch)
         found = [batch.flags(name) for name in self.columns]
         no = np.zeros(len(batch), bool)
         two = no if len(found) == 1 else ~no
-        return Outcomes(code_of([two, *found, *[no] * (4 - len(found))]), None, np.empty((len(batch), 0)))
+        code = code_of([two, *found, *[no] * (7 - len(found)), two])
+        return Outcomes(code, None, np.empty((len(batch), 0)))
+
+    def _of_choices(self, batch: Batch) -> Outcomes:
+        found = np.full((len(CHOICES), len(batch)), np.nan)
+        for place, name in enumerate(self.columns):
+            found[place] = batch.numbers(name, nullable=True)
+        asked = ~np.isnan(found)
+        if (wrong := asked & ~np.isin(found, (0, 0.5, 1))).any():
+            at = int(wrong.any(1).argmax())
+            raise batch.wrong(f"column {CHOICES[at]}", wrong[at], "is not 1, 0.5 or 0; say which choice is right")
+        text, image, pair = asked[1], asked[2], asked[4]
+        one = asked[0] & ~(text | image | pair)
+        halves = (asked[0] != (text | one)) | (image != asked[3]) | (asked[4:] != pair).any(0)
+        if (wrong_row := halves | ~asked.any(0)).any():
+            what = "some are null; a direction needs the choices of both, with one image only ipos2t"
+            raise batch.wrong(f"columns {', '.join(self.columns)}", wrong_row, what)
+        right, no = found == 1, np.zeros(len(batch), bool)
+        code = code_of([text, *right[:4], (found[:5] == 0.5).any(0), no, no, image, pair, *right[5:]])
+        expected = self.truth[code].astype(np.float64)
+        half = np.nan_to_num(found)
+        # Two answers that disagree are taken as a coin, each comparison's by itself.
+        for name, chance in zip(FINER, half, strict=False):
+            expected[:, self.events.index(name)] = chance * ~one
+        both = {"text": half[0] * half[1] * text, "image": half[2] * half[3] * image}
+        both["group"] = np.where(pair, half[4], both["text"] * both["image"])
+        for name, chance in (both | {"accuracy": half[0] * one}).items():
+            expected[:, self.events.index(name)] = chance
+        return Outcomes(code, expected, np.empty((len(batch), 0)))
 
     def _of_scores(self, batch: Batch) -> Outcomes:
         s00, s01 = (batch.numbers(name) for name in SCORES[:2])
@@ -108,7 +164,7 @@ class Matchings(ScoreKind):
         ties = [right == wrong for right, wrong in pairs]
         no = np.zeros(len(batch), bool)
         caption, foil = (no, no) if self.threshold is None else (s00 > self.threshold, s01 <= self.threshold)
-        code = code_of([two, *right, np.any(ties, axis=0), caption, foil])
+        code = code_of([two, *right, np.any(ties, axis=0), caption, foil, two])
         expected = self.truth[code].astype(np.float64)
         self._expect(expected, np.array(right), np.array(ties), np.stack([s00, s01, s10, s11]), two)
         numbers = np.stack(equivariance(s00, s01, s10, s11), axis=1) if self.means else np.empty((len(batch), 0))
@@ -138,7 +194,7 @@ class Matchings(ScoreKind):
         expected[:, at["group"]] = np.where(least > most, 1.0, np.where(least == most, chance, 0.0)) * two
 
     def names(self, sums: Floats) -> tuple[str, ...]:
-        two = ("text", "image", "group", *FINER) if sums[self.events.index("two")] else ()
+        two = tuple(name for name in ("text", "image", "group", *FINER, *ORDERS) if sums[self._below(name)])
         one: tuple[str, ...] = ()
         if sums[self.events.index("one")]:
             one = ("accuracy",) if self.threshold is None else ("accuracy", "acc", "p_c", "p_f", "min")
@@ -150,7 +206,10 @@ class Matchings(ScoreKind):
     def share(self, name: str) -> tuple[str, str] | None:
         if name in ("acc", "min"):
             return None
-        return name, "one" if name in ("accuracy", "p_c", "p_f") else "two"
+        return name, _BELOW.get(name, "one")
+
+    def _below(self, name: str) -> int:
+        return self.events.index(_BELOW[name])
 
     def figure(self, name: str, sums: Floats) -> Floats:
         if name in ("acc", "min"):
@@ -159,7 +218,7 @@ class Matchings(ScoreKind):
         return super().figure(name, sums)
 
     def has_expected(self, name: str) -> bool:
-        return self.scored and name not in ("acc", "p_c", "p_f", "min")
+        return (self.scored or self.chosen) and name not in ("acc", "p_c", "p_f", "min", *ORDERS)
 
     def tied(self, sums: Floats) -> float | None:
-        return float(sums[self.events.index("tie")]) if self.scored else None
+        return float(sums[self.events.index("tie")]) if self.scored or self.chosen else None

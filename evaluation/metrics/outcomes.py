@@ -35,7 +35,8 @@ class ScoreKind(ABC):
     columns: that it reads. events: names of what is summed; the first, ``rows``, is true of every row.
     truth: shape (codes, events), which events are true of a row with this code.
     means: names of the figures that are means of ``Outcomes.numbers``; they begin with ``mean_``.
-    below: events of which others are shares.
+    below: events of which others are shares. optional: those of them that two tables may have of different rows: their
+        figures are then not compared.
     """
 
     columns: tuple[str, ...]
@@ -43,6 +44,7 @@ class ScoreKind(ABC):
     truth: Truth
     means: tuple[str, ...] = ()
     below: tuple[str, ...] = ("rows",)
+    optional: tuple[str, ...] = ()
 
     @abstractmethod
     def outcomes(self, batch: Batch) -> Outcomes:

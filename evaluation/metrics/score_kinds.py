@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.evaluation.metrics.matching import CORRECT, RELEASED, SCORES, Matchings
+from twinset.evaluation.metrics.matching import CHOICES, CORRECT, FINER, RELEASED, SCORES, Matchings
 from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of
 from twinset.evaluation.score_files.batch import Batch
 from twinset.evaluation.score_files.opening import ScoreFile
@@ -145,7 +145,7 @@ def _hit(places: NDArray[np.int64], wrong: NDArray[np.int64], targets: NDArray[n
 KINDS: dict[str, str] = {}  # twinset's own are chosen by their columns alone
 METRICS = Registry[ScoreKind]("metric", ScoreKind, __name__, "twinset.metrics")
 #: Columns of each of twinset's kinds; the first that a file has are read.
-COLUMNS = (SCORES, SCORES[:2], (*RANKS, TIED_TARGETS), RANKS, Groundings.columns, *RELEASED, CORRECT)
+COLUMNS = (SCORES, SCORES[:2], (*RANKS, TIED_TARGETS), RANKS, Groundings.columns, *RELEASED, CORRECT, CHOICES, FINER)
 NO_THRESHOLD = (
     "VALSE's acc, p_c, p_f and min are left out: they need a threshold. Name one with --threshold, such as 0.5 where "
     "scores are probabilities of a match; the similarities of models such as CLIP have none"

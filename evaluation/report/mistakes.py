@@ -15,9 +15,17 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twinset.cards.sheet import thumbnail
-from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
-from twinset.evaluation.metrics.matching import SCORES
-from twinset.evaluation.report.model_answers import SCHEMAS, Asked, ModelAnswers, floats
+from twinset.evaluation.examples import (
+    MATCHING_CHOICES,
+    Benchmark,
+    Grounding,
+    LeftOut,
+    Matching,
+    Picture,
+    Query,
+)
+from twinset.evaluation.metrics.matching import FINER, SCORES
+from twinset.evaluation.report.model_answers import Asked, ModelAnswers, floats
 from twinset.manifests.errors import TwinsetError
 from twinset.shards.storage.whole_file import whole_file
 
@@ -53,11 +61,12 @@ def worst_mistakes(scored: ModelAnswers, count: int = COUNT) -> list[Mistake]:
 
     None where outcomes alone are known, which do not say how far off an answer is.
     """
-    if not scored.scores:
+    if not scored.scores and scored.schema is not MATCHING_CHOICES:
         return []
+    by = _BY[scored.asked] if scored.scores else _choices
     pool: list[Mistake] = []
-    for batch in pq.ParquetFile(scored.path).iter_batches(columns=SCHEMAS[scored.asked].names):
-        wrong = _BY[scored.asked](batch)
+    for batch in pq.ParquetFile(scored.path).iter_batches(columns=scored.schema.names):
+        wrong = by(batch)
         places = np.flatnonzero(wrong > 0)
         if len(places) > POOL:
             places = places[np.argpartition(-wrong[places], POOL)[:POOL]]
@@ -84,6 +93,12 @@ def _matching(batch: pa.RecordBatch) -> NDArray[np.float64]:
     s00, s01, s10, s11 = (floats(batch, name) for name in SCORES)
     leads = np.stack([s01 - s00, s10 - s11, s10 - s00, s01 - s11])  # NaN where there is one image
     return np.asarray(np.fmax.reduce(leads), np.float64)
+
+
+def _choices(batch: pa.RecordBatch) -> NDArray[np.float64]:
+    """How many comparisons of a row are wrong in both orders, of those that were asked."""
+    wrong = np.stack([floats(batch, name) == 0 for name in (*FINER, "pairing")])
+    return np.asarray(wrong.sum(axis=0), np.float64)
 
 
 def _query(batch: pa.RecordBatch) -> NDArray[np.float64]:

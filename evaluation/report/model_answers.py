@@ -15,7 +15,13 @@ import pyarrow.parquet as pq
 import pydantic
 from numpy.typing import NDArray
 
-from twinset.evaluation.examples import GROUNDING_ERRORS, MATCHING_OUTCOMES, MATCHING_SCORES, QUERY_RANKS
+from twinset.evaluation.examples import (
+    GROUNDING_ERRORS,
+    MATCHING_CHOICES,
+    MATCHING_OUTCOMES,
+    MATCHING_SCORES,
+    QUERY_RANKS,
+)
 from twinset.manifests.errors import WrongUse
 
 RUN = ".run.json"  # beside a score file: what the run that wrote it computed
@@ -38,8 +44,8 @@ class _Run(pydantic.BaseModel):
 class About(pydantic.BaseModel):
     """What a score file says of itself.
 
-    left_out: examples that were not asked, by reason. seconds: of scoring. threshold: score above which the model says
-    that an image and a text match, where there is one.
+    left_out: examples that were not asked, by reason. unanswered: questions that the model did not answer, likewise.
+    seconds: of scoring. threshold: score above which the model says that an image and a text match, where there is one.
 
     Whatever else it holds is what scoring cost, such as how many images were encoded.
     """
@@ -52,6 +58,7 @@ class About(pydantic.BaseModel):
     model_digest: str
     data_digest: str
     left_out: dict[str, int] = {}
+    unanswered: dict[str, int] = {}
     seconds: float | None = None
     device: str | None = None
     threshold: float | None = None
@@ -59,12 +66,16 @@ class About(pydantic.BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswers:
-    """A score file: what one model answers to one benchmark. scores: whether it has scores, not outcomes alone."""
+    """A score file: what one model answers to one benchmark. scores: whether it has scores, not outcomes alone.
+
+    schema: what of its columns is read.
+    """
 
     path: Path
     asked: Asked
     about: About
     scores: bool = True
+    schema: pa.Schema = MATCHING_SCORES
 
     @property
     def folder(self) -> str:
@@ -141,13 +152,14 @@ def _opened(path: Path) -> ModelAnswers:
     except (pydantic.ValidationError, json.JSONDecodeError) as error:
         raise WrongUse(f"{path}: metadata 'twinset': {error}") from error
     kinds = [(asked, expected, True) for asked, expected in SCHEMAS.items()]
-    for asked, expected, scores in [*kinds, ("matching", MATCHING_OUTCOMES, False)]:
+    kinds += [("matching", one, False) for one in (MATCHING_OUTCOMES, MATCHING_CHOICES)]
+    for asked, expected, scores in kinds:
         if set(expected.names) - OPTIONAL <= set(schema.names):
             for one in expected:
                 held = [field.type for field in schema if field.name == one.name]
                 if len(held) > 1 or not all(_fits(type_, one.type) for type_ in held):
                     raise WrongUse(f"{path}: column {one.name} is not one column of {one.type}; write it so")
-            return ModelAnswers(path, asked, about, scores)
+            return ModelAnswers(path, asked, about, scores, expected)
     raise WrongUse(f"{path}: columns {', '.join(schema.names)} are not those of matchings, queries or groundings")
 
 

@@ -5,6 +5,7 @@ from itertools import groupby
 
 from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.report.model_answers import Probes
+from twinset.evaluation.report.prompts import prompts_table
 from twinset.evaluation.report.published import Published
 from twinset.evaluation.report.results import BenchmarkResults, ModelResults
 from twinset.evaluation.report.tables import Cell, Row, Table
@@ -21,6 +22,7 @@ def benchmark_tables(results: BenchmarkResults) -> list[Table]:
         if any(_parts(model, part) for model in results.models):
             tables.append(_by(results, part))
     tables += _beside_papers(results)
+    tables += prompts_table(results)
     if results.differences:
         tables.append(_differences(results))
     if results.probes is not None:
@@ -31,15 +33,19 @@ def benchmark_tables(results: BenchmarkResults) -> list[Table]:
 def run_tables(run: Sequence[BenchmarkResults]) -> list[Table]:
     """What was left out, where anything was, and what scoring cost."""
     tables = []
-    left_out = [
-        Row([results.name, model.name, reason, count])
-        for results in run
-        for model in results.models
-        for reason, count in sorted(model.scored.about.left_out.items())
-    ]
-    if left_out:
-        heads = ["benchmark", "model", "reason", "examples"]
-        tables.append(Table("left-out", "Examples that were not asked", heads, 2, left_out))
+    for name, title, counted in (
+        ("left_out", "Examples that were not asked", "examples"),
+        ("unanswered", "Questions that were not answered; each is a tie, strictly wrong", "questions"),
+    ):
+        rows = [
+            Row([results.name, model.name, reason, count])
+            for results in run
+            for model in results.models
+            for reason, count in sorted(getattr(model.scored.about, name).items())
+        ]
+        if rows:
+            heads = ["benchmark", "model", "reason", counted]
+            tables.append(Table(name.replace("_", "-"), title, heads, 2, rows))
     costs = [(results.name, model.name, model.scored.cost) for results in run for model in results.models]
     names = list(
         dict.fromkeys(name for _, _, cost in costs for name, value in cost.items() if _cell(value) is not None)

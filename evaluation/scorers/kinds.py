@@ -63,14 +63,33 @@ def check_model(text: str) -> None:
 def _read(text: str) -> tuple[ModelKind, list[str]]:
     brought = brought_model(text)
     kind, _, rest = (f"{brought.scorer}:{brought.folder}" if brought is not None else text).partition(":")
+    kind, asked, prompt = kind.partition("/")
     try:
         found = MODELS.get(kind, BROUGHT.kinds())
     except UnknownKind as error:
         raise WrongUse(f"--model {text}: {error} Write KIND:…, such as open_clip:ViT-B-32:openai") from error
+    if asked and not (prompt and found.prompts):
+        raise WrongUse(f"--model {text}: {kind} is not asked by a prompt; write {kind}:{found.form}")
     parts = rest.split(":", found.parts - 1)
     if not all(parts):
         raise WrongUse(f"--model {text}: names no model; write {kind}:{found.form}")
     return found, parts
+
+
+def with_prompts(models: Sequence[str], prompts: Sequence[str]) -> list[str]:
+    """Models as ``--model`` names them, those that a prompt asks once for each prompt: ``KIND/PROMPT:…``. Raises
+    `WrongUse` where none of them takes one.
+    """
+    found = [
+        [text.replace(":", f"/{prompt}:", 1) for prompt in prompts]
+        if "/" not in kind and _read(text)[0].prompts
+        else [text]
+        for text in models
+        for kind in [text.partition(":")[0]]
+    ]
+    if prompts and all(len(some) == 1 and "/" not in some[0].partition(":")[0] for some in found):
+        raise WrongUse(f"--prompt {prompts[0]}: none of the models is asked by a prompt; name a vlm: or openai- model")
+    return [text for some in found for text in some] if prompts else list(models)
 
 
 class Averaged(Composer):

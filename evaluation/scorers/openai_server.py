@@ -1,127 +1,83 @@
-"""Multimodal language models on a server that speaks OpenAI's API: asked to choose a caption, or for yes or no.
+"""Multimodal language models on a server that speaks OpenAI's API, asked by a prompt.
 
 The client, its patience, the ceiling on cost and the answers on disk are those of `models.language_models`: an
-answer is kept at once, by model, prompt and sha256 of the image, and never paid for twice. Images are sent as PNG.
+answer is kept at once, by model, prompt and sha256 of the images, and never paid for twice. Images are sent as PNG.
 """
 
 from __future__ import annotations
 
 import json
-import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-import numpy as np
 from pydantic import Field, ValidationError
 
-from twinset.evaluation.answers.parser import parse
-from twinset.manifests.canonical import digest
+from twinset.evaluation.scorers.prompted import Shown, prompted
+from twinset.evaluation.scorers.prompts import ChoicePrompt, prompt_of
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.permissions import allow_key
-from twinset.models.encoders.contract import Chooser, Floats, Matcher, ModelKind, Running
-from twinset.models.language_models.answers import REFUSED
+from twinset.models.encoders.contract import Floats, ModelKind, Running, Scorer
+from twinset.models.language_models.answers import Answer
 from twinset.models.language_models.server_model import EncodedImage, ImageChat
-from twinset.models.visual_questions.server_model import INSTRUCTION, VisionServer
+from twinset.models.visual_questions.server_model import VisionServer
 from twinset.models.visual_questions.settings import Inquiry, Server, Unanswered
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-_LOG = logging.getLogger("twinset")
-
 ADDRESS, KEY, SETTINGS = "OPENAI_BASE_URL", "OPENAI_API_KEY", "TWINSET_OPENAI"  # environment variables
-#: SugarCrepe's, as released with the answers of GPT-4V.
-CHOICE = "Which caption best describes the image?\n(1) {}\n (2) {}\nOutput (1) or (2)."
-#: Question and instruction. The second is VQAScore's (Lin et al. 2024).
-YES_NO = ("Does this image show: '{}'?", INSTRUCTION)
-VQA_SCORE = ('Does this figure show "{}"?', "Please answer yes or no.")
-UNDECIDED = 0.5  # the score of a pair that the model does not answer for: it is for neither caption
 
 
-class ChooserSettings(Server):
+class FreeAnswers(Server):
     """As `Server`; answers are free text."""
 
     max_tokens: int = Field(default=300, ge=1, le=100_000)
 
 
-S = TypeVar("S", bound=Server)
+class ServerSpeaker:
+    """A `evaluation.scorers.prompted.Speaker` on a server; its weights are not known."""
+
+    def __init__(self, settings: Server) -> None:
+        self.settings = settings
+        self.identity = ["openai", settings.model, settings.max_tokens]
+
+    def write(self, asked: Sequence[Shown]) -> list[Answer]:
+        encoded = _encoded(image for one in asked for image in one.images)
+        chat = ImageChat(self.settings, self.settings.image_tokens, encoded.values())
+        return chat.answers([chat.request([encoded[id(image)] for image in one.images], one.text) for one in asked], {})
+
+    def yes(self, asked: Sequence[Shown]) -> list[float | str]:
+        encoded = _encoded(image for one in asked for image in one.images)
+        inquiries = []
+        for (image,), text in asked:
+            sent = encoded[id(image)]
+            inquiries.append(Inquiry(text, sent.content, sent.media_type, (text,)))
+        told = VisionServer(self.settings, "").answers(inquiries)
+        return [one.reason if isinstance(one, Unanswered) else one[0] for one in told]
+
+    def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats]:
+        raise WrongUse(f"{self.settings.model}: a server does not say how likely a text is; name vlm:FOLDER")
 
 
-class ServerChooser(Chooser):
-    """Shown an image with two captions, it answers in its own words; `evaluation.answers.parser` reads them.
-
-    unparsed: answers without a choice, so far.
-    """
-
-    def __init__(self, name: str, settings: ChooserSettings) -> None:
-        self.name, self.settings, self.unparsed = name, settings, 0
-
-    def digest(self) -> str:
-        """As `models.encoders.contract.Scorer.digest`; the server's weights are not known."""
-        return digest(["openai-chooser", self.settings.model, self.settings.max_tokens, CHOICE])
-
-    def choose(self, images: Sequence[Image], captions: Sequence[tuple[str, str]]) -> list[int | None]:
-        encoded = _encoded(images)
-        chat = ImageChat(self.settings, self.settings.image_tokens, encoded)
-        requests = [chat.request(image, CHOICE.format(*two)) for image, two in zip(encoded, captions, strict=True)]
-        chosen = list[int | None]()
-        for answer, two in zip(chat.answers(requests, {}), captions, strict=True):
-            choice = None if answer.finish == REFUSED else parse(answer.text, two).choice
-            chosen.append(None if choice is None else choice - 1)
-        if None in chosen:
-            self.unparsed += chosen.count(None)
-            _LOG.warning("%s: %d answers so far name no caption", self.name, self.unparsed)
-        return chosen
-
-
-class ServerYesNo(Matcher):
-    """Asked whether an image shows a text. The score is P(yes) / (P(yes) + P(no)) of the first token.
-
-    Where a server gives no log-probabilities it is 1 or 0 by the word. `UNDECIDED` where there is neither.
+def open_server(default: str, text: str, parts: Sequence[str], running: Running) -> Scorer:
+    """``openai-chooser:MODEL`` and others, or with a prompt ``openai-chooser/PROMPT:MODEL``.
 
     Args:
-        form: question with a place for the text, and instruction.
+        default: prompt where none is named; another one must ask for the same.
     """
-
-    threshold = 0.5  # yes is likelier than no
-
-    def __init__(self, name: str, settings: Server, form: tuple[str, str]) -> None:
-        self.name, self.settings, self.unanswered = name, settings, 0
-        self.form, self.server = form, VisionServer(settings, form[1])
-
-    def digest(self) -> str:
-        """As `models.encoders.contract.Scorer.digest`; the server's weights are not known."""
-        return digest(["openai-yes-no", self.settings.model, self.settings.max_tokens, *self.form])
-
-    def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        inquiries = [
-            Inquiry(text, image.content, image.media_type, (self.form[0].format(text.strip()),))
-            for image, text in zip(_encoded(images), texts, strict=True)
-        ]
-        answers = self.server.answers(inquiries)
-        if without := [one for one in answers if isinstance(one, Unanswered)]:
-            self.unanswered += len(without)
-            said = f"{without[-1].reason}: {without[-1].detail}"
-            _LOG.warning("%s: %d pairs so far are neither yes nor no (%s)", self.name, self.unanswered, said)
-        return np.array([UNDECIDED if isinstance(one, Unanswered) else one[0] for one in answers], np.float32)
+    named = text.partition(":")[0].partition("/")[2]
+    prompt, usual = prompt_of(named or default, text), prompt_of(default, text)
+    if prompt.asks != usual.asks:
+        raise WrongUse(f"--model {text}: the prompt {named} asks for {prompt.asks}, not {usual.asks}; name another one")
+    if isinstance(prompt, ChoicePrompt) and prompt.answer == "options":
+        raise WrongUse(f"--model {text}: a server does not say how likely options are; name another prompt")
+    free = isinstance(prompt, ChoicePrompt)
+    return prompted(text, prompt, ServerSpeaker(_settings(text, parts[0], FreeAnswers if free else Server)))
 
 
-def open_chooser(text: str, parts: Sequence[str], running: Running) -> ServerChooser:
-    """``openai-chooser:MODEL``."""
-    return ServerChooser(text, _settings(text, parts[0], ChooserSettings))
-
-
-def open_yes_no(text: str, parts: Sequence[str], running: Running, form: tuple[str, str] = YES_NO) -> ServerYesNo:
-    """``openai-yesno:MODEL``, or in VQAScore's words ``openai-vqascore:MODEL``."""
-    return ServerYesNo(text, _settings(text, parts[0], Server), form)
-
-
-open_vqa_score = partial(open_yes_no, form=VQA_SCORE)
-
-
-def _settings(text: str, model: str, kind: type[S]) -> S:
+def _settings(text: str, model: str, kind: type[Server]) -> Server:
     """Settings from the environment: address, key, and all others as one JSON object."""
     address = os.environ.get(ADDRESS)
     if not address:
@@ -154,14 +110,14 @@ def _settings(text: str, model: str, kind: type[S]) -> S:
 _EXAMPLE = """write such as '{"price_in": 2.5, "price_out": 10, "max_cost": 20}'"""
 
 
-def _encoded(images: Sequence[Image]) -> list[EncodedImage]:
-    """Each image as it is sent; one that is there several times is encoded once."""
-    once = {id(image): image for image in images}
-    encoded = {place: EncodedImage.png(image) for place, image in once.items()}
-    return [encoded[id(image)] for image in images]
+def _encoded(images: Iterable[Image]) -> dict[int, EncodedImage]:
+    """Each image as it is sent, by its id; one that is there several times is encoded once."""
+    return {place: EncodedImage.png(image) for place, image in {id(image): image for image in images}.items()}
 
 
-CHOOSER, YES_OR_NO, VQASCORE = (
-    ModelKind(opens, "MODEL", check=partial(opens, running=Running()))
-    for opens in (open_chooser, open_yes_no, open_vqa_score)
-)
+def _kind(default: str) -> ModelKind:
+    opens = partial(open_server, default)
+    return ModelKind(opens, "MODEL", check=partial(opens, running=Running()), prompts=True)
+
+
+CHOOSER, YES_OR_NO, VQASCORE = _kind("choose"), _kind("yes-no"), _kind("vqascore")

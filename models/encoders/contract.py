@@ -9,7 +9,7 @@ import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +76,11 @@ class Scorer(Protocol):
 
     name: as ``--model`` names it.
     threshold: score above which it says that an image and a text match; None for scores that only rank.
+    words: name and version of the prompt that it is asked by; "" where it is asked by none.
     """
 
     name: str
+    words: str = ""
     threshold: float | None = None
 
     @abstractmethod
@@ -121,22 +123,49 @@ class DualEncoder(Scorer, Protocol):
 
 @runtime_checkable
 class Matcher(Scorer, Protocol):
-    """An image and a text are read together: fusion models with an image–text matching head, VQAScore."""
+    """An image and a text are read together: fusion models with an image–text matching head, VQAScore.
+
+    reasons: why a pair may have no score, for models that can fail to answer. has_prior: whether the last column of
+    `score` is the score of the text alone, which `evaluation.features.prior` removes.
+    """
+
+    reasons: tuple[str, ...] = ()
+    has_prior: bool = False
 
     @abstractmethod
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        """Score of image i with text i, shape (n,); higher is more alike."""
+        """Score of image i with text i, shape (n,); higher is more alike.
+
+        With ``reasons``, shape (n, 2): the score and 0, or NaN and the place of a reason; such pairs are counted.
+        """
+
+
+#: What a model that chooses is asked: which of two captions fits an image (I2T), which of two images a caption (T2I),
+#: or which caption belongs to which image (EqBen, 5.5).
+Direction = Literal["text", "image", "pairing"]
+
+
+class Question(NamedTuple):
+    """What is shown: one image and two captions, two images and one caption, or two of both, by ``direction``."""
+
+    direction: Direction
+    images: tuple[Image, ...]
+    captions: tuple[str, ...]
 
 
 @runtime_checkable
 class Chooser(Scorer, Protocol):
-    """A model that is shown an image with two captions, and names one of them."""
+    """A model that is shown images and captions, and names those that fit. directions: what it can be asked."""
+
+    directions: tuple[Direction, ...] = ("text",)
 
     @abstractmethod
-    def choose(self, images: Sequence[Image], captions: Sequence[tuple[str, str]]) -> list[int | None]:
-        """For image i the place of the caption that it chose of captions i, in the order that it is shown them.
+    def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
+        """For each question the place of the caption or image that it chose, in the order that it is shown them; of a
+        pairing the places of the captions of both images.
 
-        None where its answer names none. Several at a time, since a server answers them side by side.
+        In place of a choice, why there is none, in a word or two by which they are counted. Several at a time, since a
+        server answers them side by side.
         """
 
 
@@ -164,7 +193,8 @@ class ModelKind:
     """A kind of models that ``--model KIND:…`` names, an object of the door ``twinset.evaluation_models``.
 
     open: loads one from the text as it was written, its parts after the kind, and how it runs. form: what is written
-    after the colon. parts: at most this number, so that the last one may hold colons. check: raises `WrongUse` from the
+    after the colon. parts: at most this number, so that the last one may hold colons. prompts: whether it is asked by a
+    prompt, which ``KIND/PROMPT:…`` names (`evaluation.scorers.prompts`). check: raises `WrongUse` from the
     first two arguments of ``open``, as far as it can be seen from names and files, without torch.
     """
 
@@ -172,6 +202,7 @@ class ModelKind:
     form: str
     parts: int = 1
     check: Callable[[str, Sequence[str]], object] = lambda name, parts: None
+    prompts: bool = False
 
 
 def unit(features: Floats) -> Floats:

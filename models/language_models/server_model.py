@@ -269,18 +269,18 @@ class ImageChat(ServerModel):
         self.image_tokens = image_tokens
         self.images = {one.name: one for one in images}
 
-    def request(self, image: EncodedImage, text: str) -> Request:
-        """A request with an image and a text."""
-        return Request((Message("user", image.name), Message("user", text)), 0)
+    def request(self, images: Sequence[EncodedImage], text: str) -> Request:
+        """A request with images and a text."""
+        return Request((*(Message("user", image.name) for image in images), Message("user", text)), 0)
 
     def messages(self, request: Request) -> list[Any]:
-        """As `ServerModel.messages`: one message with the image and the text."""
-        name, text = (one.content for one in request.messages)
-        image = self.images[name]
-        encoded = base64.b64encode(image.content).decode()
-        url = {"url": f"data:{image.media_type};base64,{encoded}"}
-        parts = [{"type": "image_url", "image_url": url}, {"type": "text", "text": text}]
-        return [{"role": "user", "content": parts}]
+        """As `ServerModel.messages`: one message with the images and the text."""
+        *names, text = (one.content for one in request.messages)
+        parts: list[Any] = []
+        for image in (self.images[name] for name in names):
+            encoded = base64.b64encode(image.content).decode()
+            parts.append({"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{encoded}"}})
+        return [{"role": "user", "content": [*parts, {"type": "text", "text": text}]}]
 
     def most_tokens(self, request: Request) -> int:
-        return super().most_tokens(request) + self.image_tokens
+        return super().most_tokens(request) + self.image_tokens * (len(request.messages) - 1)

@@ -34,7 +34,7 @@ class VisionServer(OnServer):
         images = [EncodedImage(one.image, one.media_type) for one in inquiries]
         model = _Chat(self.settings, images)
         requests = [
-            model.request(image, f"{question} {self.instruction}".rstrip())
+            model.request([image], f"{question} {self.instruction}".rstrip())
             for image, one in zip(images, inquiries, strict=True)
             for question in one.questions
         ]

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.evaluation.answers.parser import LONGEST, ONE, PAIR, REASONS, TWO, Reading, as_published, marked, parse
+from twinset.evaluation.answers.parser import (
+    LONGEST,
+    ONE,
+    PAIR,
+    REASONS,
+    TWO,
+    Reading,
+    as_published,
+    marked,
+    parse,
+    parse_pairing,
+)
 
 DOG, CAT = "A dog chases a cat across the yard.", "A cat chases a dog across the yard"
 
@@ -171,3 +182,25 @@ def test_nothing_raises_and_every_answer_has_a_choice_or_a_reason(answer: str, c
         assert (reading.choice is None and reading.reason in REASONS) or (
             reading.choice in (1, 2) and reading.reason == ""
         )
+
+
+@pytest.mark.parametrize(
+    ("answer", "choices"),
+    [
+        ("1;2", (1, 2)),
+        ("2; 1", (2, 1)),
+        ('The answer is "2;1".', (2, 1)),
+        ("#1 for the left image; #2 for the right image", (1, 2)),
+        ("Caption 2 corresponds to the left image and caption 1 corresponds to the right image.", (2, 1)),
+        ("Left image: caption 2. Right image: caption 1.", (2, 1)),
+        ("The right image is caption 2, the left image is caption 1", (1, 2)),
+        ("1;1", (1, 1)),
+        ("<think>1;2, or rather not</think> 2;1", (2, 1)),
+        ("I cannot see any image.", ()),
+        ("", ()),
+        ("<think>1;2", ()),
+        ("a ratio of 11;23", ()),
+    ],
+)
+def test_pairings_are_read(answer: str, choices: tuple[int, ...]) -> None:
+    assert parse_pairing(answer).choices == choices

@@ -3,14 +3,13 @@
 import base64
 import io
 import json
-import logging
 import math
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +22,11 @@ from tests.evaluation.features.small_benchmark import SmallBenchmark
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
 from twinset.evaluation.examples import Matching, Picture
 from twinset.evaluation.run import run
-from twinset.evaluation.scorers.openai_server import (
-    ADDRESS,
-    KEY,
-    SETTINGS,
-    UNDECIDED,
-    ServerChooser,
-    ServerYesNo,
-    open_chooser,
-    open_vqa_score,
-    open_yes_no,
-)
-from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import Chooser, Matcher, Running
+from twinset.evaluation.scorers.kinds import check_model, open_model, with_prompts
+from twinset.evaluation.scorers.openai_server import ADDRESS, KEY, SETTINGS
+from twinset.evaluation.scorers.prompted import PromptedChooser, PromptedYes
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.models.encoders.contract import Question, Running
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 RED, BLUE = (Image.new("RGB", (8, 6), colour) for colour in ("red", "blue"))
@@ -55,12 +46,23 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     return lead
 
 
-def chooser() -> ServerChooser:
-    return open_chooser("openai-chooser:m", ["m"], Running())
+def chooser(text: str = "openai-chooser:m") -> PromptedChooser:
+    found = open_model(text, Running())
+    assert isinstance(found, PromptedChooser)
+    return found
 
 
-def yes_no(kind: Callable[..., ServerYesNo] = open_yes_no) -> ServerYesNo:
-    return kind("openai-yesno:m", ["m"], Running())
+def yes_no(text: str = "openai-yesno:m") -> PromptedYes:
+    found = open_model(text, Running())
+    assert isinstance(found, PromptedYes)
+    return found
+
+
+def asked(images: Sequence[Image.Image], captions: Sequence[tuple[str, str]] = ()) -> list[Question]:
+    """Which caption fits each image."""
+    return [
+        Question("text", (one,), two) for one, two in zip(images, captions or [CAPTIONS] * len(images), strict=True)
+    ]
 
 
 def seen(body: Body) -> tuple[tuple[int, int, int], str]:
@@ -81,13 +83,11 @@ def looks(body: Body, _: int) -> Reply:
 
 
 def test_it_chooses_in_both_orders_and_is_asked_once(environment: Callable[..., None]) -> None:
-    images, captions = [RED, BLUE, RED], [CAPTIONS, CAPTIONS, CAPTIONS[::-1]]
+    questions = asked([RED, BLUE, RED], [CAPTIONS, CAPTIONS, CAPTIONS[::-1]])
     with serving(looks) as server:
         environment(server.url)
-        asking = chooser()
-        assert isinstance(asking, Chooser)
-        assert asking.choose(images, captions) == [0, 1, 1]
-        assert chooser().choose(images[::-1], captions[::-1]) == [1, 1, 0]  # as after a run that was killed
+        assert chooser().choose(questions) == [(0,), (1,), (1,)]
+        assert chooser().choose(questions[::-1]) == [(1,), (1,), (0,)]  # as after a run that was killed
         assert len(server.bodies) == 3 and server.keys == ["Bearer none"] * 3
     sent = {seen(body) for body in server.bodies}
     question = "Which caption best describes the image?\n(1) {}\n (2) {}\nOutput (1) or (2)."
@@ -95,18 +95,14 @@ def test_it_chooses_in_both_orders_and_is_asked_once(environment: Callable[..., 
     assert {(body["temperature"], body["max_tokens"]) for body in server.bodies} == {(0, 300)}
 
 
-def test_an_answer_without_a_choice_and_a_refused_request_choose_nothing(
-    environment: Callable[..., None], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_answer_without_a_choice_and_a_refused_request_say_why(environment: Callable[..., None]) -> None:
     def reply(body: Body, _: int) -> Reply:
         colour, text = seen(body)
         return failure(400, "content policy") if colour == (0, 0, 255) else completion(text)
 
-    with serving(reply) as server, caplog.at_level(logging.WARNING):
+    with serving(reply) as server:
         environment(server.url, concurrency=1)
-        asking = chooser()
-        assert asking.choose([RED, BLUE], [CAPTIONS] * 2) == [None, None] and asking.unparsed == 2
-    assert "2 answers so far name no caption" in caplog.text
+        assert chooser().choose(asked([RED, BLUE])) == ["both", "refused"]
 
 
 def test_faults_that_pass_are_waited_out(environment: Callable[..., None]) -> None:
@@ -122,13 +118,13 @@ def test_faults_that_pass_are_waited_out(environment: Callable[..., None]) -> No
 
     with serving(reply) as server:
         environment(server.url, concurrency=1)
-        assert chooser().choose([RED, BLUE], [CAPTIONS] * 2) == [0, 1]
+        assert chooser().choose(asked([RED, BLUE])) == [(0,), (1,)]
         assert len(server.bodies) == 6 and set(server.answered.values()) == {1}
 
 
 KILLED = """
-from tests.evaluation.scorers.test_openai_server import CAPTIONS, chooser, shades
-chooser().choose(shades(), [CAPTIONS] * 6)
+from tests.evaluation.scorers.test_openai_server import asked, chooser, shades
+chooser().choose(asked(shades()))
 """
 
 
@@ -154,7 +150,7 @@ def test_what_was_answered_before_a_kill_is_not_paid_for_again(environment: Call
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         killed.set()
-        assert chooser().choose(shades(), [CAPTIONS] * 6) == [0] * 6
+        assert chooser().choose(asked(shades())) == [(0,)] * 6
         assert len(server.answered) == 6 and set(server.answered.values()) == {1}
 
 
@@ -171,13 +167,11 @@ def likely(**probabilities: float) -> Reply:
 @pytest.mark.parametrize(
     ("kind", "question"),
     [
-        (open_yes_no, "Does this image show: '{}'? Answer the question about the image with one word, yes or no."),
-        (open_vqa_score, 'Does this figure show "{}"? Please answer yes or no.'),
+        ("openai-yesno:m", "Does this image show: '{}'? Answer the question about the image with one word, yes or no."),
+        ("openai-vqascore:m", 'Does this figure show "{}"? Please answer yes or no.'),
     ],
 )
-def test_pairs_are_scored_by_the_probability_of_yes(
-    environment: Callable[..., None], kind: Callable[..., ServerYesNo], question: str
-) -> None:
+def test_pairs_are_scored_by_the_probability_of_yes(environment: Callable[..., None], kind: str, question: str) -> None:
     texts = [*CAPTIONS, "a wall"]
 
     def reply(body: Body, _: int) -> Reply:
@@ -187,39 +181,111 @@ def test_pairs_are_scored_by_the_probability_of_yes(
 
     with serving(reply) as server:
         environment(server.url)
-        scorer = yes_no(kind)
-        assert isinstance(scorer, Matcher)
-        found = scorer.score([RED, RED, BLUE, RED], [*CAPTIONS, CAPTIONS[1], CAPTIONS[0]])
-        assert found.dtype == np.float32 and found.tolist() == pytest.approx([0.75, 0.1, 0.75, 0.75])
+        found = yes_no(kind).score([RED, RED, BLUE, RED], [*CAPTIONS, CAPTIONS[1], CAPTIONS[0]])
+        assert found.dtype == np.float32 and found.tolist() == pytest.approx(
+            np.array([[0.75, 0], [0.1, 0], [0.75, 0], [0.75, 0]])
+        )
         assert len(server.bodies) == 3
 
 
-def test_a_pair_without_yes_or_no_is_undecided_and_counted(
-    environment: Callable[..., None], caplog: pytest.LogCaptureFixture
+def test_a_pair_without_yes_or_no_has_no_score_in_any_run_and_its_example_is_a_tie(
+    environment: Callable[..., None], tmp_path: Path
 ) -> None:
     def reply(body: Body, _: int) -> Reply:
-        return completion("It depends" if "red" in seen(body)[1] else "no")
+        return completion("It depends" if "red" in seen(body)[1] and seen(body)[0] == (255, 0, 0) else "no")
 
-    with serving(reply) as server, caplog.at_level(logging.WARNING):
+    pictures = [Picture(name, lambda image=image: png(image)) for name, image in (("red", RED), ("blue", BLUE))]
+    both = Matching(key="both", subset="s", group="g", images=tuple(pictures), captions=CAPTIONS)
+    with serving(reply) as server:
         environment(server.url)
-        scorer = yes_no()
-        assert scorer.score([RED, RED], CAPTIONS).tolist() == [UNDECIDED, 0] and scorer.unanswered == 1
-    assert "1 pairs so far are neither yes nor no (no-answer" in caplog.text
+        for _ in range(2):  # the second one takes answers from disk
+            (path,) = [
+                one.path for one in run([SmallBenchmark(lambda: [both])], ["openai-yesno:m"], tmp_path, tmp_path)
+            ]
+            row = pq.read_table(path).select(["s00", "s01", "s10", "s11"]).to_pylist()
+            assert row == [dict.fromkeys(("s00", "s01", "s10", "s11"), 0.5)]
+            told = json.loads(pq.read_schema(path).metadata[b"twinset"])
+            assert told["unanswered"] == {"no-answer": 1} and told["prompt"] == "yes-no 1"
+        assert len(server.bodies) == 4
+    assert json.loads(path.with_suffix(".unanswered.jsonl").read_text()) == {
+        **{"key": "both", "reason": "no-answer"},
+        "what": "red with 'a red wall without windows'",
+    }
+
+
+def test_two_images_are_sent_as_two_or_side_by_side_and_captions_never_read_as_places(
+    environment: Callable[..., None],
+) -> None:
+    def sizes(body: Body) -> list[tuple[int, int]]:
+        parts = [one for one in body["messages"][0]["content"] if one["type"] == "image_url"]
+        found = [base64.b64decode(one["image_url"]["url"].partition(",")[2]) for one in parts]
+        return [Image.open(io.BytesIO(one)).size for one in found]
+
+    said = {"choose": "The second image.", "choose-joined": "(2), the one on the right", "eqben": "2;1"}
+    tall = Image.new("RGB", (8, 12), "blue")
+    with serving(lambda body, _: completion(said[prompt])) as server:
+        environment(server.url)
+        for prompt, sent in (("choose", [(8, 6), (8, 12)]), ("choose-joined", [(12, 6)]), ("eqben", [(12, 6)])):
+            asking = chooser(f"openai-chooser/{prompt}:m")
+            direction, captions = ("pairing", ("{caption2}", "b")) if prompt == "eqben" else ("image", ("{caption1}",))
+            assert asking.choose([Question(direction, (RED, tall), captions)]) == [
+                (1, 0) if prompt == "eqben" else (1,)
+            ]
+            assert sizes(server.bodies[-1]) == sent
+            text = server.bodies[-1]["messages"][0]["content"][-1]["text"]
+            assert captions[0] in text and ("caption 2: b." in text) == (prompt == "eqben")
+
+
+def test_each_prompt_is_a_model_and_others_are_left_as_they_are(
+    environment: Callable[..., None], tmp_path: Path
+) -> None:
+    own = tmp_path / "mine.yaml"
+    own.write_text("mine: {version: 3, asks: choice, source: me, text: '{caption1} or {caption2}?'}")
+    environment("http://127.0.0.1:1/v1")
+    models = ["openai-chooser:m", "random:ViT-B-32"]
+    assert with_prompts(models, ["sugarcrepe", str(own)]) == [
+        *("openai-chooser/sugarcrepe:m", f"openai-chooser/{own}:m", "random:ViT-B-32")
+    ]
+    asking = chooser(f"openai-chooser/{own}:m")
+    assert asking.words == "mine 3" and asking.directions == ("text",)
+    for text, problem in (
+        ("openai-chooser/vqascore:m", "the prompt vqascore asks for yes, not choice"),
+        ("openai-chooser/options:m", "a server does not say how likely options are"),
+        ("openai-chooser/none:m", "there is no prompt 'none'; name one of choose, "),
+        (f"openai-chooser/{tmp_path}/no.yaml:m", "not a file of prompts"),
+        ("random/vqascore:ViT-B-32", "random is not asked by a prompt"),
+    ):
+        with pytest.raises(WrongUse, match=problem):
+            check_model(text)
+    with pytest.raises(WrongUse, match="--prompt eqben: none of the models is asked by a prompt"):
+        with_prompts(models[1:], ["eqben"])
+    for wrong, problem in (
+        ("a: {version: 1, asks: choice, source: s, text: '{caption1}'}", "text: must have {caption1} and {caption2}"),
+        ("a: {version: 1, asks: choice, source: s}", "asks nothing; write text, image or pairing"),
+        ("a: {version: 1, asks: 'yes', source: s, text: '{caption}', prize: 1}", "prize: Extra inputs"),
+        ("a: &b {version: 1}", "not a file of prompts|Field required|asks"),
+        ("[1", "not a file of prompts"),
+    ):
+        (tmp_path / f"{len(wrong)}.yaml").write_text(wrong)
+        with pytest.raises(WrongUse, match=problem):
+            check_model(f"openai-chooser/{tmp_path}/{len(wrong)}.yaml:m")
 
 
 def test_models_are_told_apart_by_what_is_asked(environment: Callable[..., None]) -> None:
     environment("http://127.0.0.1:1/v1")
-    models = [chooser(), yes_no(), yes_no(open_vqa_score), open_chooser("openai-chooser:n:7b", ["n:7b"], Running())]
-    assert len({one.digest() for one in models}) == 4 and models[3].settings.model == "n:7b"
+    texts = ["openai-chooser:m", "openai-chooser/eqben:m", "openai-yesno:m", "openai-vqascore:m", "openai-chooser:n:7b"]
+    assert len({open_model(one, Running()).digest() for one in texts}) == 5
+    assert chooser(texts[-1]).speaker.identity[1] == "n:7b"
 
 
 def test_the_environment_leads_to_the_server(environment: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(looks) as server:
         environment(server.url, max_cost=1e-9, price_in=1)
         monkeypatch.setenv(KEY, "sesame")
-        assert chooser().settings.max_cost == 1e-9
+        with pytest.raises(BuildFailed, match="max_cost is 1e-09"):
+            chooser().choose(asked([RED]))
         monkeypatch.setenv(SETTINGS, json.dumps({"answers": json.loads(os.environ[SETTINGS])["answers"]}))
-        chooser().choose([RED], [CAPTIONS])
+        chooser().choose(asked([RED]))
         assert server.keys == ["Bearer sesame"]
 
 
@@ -259,8 +325,10 @@ def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path:
     ]
 
     def reply(body: Body, number: int) -> Reply:
+        if len(body["messages"][0]["content"]) == 3:
+            return completion("(1)")  # of two images it takes the first
         colour, text = seen(body)
-        if "Which caption" not in text:
+        if "Does" in text:
             return likely(Yes=0.6, No=0.2) if ("red" in text) == (colour[0] == 255) else likely(yes=0.1, no=0.9)
         return looks(body, number) if colour[0] == 255 else completion("(1)")  # of blue it says what comes first
 
@@ -269,9 +337,11 @@ def test_servers_are_models_of_a_run(environment: Callable[..., None], tmp_path:
         environment(server.url)
         for _ in range(2):
             found = run([SmallBenchmark(lambda: examples)], models, tmp_path / "out", tmp_path / "cache")
-            assert len(server.bodies) == 4 + 2 * 4, "each order of each image, each pair, once"
-    tables = [pq.read_table(one.path).select(["s00", "s01", "s10", "s11"]).to_pylist() for one in found]
+            assert len(server.bodies) == 4 + 4 + 2 * 4, "each order of each image and each caption, each pair, once"
+    names = [["ipos2t", "ineg2t", "tpos2i", "tneg2i"], *[["s00", "s01", "s10", "s11"]] * 2]
+    tables = [pq.read_table(one.path).select(some).to_pylist() for one, some in zip(found, names, strict=True)]
     likelihood = {"s00": 0.75, "s01": pytest.approx(0.1), "s10": pytest.approx(0.1), "s11": 0.75}
     turned = {"s00": pytest.approx(0.1), "s01": 0.75, "s10": 0.75, "s11": pytest.approx(0.1)}
-    assert tables[0] == [{"s00": 1, "s01": 0, "s10": 0.5, "s11": 0.5}, {"s00": 0, "s01": 1, "s10": 0.5, "s11": 0.5}]
+    tied = {"ineg2t": 0.5, "tpos2i": 0.5, "tneg2i": 0.5}
+    assert tables[0] == [{"ipos2t": 1, **tied}, {"ipos2t": 0, **tied}]
     assert tables[1:] == [[likelihood, turned]] * 2

@@ -8,8 +8,9 @@ import pytest
 from PIL import Image
 
 from tests.transformers_server import serving
-from twinset.evaluation.scorers.openai_server import ADDRESS, SETTINGS, open_chooser, open_vqa_score
-from twinset.models.encoders.contract import Running
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.evaluation.scorers.openai_server import ADDRESS, SETTINGS
+from twinset.models.encoders.contract import Chooser, Matcher, Question
 from twinset.models.language_models.answers import Answers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -41,8 +42,10 @@ def test_a_real_server_reads_images_and_is_asked_once(
     monkeypatch.setenv(SETTINGS, json.dumps(settings))
     first, yes = str(folder / "first"), str(folder / "yes")
     for _ in range(2):
-        assert open_chooser("a", [first], Running()).choose(IMAGES, [CAPTIONS] * 2) == [0, 0]
-        assert open_vqa_score("b", [yes], Running()).score(IMAGES, CAPTIONS).tolist() == [1, 1]
+        chooser, scorer = open_model(f"openai-chooser:{first}"), open_model(f"openai-vqascore:{yes}")
+        assert isinstance(chooser, Chooser) and isinstance(scorer, Matcher)
+        assert chooser.choose([Question("text", (one,), CAPTIONS) for one in IMAGES]) == [(0,), (0,)]
+        assert scorer.score(IMAGES, CAPTIONS)[:, 0].tolist() == [1, 1]
     answers = Answers(tmp_path)
     for model in (first, yes):
         # An image is four tokens, the question more than ten.
