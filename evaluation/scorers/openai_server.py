@@ -62,7 +62,7 @@ class ServerSpeaker:
 
 
 def open_server(default: str, text: str, parts: Sequence[str], running: Running) -> Scorer:
-    """``openai-chooser:MODEL`` and others, or with a prompt ``openai-chooser/PROMPT:MODEL``.
+    """A multimodal language model on a server, asked by a prompt: ``KIND:MODEL``, or ``KIND/PROMPT:MODEL``.
 
     Args:
         default: prompt where none is named; another one must ask for the same.
