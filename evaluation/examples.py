@@ -29,6 +29,9 @@ MATCHING_CHOICES = pa.schema([*IDENTITY, *((name, pa.float32()) for name in _CHO
 #: gallery of the wrong entry that scores highest, null where all are targets.
 RANKS = ("higher", "tied", "entries", "targets", "tied_targets", "best_wrong")
 QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in RANKS)])
+#: The same of benchmarks whose metric is about every target: of each, in order, how many wrong entries score higher,
+#: and how many the same.
+QUERY_TARGETS = pa.schema([*QUERY_RANKS, ("above", pa.list_(pa.int32())), ("level", pa.list_(pa.int32()))])
 #: Of groundings: seconds from each of the best-scoring gaps between frames to the boundary; several where scores tie.
 GROUNDING_ERRORS = pa.schema([*IDENTITY, ("errors", pa.list_(pa.float32()))])
 
@@ -107,12 +110,14 @@ class LeftOut:
 class Benchmark(Protocol):
     """A benchmark as it lies on disk.
 
-    name: as ``--benchmark`` takes it; title: with the year; citation: BibTeX key or URL of the paper.
+    name: as ``--benchmark`` takes it; title: with the year; citation: BibTeX key or URL of the paper. metrics: its own,
+    by their names in `evaluation.metrics.score_kinds.KINDS`, beside what all benchmarks of its kind have.
     """
 
     name: str
     title: str
     citation: str
+    metrics: Sequence[str] = ()
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         """All examples, streaming, in a fixed order; raises `manifests.errors.WrongUse` for files that are not it."""

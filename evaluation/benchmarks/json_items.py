@@ -36,9 +36,11 @@ def json_items(path: Path, member: str = "") -> Iterator[tuple[str, Any]]:
 
 def text_of(record: Any, field: str, where: str) -> str:
     """The text in a field of a record; raises `WrongUse` naming both when there is none."""
-    value = object_of(record, where).get(field)
+    fields = object_of(record, where)
+    value = fields.get(field)
     if not isinstance(value, str) or not value.strip():
-        raise WrongUse(f"{where}: no text in the field {field!r} ({str(value)[:50]!r}); {REFETCH}")
+        found = repr(str(value)[:50]) if field in fields else f"it has {', '.join(map(str, fields))[:200]}"
+        raise WrongUse(f"{where}: no text in the field {field!r} ({found}); {REFETCH}")
     return value
 
 

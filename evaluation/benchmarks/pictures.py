@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from math import prod
 from pathlib import Path, PurePosixPath
 from tokenize import TokenError
+from typing import Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -24,6 +25,7 @@ REFETCH = "fetch it again"
 ARRAY = ".npy"
 
 Box = tuple[float, float, float, float]
+CutOut = Literal["genecis", "box"]
 
 
 class Images:
@@ -56,14 +58,17 @@ class Images:
         read = _read_array if stored.name.endswith(ARRAY) else _read
         return Picture(f"{root}/{stored.name}", partial(read, stored))
 
-    def find_crop(self, name: str, box: Box, where: str) -> Picture | None:
-        """As `find`, of a file called just so: a box (x, y, width, height; pixels) cut out of it as GeneCIS does."""
+    def find_crop(self, name: str, box: Box, where: str, how: CutOut = "genecis") -> Picture | None:
+        """As `find`, of a file called just so: a box (x, y, width, height; pixels) cut out of it.
+
+        how: with its surroundings, as GeneCIS does, or the ``box`` alone, as ARO does.
+        """
         found = self._located(name, where, exact=True)
         if found is None:
             return None
         root, stored = found
         shown = ",".join(f"{number:g}" for number in box)
-        return Picture(f"{root}/{stored.name}#{shown}", partial(_read_crop, root, stored.name, box))
+        return Picture(f"{root}/{stored.name}#{shown}", partial(_read_crop, root, stored.name, box, how))
 
     def _located(self, name: str, where: str, exact: bool = False) -> tuple[Path, StoredImage] | None:
         """exact: whether the file must be called so, and not as COCO calls the image of the same number."""
@@ -90,7 +95,7 @@ class UnreadImages(Images):
         """As `Images.find`, but never None."""
         return Picture(name, partial(_refuse, name))
 
-    def find_crop(self, name: str, box: Box, where: str) -> Picture:
+    def find_crop(self, name: str, box: Box, where: str, how: CutOut = "genecis") -> Picture:
         return self.find(name, where)
 
 
@@ -145,11 +150,16 @@ def _read_array(stored: StoredImage) -> bytes:
     return as_png(np.ascontiguousarray(bgr[:, :, ::-1]))
 
 
-def _read_crop(root: Path, name: str, box: Box) -> bytes:
+def _read_crop(root: Path, name: str, box: Box, how: CutOut) -> bytes:
     frame = ImageFiles(root, upright=False).read([name])[name]
     if isinstance(frame, UnusableImage):
         raise WrongUse(f"{root}: {frame.detail}")
     try:
-        return as_png(crop(frame.pixels, box, "published"))
+        if how == "genecis":
+            return as_png(crop(frame.pixels, box, "published"))
+        x, y, width, height = (max(0, round(side)) for side in box)
+        if not (cut := frame.pixels[y : y + height, x : x + width]).size:
+            raise OutsideImage(f"box {list(box)} has no pixel in an image of {frame.pixels.shape[1::-1]}")
+        return as_png(np.ascontiguousarray(cut))
     except OutsideImage as error:
         raise WrongUse(f"{root}/{name}: {error}; {REFETCH}") from error

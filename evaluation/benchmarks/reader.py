@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -27,13 +27,17 @@ class NothingAsked(WrongUse):
 class Reader(Benchmark, ABC):
     """One benchmark as it lies in a folder.
 
-    name, title, citation: as `evaluation.examples.Benchmark`. expects: the files that are looked for; obtained: where
-    people get them; both for messages. image_folders: where images are looked for first. captions_only: as
+    name, title, citation, metrics: as `evaluation.examples.Benchmark`. expects: the files that are looked for;
+    obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of the
+    release by subset, where they are known. image_folders: where images are looked for first. captions_only: as
     `evaluation.benchmarks.open_benchmark`.
     """
 
     expects: ClassVar[str]
     obtained: ClassVar[str]
+    licence: ClassVar[str] = "none stated"
+    counts: ClassVar[Mapping[str, int]] = {}
+    metrics: Sequence[str] = ()
     image_folders: ClassVar[Sequence[str]] = ()
     captions_only = False
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from twinset.evaluation.examples import (
     GROUNDING_ERRORS,
     QUERY_RANKS,
+    QUERY_TARGETS,
     Benchmark,
     Grounding,
     LeftOut,
@@ -30,6 +31,8 @@ LONGEST_TEXT = 10_000
 TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
 NAMED = 5  # examples left out that are named on the terminal; all are in a file
 SCHEMAS = {Query: QUERY_RANKS, Grounding: GROUNDING_ERRORS}
+#: Metrics of queries that need more than the best target.
+OF_EVERY_TARGET = frozenset({"all-targets", "map"})
 _LOG = logging.getLogger("twinset")
 
 
@@ -60,8 +63,12 @@ def write_scores(
     """
     listing = path.with_suffix(".left_out.jsonl")
     silent = path.with_suffix(".unanswered.jsonl")
-    schemas = {**SCHEMAS, Matching: similarities.matching}
     left_out, rows, writer = Counter[str](), 0, None
+    schemas: dict[type, pa.Schema] = {**SCHEMAS, Matching: similarities.matching}
+    if every := bool(OF_EVERY_TARGET & {*benchmark.metrics}):
+        schemas[Query] = QUERY_TARGETS
+    if benchmark.metrics:
+        facts = {**facts, "metrics": [*benchmark.metrics]}
     similarities.start_count()
     with whole_file(path) as temporary, whole_file(listing) as listed, whole_file(silent) as told_nothing:
         try:
@@ -93,7 +100,7 @@ def write_scores(
                         elif (reason := _cannot_be_asked(example)) is not None:
                             leave_out(example.key, example.key, reason)
                         else:
-                            scored.append(_row(example, similarities))
+                            scored.append(_row(example, similarities, every))
                     if scored:
                         writer.write_table(pa.Table.from_pylist(scored, schemas[kind]))
                     rows += len(scored)
@@ -171,7 +178,7 @@ def _cannot_be_asked(example: Asked) -> str | None:
     return None
 
 
-def _row(example: Asked, similarities: Similarities) -> dict[str, Any]:
+def _row(example: Asked, similarities: Similarities, every: bool) -> dict[str, Any]:
     row: dict[str, Any] = {
         "key": example.key,
         "subset": example.subset,
@@ -181,28 +188,36 @@ def _row(example: Asked, similarities: Similarities) -> dict[str, Any]:
     if isinstance(example, Matching):
         return row | similarities.of_matching(example)
     if isinstance(example, Query):
-        return row | ranks(similarities.gallery(example), example.targets, example.excluded)
+        return row | ranks(similarities.gallery(example), example.targets, example.excluded, every)
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}
 
 
-def ranks(scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: frozenset[int]) -> dict[str, int | None]:
+def ranks(
+    scores: np.ndarray[Any, Any], targets: frozenset[int], excluded: frozenset[int], every: bool = False
+) -> dict[str, Any]:
     """The columns of `evaluation.examples.QUERY_RANKS` for the float32 scores of a gallery, shape (entries,).
 
-    ``entries`` and ``targets`` count those that are not excluded; targets are entries too.
+    ``entries`` and ``targets`` count those that are not excluded; targets are entries too. every: the columns of
+    `evaluation.examples.QUERY_TARGETS` too.
     """
     target = np.zeros(len(scores), np.bool_)
     target[sorted(targets - excluded)] = True
     wrong = ~target
     wrong[sorted(excluded)] = False
     best = scores[target].max()  # the best of several targets: finding one is enough
-    return {
-        "higher": int((scores[wrong] > best).sum()),
-        "tied": int((scores[wrong] == best).sum()),
+    others = np.sort(scores[wrong]) if every else scores[wrong]
+    found: dict[str, Any] = {
+        "higher": int((others > best).sum()),
+        "tied": int((others == best).sum()),
         "entries": int(wrong.sum() + target.sum()),
         "targets": int(target.sum()),
         "tied_targets": int((scores[target] == best).sum()),
         "best_wrong": int(np.where(wrong, scores, -np.inf).argmax()) if wrong.any() else None,
     }
+    if every:
+        left, right = (np.searchsorted(others, scores[target], side) for side in ("left", "right"))
+        found |= {"above": (len(others) - right).tolist(), "level": (right - left).tolist()}
+    return found
 
 
 def grounding_errors(scores: np.ndarray[Any, Any], example: Grounding) -> list[float]:

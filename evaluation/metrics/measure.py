@@ -120,7 +120,9 @@ def _read(file: ScoreFile, kind: ScoreKind, labels: Labels, column: str | None) 
 
     groups = None if column is None else ordered("groups", np.uint64)
     codes, numbered = ordered("codes", np.uint16), ordered("labels", np.uint16)
-    numbers = np.frombuffer(kept.pop("numbers"), precision).reshape(len(codes), len(kind.means))[order]
+    numbers = np.frombuffer(kept.pop("numbers"), precision).reshape(
+        len(codes), len(kind.means) * (1 + kind.expected_means)
+    )[order]
     return _Rows(codes, numbered, groups, numbers, expected)
 
 
@@ -141,7 +143,10 @@ def _measured(kind: ScoreKind, rows: _Rows, label: int | None, seed: int, resamp
         figures[figure] = Figure(float(kind.figure(figure, totals)), chance, *interval(kind.figure(figure, again)))
     for place, figure in enumerate(kind.means):
         if (mean := _mean(rows.numbers[chosen, place], groups)) is not None:
-            figures[figure] = mean if resamples else Figure(mean.value)
+            if kind.expected_means:
+                chance = float(rows.numbers[chosen, place + len(kind.means)].mean(dtype=np.float64))
+                mean = replace(mean, expected=chance)
+            figures[figure] = mean if resamples else replace(mean, low=None, high=None)
     tied = kind.tied(totals)
     n = int(totals[0])
     return Measured(n, clusters, None if tied is None else 100 * tied / n, figures)

@@ -34,7 +34,8 @@ class ScoreKind(ABC):
 
     columns: that it reads. events: names of what is summed; the first, ``rows``, is true of every row.
     truth: shape (codes, events), which events are true of a row with this code.
-    means: names of the figures that are means of ``Outcomes.numbers``; they begin with ``mean_``.
+    means: names of the figures that are means of ``Outcomes.numbers``; unless percent, they begin with ``mean_``.
+    expected_means: whether as many numbers follow, the same under random breaking of ties.
     below: events of which others are shares. optional: those of them that two tables may have of different rows: their
         figures are then not compared.
     """
@@ -43,6 +44,7 @@ class ScoreKind(ABC):
     events: tuple[str, ...]
     truth: Truth
     means: tuple[str, ...] = ()
+    expected_means = False
     below: tuple[str, ...] = ("rows",)
     optional: tuple[str, ...] = ()
 

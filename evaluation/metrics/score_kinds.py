@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.matching import CHOICES, CORRECT, FINER, RELEASED, SCORES, Matchings
 from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of
+from twinset.evaluation.metrics.questions import YesNo
 from twinset.evaluation.score_files.batch import Batch
 from twinset.evaluation.score_files.opening import ScoreFile
 from twinset.manifests.doors import Registry
@@ -142,7 +143,13 @@ def _hit(places: NDArray[np.int64], wrong: NDArray[np.int64], targets: NDArray[n
     return 1 - miss
 
 
-KINDS: dict[str, str] = {}  # twinset's own are chosen by their columns alone
+#: Metrics of single benchmarks. A score file says in its metadata which are asked for; those of installed packages are
+#: chosen by their columns alone.
+KINDS = {
+    "yes-no": "twinset.evaluation.metrics.questions:YesNo",
+    "all-targets": "twinset.evaluation.metrics.questions:AllTargets",
+    "map": "twinset.evaluation.metrics.questions:MeanAveragePrecision",
+}
 METRICS = Registry[ScoreKind]("metric", ScoreKind, __name__, "twinset.metrics")
 #: Columns of each of twinset's kinds; the first that a file has are read.
 COLUMNS = (SCORES, SCORES[:2], (*RANKS, TIED_TARGETS), RANKS, Groundings.columns, *RELEASED, CORRECT, CHOICES, FINER)
@@ -153,7 +160,8 @@ NO_THRESHOLD = (
 
 
 def kinds_of(file: ScoreFile, threshold: float | None = None) -> list[ScoreKind]:
-    """The kind of scores that a file has, then metrics of installed packages whose columns it has.
+    """The kind of scores that a file has, then the metrics that it names in its metadata (``"metrics"``), and those of
+    installed packages whose columns it has.
 
     Args:
         threshold: as `kind_of` takes it.
@@ -161,8 +169,13 @@ def kinds_of(file: ScoreFile, threshold: float | None = None) -> list[ScoreKind]
     Raises:
         WrongUse: as `kind_of`, where no metric reads the file either.
     """
-    metrics = [METRICS.find(name)() for name in METRICS.kinds()]
+    asked = file.about.get("metrics")
+    named = [name for name in KINDS if name in (asked if isinstance(asked, list) else ())]
+    metrics = [METRICS.find(name)() for name in [*named, *(name for name in METRICS.kinds() if name not in KINDS)]]
     found = [one for one in metrics if {*one.columns} <= {*file.names}]
+    for one in found:
+        if isinstance(one, YesNo):
+            one.threshold = _threshold(file, threshold)
     if found and threshold is None and not any({*columns} <= {*file.names} for columns in COLUMNS):
         return found
     return [kind_of(file, threshold), *found]
@@ -190,12 +203,18 @@ def kind_of(file: ScoreFile, threshold: float | None = None) -> ScoreKind:
         return Queries(columns)
     if columns == Groundings.columns:
         return Groundings()
-    if columns[0] in SCORES and threshold is None:
-        threshold = file.about.get("threshold")
-        number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and math.isfinite(threshold)
-        if threshold is not None and not number:
-            raise WrongUse(f"{file.where}: its metadata has the threshold {threshold!r}; write a number, or none")
-    return Matchings(columns, threshold)
+    return Matchings(columns, _threshold(file, threshold) if columns[0] in SCORES else None)
+
+
+def _threshold(file: ScoreFile, threshold: float | None) -> float | None:
+    """The threshold that was asked for, else that of the file."""
+    if threshold is not None:
+        return threshold
+    found: float | None = file.about.get("threshold")
+    number = isinstance(found, int | float) and not isinstance(found, bool) and math.isfinite(found)
+    if found is not None and not number:
+        raise WrongUse(f"{file.where}: its metadata has the threshold {found!r}; write a number, or none")
+    return found
 
 
 def group_column(file: ScoreFile, group: str | None) -> str | None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import av
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from PIL import Image
 
+from tests.evaluation.benchmarks.made_files import parquet, picture, put
+from tests.evaluation.benchmarks.made_pairs import PAIRS
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import Matching, Picture, Query
 
@@ -30,23 +30,6 @@ def matchings(benchmark: Reader) -> list[Matching]:
 def queries(benchmark: Reader) -> list[Query]:
     """As `matchings`."""
     return [item for item in benchmark.examples() if isinstance(item, Query)]
-
-
-def picture(number: int, format: str = "JPEG") -> bytes:
-    """A picture whose first pixel tells its number in every format: red."""
-    stream = io.BytesIO()
-    Image.new("RGB", (24, 16), (10 * number % 256, 100, 30)).save(stream, format, quality=95)
-    return stream.getvalue()
-
-
-def put(path: Path, content: bytes | str | object) -> Path:
-    """Write a file, of anything but bytes and text as JSON, with its folders."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
-    return path
 
 
 def sugarcrepe(root: Path, word: str = "red") -> None:
@@ -85,14 +68,6 @@ def winoground(root: Path, word: str = "red") -> None:
     put(root / "examples.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
     for number in range(6):
         put(root / "images" / f"ex_{number // 2}_img_{number % 2}.png", picture(number, "PNG"))
-
-
-def parquet(path: Path, rows: list[dict[str, Any]], images: tuple[str, ...], row_group_size: int = 40) -> None:
-    """As `datasets` writes it: images are structs of bytes and path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    struct = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    types = {name: struct if name in images else (pa.int32() if name == "id" else pa.string()) for name in rows[0]}
-    pq.write_table(pa.Table.from_pylist(rows, pa.schema(list(types.items()))), path, row_group_size=row_group_size)
 
 
 def bivlc_rows(count: int, word: str = "red") -> list[dict[str, Any]]:
@@ -237,4 +212,5 @@ def gebc(root: Path, word: str = "red") -> None:
 LAYOUTS: Mapping[str, Callable[..., None]] = {
     **{"sugarcrepe": sugarcrepe, "valse": valse, "winoground": winoground, "bivlc": bivlc, "genecis": genecis},
     **{"cirr": cirr, "mit-states": mit_states, "flickr30k": flickr30k, "coco": coco, "eqben": eqben, "gebc": gebc},
+    **PAIRS,
 }

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.evaluation.benchmarks.made_layouts import film, put
+from tests.evaluation.benchmarks.made_files import put
+from tests.evaluation.benchmarks.made_layouts import film
 from twinset.evaluation.benchmarks import boundaries, open_benchmark
 from twinset.evaluation.benchmarks.boundaries import sampled
 from twinset.evaluation.benchmarks.reader import Reader

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.evaluation.benchmarks.made_layouts import picture, put
+from tests.evaluation.benchmarks.made_files import picture, put
 from tests.made_datasets import MadeDataset
 from tests.made_samples import EQBEN, NEGATIVE_SUBSET, VIDEO_SUBSET, Planned, draw, pair_shards, text_pair_shards
 from twinset.evaluation.benchmarks import open_benchmark

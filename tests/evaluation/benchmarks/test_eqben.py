@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.evaluation.benchmarks.made_layouts import matchings, picture, pixels, put
+from tests.evaluation.benchmarks.made_files import picture, put
+from tests.evaluation.benchmarks.made_layouts import matchings, pixels
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.manifests.errors import WrongUse

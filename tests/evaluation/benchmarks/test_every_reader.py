@@ -18,8 +18,8 @@ from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Q
 from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
-MEDIA = (".jpg", ".png", ".npy", ".mp4")
-IN_FILES = ("bivlc",)  # whose images lie within the annotation
+MEDIA = (".jpg", ".jpeg", ".png", ".npy", ".mp4")
+IN_FILES = ("bivlc", "vismin")  # whose images lie within the annotation
 
 #: By benchmark: examples by subset, and what is left out by reason.
 EXPECTED: dict[str, tuple[dict[str, int], dict[str, int]]] = {
@@ -34,6 +34,20 @@ EXPECTED: dict[str, tuple[dict[str, int], dict[str, int]]] = {
     "coco": ({"image-to-text": 2, "text-to-image": 11}, {}),
     "eqben": ({"eq-ag": 3, "eq-youcook2": 3, "eq-sd": 3}, {}),
     "gebc": ({"val": 3}, {"no words for one side": 1}),
+    "colorswap": ({"train": 2, "test": 2}, {}),
+    "vismin": ({"test": 3}, {}),
+    "cola": ({"multi-objects": 3}, {}),
+    "coco-counterfactuals": ({"test": 2}, {}),
+    "mmvp": ({"test": 2}, {}),
+    "mmvp-corrected": ({"test": 140}, {}),
+    "mmvp-vlm": ({"test": 2}, {}),
+    "naturalbench": ({"test": 2}, {}),
+    "whatsup": ({"a": 4, "coco-one": 1}, {}),
+    "aro": ({"attribution": 2, "relation": 1}, {}),
+    "aro-order": ({"coco": 2}, {}),
+    "sugarcrepe++": ({"replace_att": 2, "swap_obj": 2}, {}),
+    "spec": ({"absolute-size-i2t": 3, "absolute-size-t2i": 3}, {}),
+    "vl-checklist": ({"attribute-vaw-size": 2, "relation-action": 1}, {}),
 }
 
 
@@ -152,7 +166,7 @@ def test_a_folder_of_something_else_says_what_is_expected(tmp_path: Path, name: 
 def test_a_wrong_name_is_met_with_a_near_one(made_benchmark: Opener, tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="did you mean 'winoground'"):
         open_benchmark("winogrund", tmp_path)
-    with pytest.raises(WrongUse, match="name one of bivlc, cirr"):
+    with pytest.raises(WrongUse, match="name one of aro, aro-order"):
         open_benchmark("zzz", tmp_path)
     with pytest.raises(WrongUse, match="did you mean 'swap_obj'"):
         made_benchmark("sugarcrepe", "swap_ob")

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.evaluation.benchmarks.made_layouts import bivlc, bivlc_rows, parquet
+from tests.evaluation.benchmarks.made_files import parquet
+from tests.evaluation.benchmarks.made_layouts import bivlc, bivlc_rows
 from twinset.evaluation.benchmarks import open_benchmark, parquet_rows
 from twinset.evaluation.benchmarks.foils import IMAGES, WORDS
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows

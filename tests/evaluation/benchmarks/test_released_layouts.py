@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.evaluation.benchmarks.made_layouts import matchings, parquet, picture, pixels, put, queries
+from tests.evaluation.benchmarks.made_files import parquet, picture, put
+from tests.evaluation.benchmarks.made_layouts import matchings, pixels, queries
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import LeftOut, Query

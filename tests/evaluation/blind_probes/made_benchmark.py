@@ -53,6 +53,7 @@ class Made:
     name: str = "made"
     title: str = "Made (2026)"
     citation: str = ""
+    metrics: tuple[str, ...] = ()
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         """As `evaluation.examples.Benchmark.examples`."""

@@ -47,6 +47,7 @@ class SmallBenchmark:
     name: str = "small"
     title: str = "Small (2026)"
     citation: str = "none"
+    metrics: tuple[str, ...] = ()
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         yield from self.make()

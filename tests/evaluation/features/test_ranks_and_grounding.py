@@ -135,6 +135,7 @@ def test_ranks_are_what_brute_force_counts(data: st.DataObject) -> None:
     if not targets - excluded:
         return
     found = ranks(np.array(scores, np.float32), frozenset(targets), frozenset(excluded))
+    every = ranks(np.array(scores, np.float32), frozenset(targets), frozenset(excluded), every=True)
     best = max(scores[place] for place in targets - excluded)
     wrong = [score for place, score in enumerate(scores) if place not in targets | excluded]
     top = max(wrong, default=None)
@@ -147,4 +148,10 @@ def test_ranks_are_what_brute_force_counts(data: st.DataObject) -> None:
         "best_wrong": next(
             (at for at, score in enumerate(scores) if at not in targets | excluded and score == top), None
         ),
+    }
+    ordered = [scores[place] for place in sorted(targets - excluded)]
+    assert every == {
+        **found,
+        "above": [sum(score > one for score in wrong) for one in ordered],
+        "level": [sum(score == one for score in wrong) for one in ordered],
     }

@@ -102,6 +102,7 @@ class Made:
     n: int
     title: str = "Made"
     citation: str = "none"
+    metrics: tuple[str, ...] = ()
     read: int = 0
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:

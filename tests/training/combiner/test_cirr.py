@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.benchmarks.made_layouts import cirr, picture, put
+from tests.evaluation.benchmarks.made_files import picture, put
+from tests.evaluation.benchmarks.made_layouts import cirr
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import Settings
 from twinset.manifests.errors import BuildFailed, WrongUse

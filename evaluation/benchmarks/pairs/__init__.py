@@ -1,0 +1,1 @@
+"""Benchmarks of minimal pairs as they were released; each is a declaration over `evaluation.benchmarks.records`."""

@@ -1,0 +1,157 @@
+"""Metrics of single benchmarks, which ask for them by name (`Reader.metrics`).
+
+NaturalBench's (its section 4 and released code): a question is answered yes for an image where their score is above
+a threshold, and question j is to be answered yes for image j alone.
+
+    vqa_acc   of the four answers of a group, how many are right
+    q_acc     of its two questions, how many are answered rightly for both images
+    i_acc     of its two images, for how many both questions are answered rightly
+    g_acc     all four are right
+"""
+
+from math import comb
+
+import numpy as np
+
+from twinset.evaluation.metrics.matching import SCORES
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, ratio, truth_of
+from twinset.evaluation.score_files.batch import Batch
+
+_BITS = truth_of(4).astype(np.int64)  # right: image 0 question 0, image 0 question 1, image 1 question 0, image 1 …
+_EVENTS = {
+    "rows": np.ones(len(_BITS), np.int64),
+    "two": np.full(len(_BITS), 2),
+    "four": np.full(len(_BITS), 4),
+    "vqa_acc": _BITS.sum(1),
+    "q_acc": _BITS[:, [0, 2]].all(1).astype(np.int64) + _BITS[:, [1, 3]].all(1),
+    "i_acc": _BITS[:, :2].all(1).astype(np.int64) + _BITS[:, 2:].all(1),
+    "g_acc": _BITS.all(1),
+}
+
+
+class YesNo(ScoreKind):
+    """NaturalBench's four figures. threshold: score above which the answer is yes; None: there are no figures."""
+
+    columns = SCORES
+    events = tuple(_EVENTS)
+    truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
+    threshold: float | None = None
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        scores = np.stack([batch.numbers(name) for name in self.columns])
+        yes = scores > (0.0 if self.threshold is None else self.threshold)
+        code = code_of([yes[0], ~yes[1], ~yes[2], yes[3]])
+        return Outcomes(code, None, np.empty((len(batch), 0)))
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        return () if self.threshold is None else ("vqa_acc", "q_acc", "i_acc", "g_acc")
+
+    def share(self, name: str) -> tuple[str, str] | None:
+        """Of the group's alone: the others count several answers of a row, and rows are what is compared."""
+        return (name, "rows") if name == "g_acc" else None
+
+    def main(self, sums: Floats) -> tuple[str, ...]:
+        return self.names(sums)[-1:]
+
+    def figure(self, name: str, sums: Floats) -> Floats:
+        below = {"vqa_acc": "four", "g_acc": "rows"}.get(name, "two")
+        return ratio(sums[..., self.events.index(name)], sums[..., self.events.index(below)])
+
+    def tied(self, sums: Floats) -> None:
+        return None
+
+
+#: Columns of the score files of queries all whose targets count: of each target in turn, how many wrong entries
+#: score higher, and how many the same.
+EVERY_TARGET = ("above", "level")
+
+
+class AllTargets(ScoreKind):
+    """``all_targets``: percent of queries whose targets all score above every wrong entry (SugarCrepe++, section 4)."""
+
+    columns = EVERY_TARGET
+    events = ("rows", "all_targets", "tie")
+    truth = np.array([[1, 0, 0], [1, 1, 0], [1, 0, 1]], np.uint8)
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        (above, begins), (level, _) = (batch.lists(name) for name in self.columns)
+        first = np.maximum.reduceat(above, begins) == 0
+        wrong, tied = np.maximum.reduceat(level, begins), np.add.reduceat(level > 0, begins, dtype=np.int64)
+        # t tied targets come before the w wrong entries with their score in t! w! / (t + w)! of all orders.
+        chance = np.array([1 / comb(int(t + w), int(t)) for t, w in zip(tied, wrong, strict=True)])
+        code = np.where(first, np.where(tied > 0, 2, 1), 0).astype(np.uint16)
+        expected = self.truth[code].astype(np.float64)
+        expected[:, 1] = first * chance
+        return Outcomes(code, expected, np.empty((len(batch), 0)))
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        return ("all_targets",)
+
+    def tied(self, sums: Floats) -> float:
+        return float(sums[2])
+
+
+PLACES = (5, 10, 25, 50)
+
+
+class MeanAveragePrecision(ScoreKind):
+    """``map@k`` for k of `PLACES` (CIRCO, section 5): the mean over queries of the average precision at k.
+
+        AP@k = 1 / min(targets, k) · Σ_{p ≤ k} precision(p) · [the entry at place p is a target]
+
+    Strict: in a tie wrong entries come first. Expected: the mean over all orders of equal scores.
+    """
+
+    columns = EVERY_TARGET
+    events = ("rows", "tie")
+    truth = np.array([[1, 0], [1, 1]], np.uint8)
+    means = tuple(f"map@{k}" for k in PLACES)
+    expected_means = True
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        (above, begins), (level, _) = (batch.lists(name) for name in self.columns)
+        both = [np.split(values.astype(np.int64), begins[1:]) for values in (above, level)]
+        numbers = np.array(
+            [[*strict_precision(*one), *expected_precision(*one)] for one in zip(*both, strict=True)], np.float64
+        )
+        ties = (numbers[:, : len(PLACES)] != numbers[:, len(PLACES) :]).any(1)
+        return Outcomes(code_of([ties]), None, 100 * numbers)
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        return ()
+
+    def tied(self, sums: Floats) -> float:
+        return float(sums[1])
+
+
+Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+def strict_precision(above: Ints, level: Ints) -> list[float]:
+    """Average precision at each of `PLACES`, wrong entries first where scores are equal.
+
+    Args:
+        above, level: of each target, how many wrong entries score higher, and how many the same; shape (targets,).
+    """
+    places = np.sort(above + level) + np.arange(1, len(above) + 1)  # of the targets, from 1
+    precision = np.arange(1, len(above) + 1) / places
+    return [float(precision[places <= k].sum()) / min(len(above), k) for k in PLACES]
+
+
+def expected_precision(above: Ints, level: Ints) -> list[float]:
+    """As `strict_precision`, but the mean over all orders of entries with one score."""
+    if not level.any():
+        return strict_precision(above, level)
+    sums = np.zeros(len(PLACES))
+    before = 0  # targets above the tie
+    for wrong, tied in sorted({*zip(above.tolist(), level.tolist(), strict=True)}):
+        targets = int(((above == wrong) & (level == tied)).sum())
+        size = targets + tied
+        for place in range(1, size + 1):
+            # At a place of the tie is a target with chance t / n; before it, in the tie, are then the share
+            # (t - 1) / (n - 1) of place - 1 targets.
+            share = (place - 1) * (targets - 1) / max(size - 1, 1)
+            at = wrong + before + place
+            sums += np.where(at <= np.array(PLACES), targets / size * (before + 1 + share) / at, 0)
+        before += targets
+    return [float(one) / min(len(above), k) for one, k in zip(sums, PLACES, strict=True)]

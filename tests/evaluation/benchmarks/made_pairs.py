@@ -1,0 +1,185 @@
+"""Tiny copies of the released layouts of `evaluation.benchmarks.pairs`; as `made_layouts`, which lists them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.evaluation.benchmarks.made_files import parquet, picture, put
+
+
+def _pictures(folder: Path, names: list[str]) -> None:
+    for number, name in enumerate(names):
+        put(folder / name, picture(number, "PNG" if name.endswith("png") else "JPEG"))
+
+
+def colorswap(root: Path, word: str = "red") -> None:
+    for split, first in (("train", 0), ("test", 2)):
+        rows = [
+            {
+                "id": n, "caption_1": f"a {word} cup {n} on a table", "caption_2": f"a cup on a {word} table {n}",
+                "image_1": f"images/img_{n}_1.png", "image_2": f"images/img_{n}_2.png", "image_source": "midjourney",
+            }
+            for n in (first, first + 1)
+        ]  # fmt: skip
+        put(root / f"{split}.json", rows)
+    _pictures(root / "images", [f"img_{n}_{side}.png" for n in range(4) for side in (1, 2)])
+
+
+SOLUTIONS = {
+    False: "T0_I0 > T1_I0 & T1_I1 > T0_I1,T0_I0 > T0_I1 & T1_I1 > T1_I0",
+    True: "T1_I0 > T0_I0 & T0_I1 > T1_I1,T0_I1 > T0_I0 & T1_I0 > T1_I1",
+}
+
+
+def vismin(root: Path, word: str = "red") -> None:
+    """The texts of the second row are the other way round."""
+    rows = [
+        {
+            "image_0": {"bytes": picture(2 * n), "path": None}, "text_0": f"a {word} cup {n}",
+            "image_1": {"bytes": picture(2 * n + 1), "path": None}, "text_1": f"a blue cup {n}",
+            "category": "attribute",
+        }
+        for n in range(3)
+    ]  # fmt: skip
+    parquet(root / "default" / "test" / "0000.parquet", rows, ("image_0", "image_1"))
+    answers = [f"{n},{SOLUTIONS[n == 1]},attribute" for n in range(3)]
+    put(root / "solutions" / "sim_solution.csv", "\n".join(["idx,Text,Image,category", *answers, ""]))
+
+
+def cola(root: Path, word: str = "red") -> None:
+    place = "https://cs-people.bu.edu/array/data/vg_gqa_images"
+    pairs = [
+        [f"{place}/{a}.jpg", f"{word} cup {a}", f"{place}/{b}.jpg", f"big cup {b}"] for a, b in ((1, 2), (3, 2), (4, 5))
+    ]
+    put(root / "data" / "COLA_multiobjects_matching_benchmark.json", pairs)
+    _pictures(root / "vg", [f"{n}.jpg" for n in range(1, 6)])
+
+
+def coco_counterfactuals(root: Path, word: str = "red") -> None:
+    rows = [
+        {
+            "id": f"{n}_0",
+            "image_0": f"{n}_0_0",
+            "image_1": f"{n}_0_1",
+            "caption_0": f"A {word} cup.",
+            "caption_1": "No.",
+        }
+        for n in range(2)
+    ]
+    put(root / "data" / "examples.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    _pictures(root / "images", [f"{n}_0_{side}.jpg" for n in range(2) for side in (0, 1)])
+
+
+def mmvp(root: Path, word: str = "red", last: int = 4, column: str = "lndex") -> None:
+    rows = [
+        f'{n},"Is the cup {word}, or not? {(n - 1) // 2}",(a) {word} (b) Other,({"ab"[(n - 1 + (n > 2)) % 2]})'
+        for n in range(1, last + 1)
+    ]
+    put(root / "Questions.csv", "\n".join([f"{column},Question,Options,Correct Answer", *rows, ""]))
+    _pictures(root / "MMVP Images", [f"{n}.jpg" for n in range(1, last + 1)])
+
+
+def mmvp_corrected(root: Path, word: str = "red") -> None:
+    mmvp(root, word, 280)
+    rows = (root / "Questions.csv").read_text().splitlines()
+    for n in (99, 100, 279, 280):
+        rows[n] = f"{n},Is it?,(a) Yes (b) No,({'ba'[n % 2]})"
+    put(root / "Questions.csv", "\n".join([*rows, ""]))
+
+
+def mmvp_vlm(root: Path, word: str = "red") -> None:
+    rows = [f"{n},Color and Appearance,a {word} cup {n}" for n in range(1, 5)]
+    put(root / "Questions.csv", "\n".join(["Question ID,Type,Statement", *rows, ""]))
+    _pictures(root / "MLLM_VLM Images" / "Color and Appearance", [f"{n}.jpg" for n in range(1, 5)])
+
+
+def naturalbench(root: Path, word: str = "red") -> None:
+    """As the list of single questions."""
+    options, letter = "\nOption: A:Cap; B:Helmet;", "Please output the letter corresponding to the correct option."
+    groups = [
+        [(f"Is the cup {word}?Please answer Yes or No.", f"Is it {n}?Please answer Yes or No.", "Yes", "No", "yes_no")]
+        if n
+        else [(f"What {word} one is worn?{options}{letter}", f"What is there?{options}{letter}", "A", "B", "mcq")]
+        for n in range(2)
+    ]
+    rows = [
+        [question, f"{n}_{image}.jpg", answers[(place + image) % 2], kind]
+        for n, ((first, second, *answers, kind),) in enumerate(groups)
+        for place, question in enumerate((first, second))
+        for image in (0, 1)
+    ]
+    put(root / "test_set.json", rows)
+    _pictures(root / "images", [f"{n}_{image}.jpg" for n in range(2) for image in (0, 1)])
+
+
+def whatsup(root: Path, word: str = "mug") -> None:
+    sides = ("on", "under", "left_of", "right_of")
+    said = [f"A {word} on a table", f"A {word} under a table", f"A {word} to the left of a table"]
+    said.append(f"A {word} to the right of a table")
+    options = [[said[n], *said[:n], *said[n + 1 :], "A shoe on a chair"] for n in range(4)]
+    names = [f"mug_{side}_table.jpeg" for side in sides]
+    rows = [
+        {"image_path": f"data/controlled_images/{n}", "caption_options": o} for n, o in zip(names, options, strict=True)
+    ]
+    put(root / "controlled_images_dataset.json", rows)
+    one = [[139, f"A photo of a {word} on the left", f"A photo of a {word} on the right"]]
+    put(root / "coco_qa_one_obj.json", one)
+    _pictures(root / "controlled_images", names)
+    put(root / "val2017" / "000000000139.jpg", picture(9))
+
+
+def aro(root: Path, word: str = "red") -> None:
+    box: dict[str, Any] = {"bbox_x": 2, "bbox_y": 3, "bbox_w": 12, "bbox_h": 9}
+    said = {"true_caption": f"the {word} cup and the open door", "false_caption": f"the open cup and the {word} door"}
+    rows = [{"image_path": f"{n}.jpg", **box, **said, "attributes": [word, "open"]} for n in range(2)]
+    put(root / "visual_genome_attribution.json", rows)
+    put(root / "visual_genome_relation.json", [{"image_path": "0.jpg", **box, **said, "relation_name": "on"}])
+    _pictures(root / "images", ["0.jpg", "1.jpg"])
+
+
+def aro_order(root: Path, word: str = "red") -> None:
+    rows = [
+        {
+            "image": f"val2014/COCO_val2014_{n:012d}.jpg",
+            "caption_options": [f"a {word} cup {n}", "cup a", "a", "b", "c"],
+        }
+        for n in range(2)
+    ]
+    put(root / "coco_order.json", rows)
+    _pictures(root / "val2014", [f"COCO_val2014_{n:012d}.jpg" for n in range(2)])
+
+
+def sugarcrepe_pp(root: Path, word: str = "red") -> None:
+    for kind in ("replace_att", "swap_obj"):
+        rows = [
+            {
+                "id": n, "filename": f"{n:012d}.jpg", "caption": f"a {word} cup", "caption2": f"a cup that is {word}",
+                "negative_caption": "a blue cup",
+            }
+            for n in range(2)
+        ]  # fmt: skip
+        put(root / "data" / f"{kind}.json", rows)
+    _pictures(root / "val2017", [f"{n:012d}.jpg" for n in range(2)])
+
+
+def spec(root: Path, word: str = "red") -> None:
+    folder, keys = root / "absolute_size", [f"a {word} cup {n}" for n in range(3)]
+    put(folder / "image2text.json", [{"query": f"images/{n}.jpg", "keys": keys, "label": n} for n in range(3)])
+    images = [f"images/{n}.jpg" for n in range(3)]
+    put(folder / "text2image.json", [{"query": keys[n], "keys": images, "label": n} for n in range(3)])
+    _pictures(folder / "images", [f"{n}.jpg" for n in range(3)])
+
+
+def vl_checklist(root: Path, word: str = "red") -> None:
+    rows = [[f"VG_100K/{n}.jpg", {"POS": [f"{word} floor"], "NEG": ["big floor"]}] for n in range(2)]
+    put(root / "data" / "Attribute" / "vaw" / "size.json", rows)
+    put(root / "data" / "Relation" / "action.json", rows[:1])
+    _pictures(root / "VG_100K", ["0.jpg", "1.jpg"])
+
+
+PAIRS = {
+    **{"colorswap": colorswap, "vismin": vismin, "cola": cola, "coco-counterfactuals": coco_counterfactuals},
+    **{"mmvp": mmvp, "mmvp-corrected": mmvp_corrected, "mmvp-vlm": mmvp_vlm, "naturalbench": naturalbench},
+    **{"whatsup": whatsup, "aro": aro, "aro-order": aro_order, "sugarcrepe++": sugarcrepe_pp, "spec": spec},
+    **{"vl-checklist": vl_checklist},
+}

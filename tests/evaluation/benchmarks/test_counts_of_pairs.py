@@ -1,0 +1,109 @@
+"""The real annotations of `evaluation.benchmarks.pairs`, where they are at hand: counts as the releases have them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.evaluation.benchmarks.made_files import parquet, picture
+from tests.evaluation.benchmarks.test_published_counts import at_hand
+from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark
+from twinset.evaluation.benchmarks.reader import Item
+from twinset.evaluation.examples import Matching, Query
+from twinset.generators.annotation_files import read_json
+from twinset.manifests.errors import WrongUse
+
+
+def asked(name: str, folder: Path) -> list[Matching | Query]:
+    """All examples; images are not looked for."""
+    items: list[Item] = [*open_benchmark(name, folder, captions_only=True).examples()]
+    assert all(isinstance(item, Matching | Query) for item in items)
+    return [item for item in items if isinstance(item, Matching | Query)]
+
+
+def by_subset(items: list[Matching | Query]) -> dict[str, int]:
+    return dict(Counter(item.subset for item in items))
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "total"),
+    [
+        ("sugarcrepe++", "sugarcrepe_pp", 4757),
+        ("cola", "cola", 210),
+        ("vl-checklist", "vl_checklist", 54701),
+        ("mmvp", "mmvp", 150),
+        ("mmvp-corrected", "mmvp", 150),
+    ],
+)
+def test_whole_releases(name: str, folder: str, total: int) -> None:
+    found = asked(name, at_hand(f"benchmarks/{folder}"))
+    assert by_subset(found) == BENCHMARKS.find(name).counts and len(found) == total
+
+
+def test_corrected_answers_of_mmvp_beside_those_of_the_release() -> None:
+    released, corrected = (asked(name, at_hand("benchmarks/mmvp")) for name in ("mmvp", "mmvp-corrected"))
+    both = zip(released, corrected, strict=True)
+    captions = [(a.captions, b.captions) for a, b in both if isinstance(a, Matching) and isinstance(b, Matching)]
+    captions = [(a, b) for a, b in captions if a != b]
+    assert len(captions) == 2 and all(a == b[::-1] for a, b in captions)
+    assert captions[0][0][0] == "Does the elephant have long or short tusks? Long"
+
+
+def test_naturalbench_has_four_questions_a_group() -> None:
+    found = asked("naturalbench", at_hand("benchmarks/naturalbench"))
+    assert by_subset(found) == {"test": 950}
+    assert Counter(item.category for item in found) == {"yes_no": 843, "mcq": 107}
+    captions = [item.captions for item in found if isinstance(item, Matching)]
+    assert captions[0] == ("Is the squirrel climbing up the fence?", "Is the squirrel climbing down the fence?")
+    assert (
+        "What type of headgear is being worn? Knit cap",
+        "What activity is being performed? Rollerblading",
+    ) in captions
+
+
+def test_whatsup_a_in_sets_of_four(tmp_path: Path) -> None:
+    records = read_json(at_hand("benchmarks/whatsup") / "controlled_images_dataset_extra_negatives.json")
+    (tmp_path / "controlled_images_dataset.json").write_text(json.dumps(records))
+    found = asked("whatsup", tmp_path)
+    assert by_subset(found) == {"a": 412} and all(len(one.gallery) == 4 for one in found if isinstance(one, Query))
+    assert Counter(one.category for one in found) == dict.fromkeys(("on", "under", "left", "right"), 103)
+    assert set(Counter(one.group for one in found).values()) == {4}
+
+
+def test_whatsup_states_as_many_as_its_questions_have() -> None:
+    prompts = at_hand("benchmarks/whatsup") / "prompts"
+    files = {
+        "a": "Controlled_Images_A_with_answer_four_options", "b": "Controlled_Images_B_with_answer_four_options",
+        "coco-one": "COCO_QA_one_obj_with_answer_four_options", "coco-two": "COCO_QA_two_obj_with_answer_four_options",
+        "vg-one": "VG_QA_one_obj_with_answer_six_options", "vg-two": "VG_QA_two_obj_with_answer_six_options",
+    }  # fmt: skip
+    counted = {}
+    for subset, name in files.items():
+        path = next(prompts.glob(f"{name}.jsonl*"))
+        counted[subset] = sum(1 for _ in read_lines(path))
+    assert counted == BENCHMARKS.find("whatsup").counts
+
+
+def read_lines(path: Path) -> list[object]:
+    from twinset.generators.annotation_files import read_json_lines
+
+    return [value for _, value in read_json_lines(path)]
+
+
+def test_vismin_puts_the_texts_in_the_order_of_its_answers(tmp_path: Path) -> None:
+    solution = at_hand("benchmarks/vismin") / "sim_solution.csv"
+    (tmp_path / "sim_solution.csv").symlink_to(solution.resolve())
+    categories = [line.rsplit(",", 1)[1] for line in solution.read_text().splitlines()[1:]]
+    image = {"bytes": picture(0), "path": None}
+    rows = [
+        {"image_0": image, "image_1": image, "text_0": f"first {n}", "text_1": f"second {n}", "category": category}
+        for n, category in enumerate(categories)
+    ]
+    parquet(tmp_path / "test-00000-of-00001.parquet", rows, ("image_0", "image_1"))
+    found = [one for one in open_benchmark("vismin", tmp_path).examples() if isinstance(one, Matching)]
+    assert Counter(one.category for one in found) == {"relation": 622, "counting": 589, "object": 579, "attribute": 294}
+    assert sum(one.captions[0].startswith("second") for one in found) == 1020 and len(found) == 2084
+    parquet(tmp_path / "test-00000-of-00001.parquet", [*rows, rows[0]], ("image_0", "image_1"))
+    with pytest.raises(WrongUse, match="has no row for it"):
+        asked("vismin", tmp_path)

@@ -1,0 +1,129 @@
+"""Metrics of single benchmarks: against the released codes' own reading of the same answers, and by hand."""
+
+import json
+from itertools import permutations
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.evaluation.benchmarks.test_published_counts import at_hand
+from twinset.evaluation.examples import MATCHING_SCORES, QUERY_TARGETS
+from twinset.evaluation.features.score_table import ranks
+from twinset.evaluation.metrics.compare import compare
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.questions import PLACES, expected_precision, strict_precision
+
+
+def table(rows: list[dict[str, Any]], schema: pa.Schema, **about: object) -> pa.Table:
+    named = [{"key": str(n), "subset": "", "category": "", "group": str(n), **row} for n, row in enumerate(rows)]
+    return pa.Table.from_pylist(named, schema.with_metadata({b"twinset": json.dumps(about).encode()}))
+
+
+def released_precision(order: list[bool], targets: int, k: int) -> float:
+    """CIRCO's evaluation: precision at the places of targets, over min(targets, k)."""
+    found = np.cumsum(order) * order / np.arange(1, len(order) + 1)
+    return float(found[:k].sum()) / min(targets, k)
+
+
+scores = st.lists(st.integers(0, 3), min_size=2, max_size=7)
+
+
+@given(scores, st.data())
+def test_average_precision_is_that_of_the_released_code_in_the_worst_and_the_mean_order(
+    drawn: list[int], data: st.DataObject
+) -> None:
+    targets = data.draw(st.integers(1, len(drawn) - 1))
+    row = ranks(np.array(drawn, np.float32), frozenset(range(targets)), frozenset(), True)
+    above, level = (np.array(row[name], np.int64) for name in ("above", "level"))
+    orders = {tuple(at < targets for at in order) for order in permutations(range(len(drawn))) if _falls(drawn, order)}
+    worst = min(orders, key=lambda order: [place for place, right in enumerate(order) if right][::-1] and _worst(order))
+    assert strict_precision(above, level)[0] == pytest.approx(released_precision([*worst], targets, PLACES[0]))
+    means = [released_precision([at < targets for at in order], targets, 5) for order in _falling(drawn)]
+    assert expected_precision(above, level)[0] == pytest.approx(mean(means))
+
+
+def _falls(drawn: list[int], order: tuple[int, ...]) -> bool:
+    values = [drawn[at] for at in order]
+    return values == sorted(values, reverse=True)
+
+
+def _falling(drawn: list[int]) -> list[tuple[int, ...]]:
+    return [order for order in permutations(range(len(drawn))) if _falls(drawn, order)]
+
+
+def _worst(order: tuple[bool, ...]) -> float:
+    return sum(1 / (place + 1) for place, right in enumerate(order) if right)
+
+
+def submission(name: str) -> dict[str, list[int]]:
+    path = at_hand("benchmarks/circo") / "submission_examples" / name
+    return json.loads(path.read_text())  # type: ignore[no-any-return]
+
+
+def test_map_of_circos_submission_example() -> None:
+    """mAP@5 0.49 and mAP@50 0.60, as its released script prints."""
+    truth = json.loads((at_hand("benchmarks/circo") / "annotations" / "val.json").read_text())
+    rows = []
+    for one in truth:
+        shown = submission("submission_val.json")[str(one["id"])]
+        targets = [at for at, name in enumerate(shown) if name in one["gt_img_ids"]]
+        absent = len(one["gt_img_ids"]) - len(targets)
+        order = np.arange(len(shown) + 1000, 0, -1).astype(np.float32)  # the rest of COCO behind
+        places = frozenset(targets) | frozenset(range(len(order) - absent, len(order)))
+        rows.append(ranks(order, places, frozenset(), True))
+    found = measure(table(rows, QUERY_TARGETS, metrics=["map"]), resamples=0).all.figures
+    assert [round(found[f"map@{k}"].value, 2) for k in (5, 50)] == [0.49, 0.60]
+    assert found["map@5"].expected == found["map@5"].value  # no ties
+
+
+def test_both_captions_have_to_be_above_the_wrong_one_and_ties_are_halved() -> None:
+    drawn = [[3, 2, 1], [3, 1, 2], [2, 2, 2], [3, 2, 2]]
+    rows = [ranks(np.array(one, np.float32), frozenset({0, 1}), frozenset(), True) for one in drawn]
+    found = measure(table(rows, QUERY_TARGETS, metrics=["all-targets"]), resamples=0).all
+    assert found.figures["all_targets"].value == 25
+    # All three tie: both targets come first in 2 of 6 orders; one ties: in half.
+    assert found.figures["all_targets"].expected == pytest.approx(100 * (1 + 0 + 1 / 3 + 1 / 2) / 4)
+    assert found.figures["recall@1"].value == 75
+
+
+def naturalbench(rows: list[list[float]]) -> dict[str, float]:
+    """Its released reading of answers: q0_i0, q0_i1, q1_i0, q1_i1, of which the first and the last should be yes."""
+    right = np.array([[one[0] > 0.5, one[1] <= 0.5, one[2] <= 0.5, one[3] > 0.5] for one in rows])
+    return {
+        "vqa_acc": 100 * right.mean(),
+        "q_acc": 50 * (right[:, :2].all(1).mean() + right[:, 2:].all(1).mean()),
+        "i_acc": 50 * (right[:, [0, 2]].all(1).mean() + right[:, [1, 3]].all(1).mean()),
+        "g_acc": 100 * right.all(1).mean(),
+    }
+
+
+@given(st.lists(st.lists(st.floats(0, 1, width=32), min_size=4, max_size=4), min_size=1, max_size=9))
+def test_answers_of_naturalbench_as_its_released_code_counts_them(answers: list[list[float]]) -> None:
+    # s_ij is of image i and question j
+    rows = [dict(zip(("s00", "s10", "s01", "s11"), one, strict=True)) for one in answers]
+    found = measure(table(rows, MATCHING_SCORES, metrics=["yes-no"], threshold=0.5), resamples=0).all.figures
+    for name, value in naturalbench(answers).items():
+        assert found[name].value == pytest.approx(value)
+
+
+def test_yes_and_no_need_a_threshold_and_groups_are_compared() -> None:
+    rows = [{"s00": 0.9, "s01": 0.1, "s10": 0.2, "s11": n / 8} for n in range(8)]
+    free = table(rows, MATCHING_SCORES, metrics=["yes-no"])
+    assert "g_acc" not in measure(free, resamples=0).all.figures
+    asked = measure(free, threshold=0.5, resamples=100).all.figures
+    assert asked["g_acc"].value == 37.5 and asked["g_acc"].low is not None
+    better = [{**row, "s11": 1.0} for row in rows]
+    both = [table(one, MATCHING_SCORES, metrics=["yes-no"], threshold=0.5) for one in (better, rows)]
+    lines = {line.figure: line for line in compare(*both, resamples=100).table}
+    assert lines["g_acc"].difference == 62.5 and lines["g_acc"].only_a == 5 and "q_acc" not in lines
+
+
+def test_a_metric_that_a_file_does_not_name_is_not_measured(tmp_path: Path) -> None:
+    rows = [ranks(np.array([2, 1], np.float32), frozenset({0}), frozenset(), True)]
+    assert not {"map@5", "all_targets"} & {*measure(table(rows, QUERY_TARGETS), resamples=0).all.figures}
