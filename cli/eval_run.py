@@ -29,7 +29,7 @@ def run(asked: argparse.Namespace) -> None:
         found = twinset.evaluate(
             benchmarks, asked.model, asked.out, subsets=asked.only, prompts=asked.prompt, on_progress=on_progress, **how
         )
-    answer(asked, found, lambda: _print(found))
+    answer(asked, found, lambda: print_run(found))
 
 
 def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, str]]:
@@ -69,7 +69,8 @@ def progress() -> Iterator[Callable[[str, str, int], None]]:
         yield tell
 
 
-def _print(run: dict[str, Any]) -> None:
+def print_run(run: dict[str, Any]) -> None:
+    """The figures of what was scored, and where it lies."""
     for one in run["scores"]:
         left_out = "".join(f", {count:,} left out: {reason}" for reason, count in one["left_out"].items())
         silent = "".join(f", {count:,} questions unanswered: {reason}" for reason, count in one["unanswered"].items())
@@ -80,7 +81,8 @@ def _print(run: dict[str, Any]) -> None:
         for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:
             line = f"  {name:16} {found[name]:8.2f}"
             line += f"  {interval[name][0]:.2f} to {interval[name][1]:.2f}" if name in interval else ""
-            say(line + (f", {expected[name]:.2f} with ties broken at random" if name in expected else ""))
+            tied = found["ties"] and name in expected
+            say(line + (f", {expected[name]:.2f} with ties broken at random" if tied else ""))
         say(f"  {one['path']}")
     say(run["report"])
 

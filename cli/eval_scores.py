@@ -1,23 +1,33 @@
-"""``twinset eval scores`` and ``twinset eval compare``: what a table of scores says, and how two of them differ."""
+"""``twinset eval scores`` and ``twinset eval compare``: what a table of scores says, and how two of them differ.
+``twinset eval questions``: what a model that runs elsewhere is to score.
+"""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+from twinset.cli.eval_run import named, print_run
 from twinset.cli.options import add_described, answer
 from twinset.cli.tables import print_columns
 from twinset.cli.terminal import say
+from twinset.manifests.errors import WrongUse
 
 
 def add(commands: Any) -> None:
-    """Add the two commands to the subparsers of ``twinset eval``."""
+    """Add the three commands to the subparsers of ``twinset eval``."""
+    add_described(commands, "questions", questions)
     add_described(commands, "scores", scores, "scores", "rows", "bootstrap")
     add_described(commands, "compare", compare, "compare", "rows", "bootstrap")
 
 
 def scores(asked: argparse.Namespace) -> None:
     """``twinset eval scores``."""
+    if asked.out or asked.model or asked.questions or asked.benchmark:
+        _take(asked)
+        return
     from twinset.evaluation.metrics.measure import measure
 
     found = measure(asked.file, asked.by, asked.seed, asked.resamples, group=asked.group, threshold=asked.threshold)
@@ -28,6 +38,34 @@ def scores(asked: argparse.Namespace) -> None:
     ]
     header = ("rows", "n", "figure", "value", "95 % interval", "ties broken at random", "ties")
     _answer(asked, found, header, rows)
+
+
+def _take(asked: argparse.Namespace) -> None:
+    """Scores of other code into a run, and its report."""
+    if not (asked.out and asked.model and (asked.questions or len(asked.benchmark) == 1)):
+        raise WrongUse(
+            "scores that go into a run need --out RUN, --model NAME, and --questions Q or --benchmark NAME=DIR"
+        )
+    from twinset.evaluation.from_python import put_scores
+
+    found = put_scores(
+        Path(asked.file), asked.model, asked.out, dict(asked.benchmark), asked.questions, asked.threshold
+    )
+    answer(asked, found, lambda: print_run(found))
+
+
+def questions(asked: argparse.Namespace) -> None:
+    """``twinset eval questions``."""
+    from twinset.evaluation.questions.asked import write_questions
+
+    found = write_questions(named(asked.benchmark, asked.data), asked.only, asked.out)
+
+    def show() -> None:
+        say(f"{asked.out}: {found.images:,} images, {found.texts:,} texts, {found.pairs:,} pairs")
+        for reason, count in found.left_out.items():
+            say(f"  {count:,} examples left out: {reason}")
+
+    answer(asked, asdict(found), show)
 
 
 def compare(asked: argparse.Namespace) -> None:

@@ -13,7 +13,7 @@ from twinset.evaluation.dataset_parts import open_benchmarks
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.metrics.compare import compare as compared
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.run import OnProgress, run
+from twinset.evaluation.run import OnProgress, WrittenScores, run
 from twinset.evaluation.scorers.kinds import with_prompts
 from twinset.manifests.contracts import names_in
 from twinset.manifests.errors import WrongUse
@@ -68,9 +68,42 @@ def evaluate(
     if limit is not None:
         opened = [Limited(one, limit, seed) for one in opened]
     running = Running(device, batch, threads)
-    found = []
+    cached = Path(cache) if cache else None
     asked = with_prompts(names_in(models), names_in(prompts))
-    for one in run(opened, asked, out, Path(cache) if cache else None, running, on_progress):
+    return _reported(run(opened, asked, out, cached, running, on_progress), opened, out)
+
+
+def put_scores(
+    file: Path, model: str, out: Path, folders: Mapping[str, str], questions: Path | None, threshold: float | None
+) -> dict[str, Any]:
+    """Put scores of other code into a run, and write its report: ``twinset eval scores FILE --out RUN``.
+
+    Args:
+        folders: of benchmarks by name; with ``questions`` of those that lie elsewhere now, else of the one.
+        questions: folder of the questions whose pairs ``file`` scores; None: it has a row an example.
+
+    Returns:
+        As `evaluate`.
+
+    Raises:
+        WrongUse: as `evaluation.questions.answered.score_answers` and `evaluation.questions.own_table.take_scores`.
+    """
+    from twinset.evaluation.questions.answered import score_answers
+    from twinset.evaluation.questions.own_table import take_scores
+
+    if questions is not None:
+        written, opened = score_answers(file, questions, model, out, folders, threshold)
+        return _reported(written, opened, out)
+    opened = [one for name, folder in folders.items() for one in open_benchmarks(name, folder)]
+    if len(opened) > 1:
+        parts = ", ".join(one.name for one in opened)
+        raise WrongUse(f"{file}: one table is about one kind of question, and this dataset asks {parts}; use questions")
+    return _reported([take_scores(file, opened[0], model, out, threshold)], opened, out)
+
+
+def _reported(written: Sequence[WrittenScores], opened: Sequence[Benchmark], out: Path) -> dict[str, Any]:
+    found = []
+    for one in written:
         said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
         facts = {name: said.get(name, {}) for name in ("left_out", "unanswered")}
         facts["cut_texts"] = said.get("cut_texts", 0)

@@ -97,7 +97,7 @@ def run(
             for benchmark in benchmarks:
                 path = scores_path(out, benchmark.name, shown[model])
                 of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
-                before = similarities.passes.done
+                before, replaced = similarities.passes.done, _about(path).get("data_digest")
                 tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
                 try:
                     rows = write_scores(benchmark, similarities, path, facts | of_benchmark, tell)
@@ -105,6 +105,8 @@ def run(
                     refused.append(error)
                     _LOG.warning("%s: %s", benchmark.name, error)
                     continue
+                if replaced not in (None, benchmark.digest()):
+                    _LOG.warning("%s: took the place of scores on other data; take one --out a dataset", path)
                 computed = similarities.passes.done - before
                 # Beside the scores, which are the same whether features came from the cache.
                 write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
@@ -119,16 +121,21 @@ def run(
 def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
     """Raise `WrongUse` where a file of scores is, or will be, another model's whose name reads the same as a file."""
     like = [one for one in models if one != model and scores_path(path.parent, "", one).name == path.name]
-    try:
-        held = json.loads((pq.read_schema(path).metadata or {})[b"twinset"])["model"]
-    except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, RecursionError):
-        held = model  # there is none, or it is broken: it is written again
+    held = _about(path).get("model", model)
     if like or held != model:
         other = like[0] if like else held
         raise WrongUse(
             f"--model {model}: its scores and those of {other} would be one file, {path}; score one of them in another "
             "--out, or name it another way, such as by a link to its folder"
         )
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """What a score file says of itself; nothing where there is none, or a broken one, which is written again."""
+    try:
+        return dict(json.loads((pq.read_schema(path).metadata or {})[b"twinset"]))
+    except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, RecursionError):
+        return {}
 
 
 def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similarities:

@@ -81,7 +81,7 @@ def write_scores(
                     left_out[reason] += 1
                     lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
 
-                for window in _windows(benchmark, leave_out):
+                for window in windows(benchmark, leave_out):
                     kind = type(window[0])
                     if writer is None:
                         # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
@@ -146,7 +146,8 @@ def write_scores(
     return rows
 
 
-def _windows(benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None]) -> Iterator[list[Asked]]:
+def windows(benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None]) -> Iterator[list[Asked]]:
+    """The examples of a benchmark, some at a time. leave_out: called with key (or None), place and reason of others."""
     window: list[Asked] = []
     last: Gallery | None = None
     size, long_entry = 0, False

@@ -1,0 +1,121 @@
+"""Questions for a model that runs elsewhere, and its scores."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.evaluation.benchmarks.made_layouts import cirr, flickr30k, picture, put, winoground
+from tests.evaluation.scorers.tiny_models import save_transformers
+from twinset.cli.main import main
+from twinset.evaluation.from_python import evaluate, put_scores
+from twinset.evaluation.questions.asked import write_questions
+from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import NotApplicable
+
+PAGE = Path(__file__).parents[3] / "docs" / "scores.md"
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Path:
+    """Questions of two benchmarks."""
+    winoground(tmp_path / "winoground")
+    flickr30k(tmp_path / "flickr30k")
+    places = [(name, str(tmp_path / name)) for name in ("winoground", "flickr30k")]
+    found = write_questions(places, [], tmp_path / "Q")
+    assert (found.images, found.texts, found.pairs, found.left_out) == (8, 13, 34, {})
+    return tmp_path / "Q"
+
+
+def scored(asked: Path, change: Callable[[pd.DataFrame], Any] = lambda pairs: pairs) -> Path:
+    pairs = pd.read_parquet(asked / "pairs.parquet")
+    pairs["score"] = (pairs.image * 7 + pairs.text * 3) % 11 / 10
+    change(pairs).to_csv(asked.parent / "mine.csv", index=False)
+    return asked.parent / "mine.csv"
+
+
+def test_ten_lines_of_the_docs_give_the_scores_of_the_same_model_here(
+    tmp_path: Path, asked: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """... for CLIP as transformers runs it: figures are equal, and scores to 1e-6."""
+    save_transformers(tmp_path / "clip", "clip")
+    lines = re.search(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    assert lines is not None
+    (tmp_path / "foreign.py").write_text(lines[1].replace('"openai/clip-vit-base-patch32"', '"clip"'))
+    subprocess.run([sys.executable, "foreign.py"], cwd=tmp_path, check=True)
+    out = tmp_path / "run"
+    asks = ["--questions", str(asked), "--model", "mine", "--out", str(out)]
+    assert main(["eval", "scores", str(tmp_path / "mine.parquet"), *asks, "--json"]) == 0
+    mine = json.loads(capsys.readouterr().out)["scores"]
+    ours = evaluate(
+        [(name, tmp_path / name) for name in ("winoground", "flickr30k")], f"clip:{tmp_path}/clip", out,
+        cache=tmp_path / "cache",
+    )["scores"]  # fmt: skip
+    assert [one["benchmark"] for one in mine] == [one["benchmark"] for one in ours]
+    for one, other in zip(mine, ours, strict=True):
+        assert one["rows"] == other["rows"]
+        numbers = [pd.read_parquet(of["path"]).select_dtypes("number").fillna(0) for of in (one, other)]
+        assert (numbers[0] - numbers[1]).abs().max().max() < 1e-6
+    assert "mine" in (out / "report.html").read_text("utf-8")
+
+
+def test_images_that_cannot_be_read_are_asked_of_nobody_and_left_out_of_both(tmp_path: Path) -> None:
+    winoground(tmp_path / "winoground")
+    put(tmp_path / "winoground/images/ex_1_img_0.png", picture(2, "PNG")[:60])
+    found = write_questions([("winoground", str(tmp_path / "winoground"))], [], tmp_path / "Q")
+    assert (found.images, found.pairs, found.left_out) == (5, 10, {"undecodable image": 1})
+    (one,) = put_scores(scored(tmp_path / "Q"), "mine", tmp_path / "run", {}, tmp_path / "Q", None)["scores"]
+    assert (one["rows"], one["left_out"]) == (2, {"undecodable image": 1})
+
+
+def test_a_query_of_image_and_text_together_is_not_a_pair(tmp_path: Path) -> None:
+    cirr(tmp_path / "cirr")
+    with pytest.raises(NotApplicable, match=r"asks with image and text together.*--model image\+text:ENCODER"):
+        write_questions([("cirr", str(tmp_path / "cirr"))], [], tmp_path / "Q")
+    assert not (tmp_path / "Q").exists()
+
+
+WRONG: list[tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = [
+    (lambda pairs: pairs[1:], r"1 of 34 pairs have no score, the first of them image 0, text 0; score every row"),
+    (lambda pairs: pd.concat([pairs, pairs[3:4]]), r"row 35, columns image, text: a pair that an earlier row has"),
+    (lambda pairs: pairs.assign(image=pairs.image + 1), "a pair that .*Q does not ask; remove the row"),
+    (lambda pairs: pairs.drop(columns="score"), "no column 'score'"),
+    (lambda pairs: pairs.assign(score=pairs.score.where(pairs.image > 0)), "row 1, column score has no number"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG, ids=[said[:20] for _, said in WRONG])
+def test_scores_that_are_not_those_of_all_pairs_are_refused(
+    tmp_path: Path, asked: Path, change: Callable[[pd.DataFrame], pd.DataFrame], said: str
+) -> None:
+    with pytest.raises(WrongUse, match=said):
+        put_scores(scored(asked, change), "mine", tmp_path / "run", {}, asked, None)
+    assert not list((tmp_path / "run").rglob("*.parquet"))
+
+
+def test_a_benchmark_that_moved_is_named_and_one_that_changed_is_refused(tmp_path: Path, asked: Path) -> None:
+    file = scored(asked)
+    (tmp_path / "winoground").rename(tmp_path / "moved")
+    with pytest.raises(WrongUse, match="winoground"):
+        put_scores(file, "mine", tmp_path / "run", {}, asked, None)
+    moved = {"winoground": str(tmp_path / "moved")}
+    assert len(put_scores(file, "mine", tmp_path / "run", moved, asked, None)["scores"]) == 2
+    lines = (tmp_path / "moved/examples.jsonl").read_text()
+    (tmp_path / "moved/examples.jsonl").write_text(lines.replace("red", "blue"))
+    with pytest.raises(WrongUse, match="winoground is not as it was when the questions were written"):
+        put_scores(file, "mine", tmp_path / "run", moved, asked, None)
+    with pytest.raises(WrongUse, match=r"--benchmark coco: .* asks winoground, flickr30k"):
+        put_scores(file, "mine", tmp_path / "run", {"coco": "there"}, asked, None)
+    with pytest.raises(WrongUse, match=r"benchmarks.json: it is not what `twinset eval questions` wrote"):
+        put_scores(file, "mine", tmp_path / "run", {}, tmp_path, None)
+
+
+def test_questions_are_written_into_a_new_folder_alone(tmp_path: Path, asked: Path) -> None:
+    with pytest.raises(WrongUse, match="is there already"):
+        write_questions([("winoground", str(tmp_path / "winoground"))], [], asked)
