@@ -36,6 +36,8 @@ PRIORS = pa.schema([*MATCHING_SCORES, ("prior0", pa.float32()), ("prior1", pa.fl
 class ByPairs(Similarities):
     """Scores of a model that reads an image together with a text; each pair is scored once."""
 
+    by_pairs = True
+
     def __init__(self, scorer: Matcher, store: FeatureStore, batch: int) -> None:
         super().__init__(scorer, store, batch)
         self.scorer = scorer

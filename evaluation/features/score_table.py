@@ -26,6 +26,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.whole_file import whole_file
 
 WINDOW = 2048  # images and entries of galleries that are prepared together
+PAIRS = 1 << 16  # the same, where each query is paired with all of its gallery
 #: Characters of a text. Models read fewer; tokenizers take time that grows with the square of a word's length.
 LONGEST_TEXT = 10_000
 TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
@@ -81,7 +82,7 @@ def write_scores(
                     left_out[reason] += 1
                     lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
 
-                for window in windows(benchmark, leave_out):
+                for window in windows(benchmark, leave_out, similarities.by_pairs):
                     kind = type(window[0])
                     if writer is None:
                         # Not Arrow's own copy of the schema: it would hide the metadata, known only at the end.
@@ -146,8 +147,16 @@ def write_scores(
     return rows
 
 
-def windows(benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None]) -> Iterator[list[Asked]]:
-    """The examples of a benchmark, some at a time. leave_out: called with key (or None), place and reason of others."""
+def windows(
+    benchmark: Benchmark, leave_out: Callable[[str | None, str, str], None], by_pairs: bool
+) -> Iterator[list[Asked]]:
+    """The examples of a benchmark, some at a time.
+
+    Args:
+        leave_out: called with key (or None), place and reason of those that cannot be asked.
+        by_pairs: whether a gallery costs memory for each of its queries, and not once.
+    """
+    most = PAIRS if by_pairs else WINDOW
     window: list[Asked] = []
     last: Gallery | None = None
     size, long_entry = 0, False
@@ -162,9 +171,9 @@ def windows(benchmark: Benchmark, leave_out: Callable[[str | None, str, str], No
         if (isinstance(example, Query) and long_entry) or any(len(text) > LONGEST_TEXT for text in own_texts(example)):
             leave_out(example.key, example.key, TOO_LONG)
             continue
-        size += 1 + len(own_pictures(example)) + (len(last or ()) if fresh else 0)
+        size += 1 + len(own_pictures(example)) + (len(last or ()) if fresh or by_pairs else 0)
         window.append(example)
-        if size >= WINDOW:
+        if size >= most:
             yield window
             window, size = [], 0
     if window:

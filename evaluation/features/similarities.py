@@ -37,9 +37,11 @@ class Similarities(ABC):
     """Similarities of one model. `prepare` some examples first, then ask for theirs.
 
     matching: the columns that `of_matching` gives. silences: what was not answered of the examples prepared last.
+    by_pairs: whether what `prepare` holds grows with the pairs of queries and entries of galleries.
     """
 
     matching: pa.Schema = MATCHING_SCORES
+    by_pairs = False
 
     def __init__(self, model: Scorer, store: FeatureStore, batch: int) -> None:
         self.name, self.store, self.pictures = model.name, store, Pictures()

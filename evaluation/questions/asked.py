@@ -117,7 +117,7 @@ class _Asked(ExitStack):
 
     def add(self, benchmark: Benchmark) -> None:
         """Ask for all pairs of a benchmark's examples."""
-        for window in windows(benchmark, lambda key, where, reason: self._leave_out(reason)):
+        for window in windows(benchmark, lambda key, where, reason: self._leave_out(reason), by_pairs=True):
             for example in window:
                 if isinstance(example, Query) and (example.image is None) == (example.text is None):
                     raise NotApplicable(

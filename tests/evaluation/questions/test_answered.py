@@ -82,7 +82,7 @@ def test_a_query_of_image_and_text_together_is_not_a_pair(tmp_path: Path) -> Non
 
 
 WRONG: list[tuple[Callable[[pd.DataFrame], pd.DataFrame], str]] = [
-    (lambda pairs: pairs[1:], r"1 of 34 pairs have no score, the first of them image 0, text 0; score every row"),
+    (lambda pairs: pairs[1:], r"1 of 34 pairs have no score, first image 0, text 0; score every row"),
     (lambda pairs: pd.concat([pairs, pairs[3:4]]), r"row 35, columns image, text: a pair that an earlier row has"),
     (lambda pairs: pairs.assign(image=pairs.image + 1), "a pair that .*Q does not ask; remove the row"),
     (lambda pairs: pairs.drop(columns="score"), "no column 'score'"),
