@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Literal
 
 import pydantic
@@ -14,14 +16,19 @@ import yaml
 FILE = Path(__file__).with_name("published.yaml")
 
 Kind = Literal["chance", "human", "published"]
+Column = tuple[str, str]  # subset or category, and figure
+ALL, MEAN = "all", "mean"  # columns are averaged; the name of that mean
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
     """What one table reports of one model.
 
-    figures: percent, by subset or category ("": all) and name of the figure. pooled: which subsets or
-    categories an entry of ``figures`` is of together.
+    figures: percent, by subset or category ("": all) and name of the figure; without those of cells that it leaves
+    empty. pooled: which subsets or categories an entry of ``figures`` is of together. columns: of the table, in order.
+
+    average: as printed, of the columns of ``means[MEAN]``, and of the rows of the same name and table in the benchmarks
+    ``average_with``. means: of which columns a table has means, by name.
     """
 
     benchmark: str
@@ -30,6 +37,16 @@ class Published:
     figures: dict[str, dict[str, float]]
     source: str
     pooled: dict[str, list[str]]
+    columns: tuple[Column, ...]
+    average: float | None = None
+    average_with: tuple[str, ...] = ()
+    means: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
+
+    def mean(self, name: str) -> float | None:
+        """Of the cells of a mean; None where some are not printed."""
+        cells = [self.figures.get(part, {}).get(figure) for part, figure in self.means[name]]
+        known = [cell for cell in cells if cell is not None]
+        return fmean(known) if known and len(known) == len(cells) else None
 
 
 class _Strict(pydantic.BaseModel):
@@ -39,7 +56,8 @@ class _Strict(pydantic.BaseModel):
 class _Row(_Strict):
     name: str
     kind: Kind = "published"
-    cells: list[float]
+    cells: list[float | None] = []
+    average: float | None = None
 
 
 class _Table(_Strict):
@@ -49,12 +67,15 @@ class _Table(_Strict):
     note: str = ""
     columns: dict[str, list[str]]
     pooled: dict[str, list[str]] = {}
+    average: str = ""
+    average_with: list[str] = []
+    means: dict[str, list[str]] = {}
     rows: list[_Row]
 
     @pydantic.model_validator(mode="after")
     def _is_whole(self) -> _Table:
         cells = sum(map(len, self.columns.values()))
-        short = [row.name for row in self.rows if len(row.cells) != cells]
+        short = [row.name for row in self.rows if len(row.cells) != cells and (row.cells or row.average is None)]
         if short:
             raise ValueError(f"{self.benchmark}, {self.table}: not {cells} cells in the rows {', '.join(short)}")
         return self
@@ -74,9 +95,20 @@ def published() -> tuple[Published, ...]:
 
 def _rows(table: _Table, paper: str) -> list[Published]:
     source = f"{paper}, {table.table}" + (f" ({table.note})" if table.note else "")
+    columns = tuple((part, name) for part, names in table.columns.items() for name in names)
+    means = {name: tuple(column for column in columns if column[0] in parts) for name, parts in table.means.items()}
+    if table.average:
+        means[MEAN] = tuple(column for column in columns if table.average in (ALL, column[1]))
     rows = []
     for row in table.rows:
-        cells = iter(row.cells)
-        figures = {subset: {name: next(cells) for name in names} for subset, names in table.columns.items()}
-        rows.append(Published(table.benchmark, row.name, row.kind, figures, source, table.pooled))
+        figures = dict[str, dict[str, float]]()
+        for (part, name), cell in zip(columns, row.cells, strict=False):  # a row may have an average alone
+            if cell is not None:
+                figures.setdefault(part, {})[name] = cell
+        rows.append(
+            Published(
+                table.benchmark, row.name, row.kind, figures, source, table.pooled, columns, row.average,
+                tuple(table.average_with), means,
+            )
+        )  # fmt: skip
     return rows

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from statistics import fmean
 
 from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.report.model_answers import Probes
 from twinset.evaluation.report.prompts import prompts_table
-from twinset.evaluation.report.published import Published
+from twinset.evaluation.report.published import MEAN, Column, Published
 from twinset.evaluation.report.results import BenchmarkResults, ModelResults
 from twinset.evaluation.report.tables import Cell, Row, Table
 
 COUNTS = ("n", "groups", "ties %")
 KINDS = ("chance", "human", "published")
+MISPRINT = 0.11  # percentage points that rounding does not explain, of averages with one decimal
 RANDOM = "chance: what random answers to these questions get, on average"
 
 
@@ -106,20 +108,48 @@ def _cells(measured: Measured, figures: Sequence[str]) -> list[Cell]:
 
 def _beside_papers(results: BenchmarkResults) -> Iterator[Table]:
     """A table for each published one that tells subsets apart: its columns, our models above its rows."""
-    parted = [row for row in results.published if set(row.figures) - {""}]
-    for number, (source, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
+    parted = [row for row in results.published if {part for part, _ in row.columns} - {""}]
+    for number, (_, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
         papers = list(group)
-        columns = [(part, name) for part, figures in papers[0].figures.items() for name in figures]
-        ours = [
-            Row([model.name, *(_pooled(model, papers[0], *column) for column in columns)]) for model in results.models
-        ]
+        first = papers[0]
+        means = [] if first.average_with else [*first.means]
+        ours = []
+        for model in results.models:
+            found = {column: _pooled(model, first, *column) for column in first.columns}
+            ours.append(Row([model.name, *found.values(), *(_mean(found, first.means[name]) for name in means)]))
         theirs = [
-            Row([row.name, *(Figure(row.figures[part][name]) for part, name in columns)], row.kind, source)
+            Row([row.name, *_printed(row), *(_average(row, name) for name in means)], row.kind, _said(row))
             for row in papers
         ]
-        heads = ["model", *(f"{part}\n{name}" for part, name in columns)]
+        heads = ["model", *(f"{part}\n{name}" for part, name in first.columns), *means]
         title = f"{results.title}: beside published results"
         yield Table(f"{_folder(results)}-papers-{number}", title, heads, 1, [*ours, *theirs])
+
+
+def _printed(row: Published) -> list[Cell]:
+    cells = [row.figures.get(part, {}).get(name) for part, name in row.columns]
+    return [None if cell is None else Figure(cell) for cell in cells]
+
+
+def _mean(found: Mapping[Column, Cell], columns: Sequence[Column]) -> Cell:
+    """A model's mean over some columns; None where it was not asked all of them."""
+    values = [cell.value for column in columns if isinstance(cell := found[column], Figure)]
+    return Figure(fmean(values)) if values and len(values) == len(columns) else None
+
+
+def _average(row: Published, name: str) -> Cell:
+    """The mean of a row's cells, or as printed where they are not."""
+    found = row.mean(name)
+    if found is None and name == MEAN:
+        found = row.average
+    return None if found is None else Figure(found)
+
+
+def _said(row: Published) -> str:
+    """The source, and what it prints for the mean where that does not follow from the cells."""
+    mean = row.mean(MEAN) if row.average is not None and not row.average_with else None
+    wrong = row.average is not None and mean is not None and abs(row.average - mean) > MISPRINT
+    return f"{row.source}; it prints {row.average} for the mean" if wrong else row.source
 
 
 def _pooled(model: ModelResults, paper: Published, part: str, name: str) -> Cell:
