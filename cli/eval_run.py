@@ -1,5 +1,5 @@
 """``twinset eval run``: models on benchmarks. ``twinset eval report``: the page, JSON and tables of a run again,
-from its score files.
+from its score files. ``twinset eval submission``: what a server takes. ``twinset eval benchmarks``: what there is.
 """
 
 import argparse
@@ -14,9 +14,11 @@ from twinset.manifests.errors import WrongUse
 
 
 def add(commands: Any) -> None:
-    """Add both commands to the subparsers of ``twinset eval``."""
-    add_cache(add_described(commands, "run", run))
+    """Add the commands to the subparsers of ``twinset eval``."""
+    add_cache(add_described(commands, "run", run, "run", "devices"))
     add_described(commands, "report", report)
+    add_cache(add_described(commands, "submission", submission, "submission", "devices"))
+    add_described(commands, "benchmarks", benchmarks)
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -96,3 +98,33 @@ def report(asked: argparse.Namespace) -> None:
     benchmarks = {one.name: one for one in opened}
     written = [str(path) for path in write_report(asked.run_folder, benchmarks)]
     answer(asked, {"written": written}, lambda: say(*written, sep="\n"))
+
+
+def submission(asked: argparse.Namespace) -> None:
+    """``twinset eval submission``."""
+    from twinset.evaluation.benchmarks import open_benchmark
+    from twinset.evaluation.submissions import write_submissions
+    from twinset.models.encoders.contract import Running
+
+    running = Running(asked.device, asked.batch, asked.threads)
+    opened = open_benchmark(*asked.benchmark)
+    written = [str(path) for path in write_submissions(opened, asked.model, asked.out, asked.cache, running)]
+    answer(asked, {"written": written}, lambda: say(*written, sep="\n"))
+
+
+def benchmarks(asked: argparse.Namespace) -> None:
+    """``twinset eval benchmarks``."""
+    from twinset.evaluation.benchmarks.listing import listing
+
+    found = listing(asked.folder)
+
+    def show() -> None:
+        for one in found:
+            there = f"{one['examples']:,} examples" if one["examples"] else "examples: as many as there are"
+            say(f"{one['name']:22} {one['title']}; {there}; licence: {one['licence']}")
+            for place in one["present"]:
+                say(f"  {place['folder']}: {place['words']}")
+            if not one["present"]:
+                say(f"  {one['obtained']}" if asked.folder is None else "  not here")
+
+    answer(asked, {"benchmarks": found}, show)

@@ -108,6 +108,8 @@ class Flickr30k(CaptionedImages):
     name = "flickr30k"
     title = "Flickr30k retrieval (2014), Karpathy's test split"
     citation = "https://aclanthology.org/Q14-1006"
+    licence = "research only"
+    counts: ClassVar = {IMAGE_TO_TEXT: 1000, TEXT_TO_IMAGE: 5000}
     annotations = "dataset_flickr30k.json"
     expects = "dataset_flickr30k.json, and the images of Flickr30k in a folder below"
 
@@ -118,5 +120,7 @@ class Coco(CaptionedImages):
     name = "coco"
     title = "COCO retrieval (2015), Karpathy's test split"
     citation = "https://arxiv.org/abs/1504.00325"
+    licence = "CC BY 4.0 (captions)"
+    counts: ClassVar = {IMAGE_TO_TEXT: 5000, TEXT_TO_IMAGE: 25010}
     annotations = "dataset_coco.json"
     expects = "dataset_coco.json, and the images of COCO val2014 (or of the same numbers in 2017) in a folder below"

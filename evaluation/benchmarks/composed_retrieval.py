@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from twinset.evaluation.benchmarks.json_items import json_items, list_of, number_of, object_of, text_of
 from twinset.evaluation.benchmarks.pictures import Images
-from twinset.evaluation.benchmarks.reader import MISSING, FileReader, Item, Reader
+from twinset.evaluation.benchmarks.reader import MISSING, FileReader, Item, Reader, Submission
 from twinset.evaluation.examples import LeftOut, Picture, Query
 from twinset.manifests.errors import WrongUse
 from twinset.shards.media.media_folder import COCO_DIGITS, IMAGE_SUFFIXES
@@ -24,6 +24,8 @@ class GeneCis(FileReader):
     name = "genecis"
     title = "GeneCIS (2023)"
     citation = "https://arxiv.org/abs/2306.07969"
+    licence = "CC BY-NC 4.0"
+    counts: ClassVar = {"focus-attribute": 2000, "change-attribute": 2112, "focus-object": 1960, "change-object": 1960}
     expects = (
         "focus_attribute.json, change_attribute.json, focus_object.json or change_object.json, and in folders below "
         "the images of Visual Genome (1.jpg …) and COCO val2017 (000000000139.jpg …)"
@@ -95,6 +97,9 @@ class Cirr(FileReader):
     expects = "captions/cap.rc2.val.json, image_splits/split.rc2.val.json, and the images dev-….png in a folder below"
     obtained = "Annotations: branch cirr_dataset of the repository Cuberick-Orion/CIRR; images: from NLVR2's authors"
 
+    licence = "MIT"
+    counts: ClassVar = {GLOBAL: 4181, SUBSET: 4181}
+
     every = (GLOBAL, SUBSET)
     folders = ("", "captions", "cirr/captions")
     split: ClassVar[str] = "val"
@@ -117,8 +122,8 @@ class Cirr(FileReader):
         for number, record in json_items(path):
             where = f"{path} record {number}"
             members = _members(record, where)
-            reference, target = text_of(record, "reference", where), text_of(record, "target_hard", where)
-            wanted = {reference, target} if subset == GLOBAL else {reference, *members}
+            reference, targets = text_of(record, "reference", where), self.targets(record, where)
+            wanted = {reference, *targets} if subset == GLOBAL else {reference, *members}
             if absent := sorted(wanted - there.keys()):
                 if absent[0] not in found:
                     raise WrongUse(f"{where}: {absent[0]!r} is no image of {self._split_name}; fetch both files again")
@@ -128,18 +133,26 @@ class Cirr(FileReader):
             at: Mapping[str, int] = places
             if subset == SUBSET:
                 gallery, at = tuple(there[name] for name in members), {name: n for n, name in enumerate(members)}
-            if not {reference, target} <= at.keys() or reference == target:
+            if not {reference, *targets} <= at.keys() or reference in targets:
                 raise WrongUse(f"{where}: reference and target are not two images of its gallery; fetch it again")
             yield Query(
                 key=f"{subset}/{number_of(record, 'pairid', where)}",
                 subset=subset,
                 group=f"set-{number_of(record['img_set'], 'id', where)}",
                 image=there[reference],
-                text=text_of(record, "caption", where),
+                text=self.caption(record, where),
                 gallery=gallery,
-                targets=frozenset({at[target]}),
+                targets=frozenset(at[name] for name in targets),
                 excluded=frozenset({at[reference]}),
             )
+
+    def targets(self, record: Any, where: str) -> Sequence[str]:
+        """The name of the right image."""
+        return [text_of(record, "target_hard", where)]
+
+    def caption(self, record: Any, where: str) -> str:
+        """What changes the reference into the target."""
+        return text_of(record, "caption", where)
 
     def _names(self, path: Path) -> Sequence[str]:
         """All images of the split; without its list, all that captions name, which are the same ones in the release."""
@@ -154,6 +167,27 @@ class Cirr(FileReader):
     @property
     def _split_name(self) -> str:
         return f"split.rc2.{self.split}.json"
+
+
+class CirrTest(Cirr):
+    """Captions of the test split without targets, whose answers a server measures."""
+
+    name = "cirr-test"
+    title = "CIRR (2021), test"
+    counts: ClassVar = {GLOBAL: 4148, SUBSET: 4148}
+    expects = "captions/cap.rc2.test1.json, image_splits/split.rc2.test1.json, and the images test1-….png below"
+    split = "test1"
+    submissions: ClassVar = {
+        GLOBAL: Submission("recall.json", 50, header={"version": "rc2", "metric": "recall"}),
+        SUBSET: Submission("recall_subset.json", 3, header={"version": "rc2", "metric": "recall_subset"}),
+    }
+
+    def targets(self, record: Any, where: str) -> Sequence[str]:
+        return ()
+
+    def caption(self, record: Any, where: str) -> str:
+        """As it is: a caption of the release is blank, and the server wants its answer too."""
+        return str(record.get("caption", "")) or super().caption(record, where)
 
 
 def _members(record: Any, where: str) -> list[str]:

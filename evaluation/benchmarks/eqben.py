@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 from twinset.evaluation.benchmarks.json_items import json_items, number_of, text_of
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
@@ -44,6 +44,10 @@ class EqBen(Reader):
     image_folders = ("image", "images", "image_subset")
     title = "EqBen (2023)"
     citation = "https://arxiv.org/abs/2303.14465"
+    counts: ClassVar = {
+        **{"eq-ag": 195872, "eq-gebc": 1814, "eq-youcook2": 45849, "eq-kubric-location": 2000},
+        **{"eq-kubric-counting": 2000, "eq-kubric-attribute": 2000, "eq-sd": 1513},
+    }
     expects = "annotation/*.json with pairs, and the images in a folder image, or what `export --format eqben` wrote"
     obtained = (
         "The repository Wangt-CN/EqBen links images and annotations: take the original annotation (in Winoground's "
@@ -169,6 +173,7 @@ class Winoground(Reader):
     image_folders = ("images", "data/images")
     title = "Winoground (2022)"
     citation = "https://arxiv.org/abs/2204.03162"
+    counts: ClassVar = {"test": 400}
     expects = "examples.jsonl and a folder of the images that it names (ex_0_img_0.png …), or Parquet files"
     obtained = "Both are in the data set facebook/winoground of Hugging Face, once its terms are accepted"
 

@@ -64,6 +64,11 @@ class SugarCrepe(Foils):
     name = "sugarcrepe"
     title = "SugarCrepe (2023)"
     citation = "https://arxiv.org/abs/2306.14610"
+    licence = "MIT"
+    counts: ClassVar = {
+        **{"replace_obj": 1652, "replace_att": 788, "replace_rel": 1406, "swap_obj": 245, "swap_att": 666},
+        **{"add_obj": 2062, "add_att": 692},
+    }
     expects = "replace_obj.json … add_att.json, and the images of COCO val2017 in any folder below"
     obtained = (
         "The annotations are in the folder data of the repository RAIVNLab/sugar-crepe, the images at COCO's site"
@@ -85,6 +90,7 @@ class Valse(Foils):
     name = "valse"
     title = "VALSE (2022)"
     citation = "https://arxiv.org/abs/2112.07566"
+    licence = "MIT"
     expects = "existence.json, plurals.json … foil-it.json, and the images of their data sets in any folder below"
     obtained = (
         "The annotations are in the folder data of the repository Heidelberg-NLP/VALSE; images come from Visual7W, "
@@ -117,6 +123,7 @@ class BiVlc(Reader):
     name = "bivlc"
     title = "BiVLC (2024)"
     citation = "https://arxiv.org/abs/2406.09952"
+    counts: ClassVar = {"test": 2933}
     expects = "data/test-00000-of-00002.parquet and the other part, or what `twinset export --format bivlc` wrote"
     obtained = "They are in the data set imirandam/BiVLC of Hugging Face"
 

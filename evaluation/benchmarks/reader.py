@@ -2,7 +2,8 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import ClassVar
@@ -24,13 +25,27 @@ class NothingAsked(WrongUse):
     """No example of a benchmark can be asked, such as of triplets without a distractor."""
 
 
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What a server takes of a subset whose targets are not public: the first ``places`` entries of each query.
+
+    file: its name. entry: what is written of an entry, from the name of its file without suffix. header: further
+    members of the JSON object.
+    """
+
+    file: str
+    places: int
+    entry: Callable[[str], str | int] = str
+    header: Mapping[str, str] = field(default_factory=dict)
+
+
 class Reader(Benchmark, ABC):
     """One benchmark as it lies in a folder.
 
     name, title, citation, metrics: as `evaluation.examples.Benchmark`. expects: the files that are looked for;
     obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of the
-    release by subset, where they are known. image_folders: where images are looked for first. captions_only: as
-    `evaluation.benchmarks.open_benchmark`.
+    release by subset, where they are known. submissions: by subset, where a server has the targets. image_folders:
+    where images are looked for first. captions_only: as `evaluation.benchmarks.open_benchmark`.
     """
 
     expects: ClassVar[str]
@@ -38,6 +53,7 @@ class Reader(Benchmark, ABC):
     licence: ClassVar[str] = "none stated"
     counts: ClassVar[Mapping[str, int]] = {}
     metrics: Sequence[str] = ()
+    submissions: ClassVar[Mapping[str, Submission]] = {}
     image_folders: ClassVar[Sequence[str]] = ()
     captions_only = False
 

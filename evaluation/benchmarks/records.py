@@ -204,9 +204,9 @@ def _csv_rows(path: Path, positions: Sequence[str]) -> Iterator[tuple[str, str, 
         next(rows, None)
     for number, row in enumerate(row for row in rows if row):
         where = f"row {number + 1}"
-        if len(row) < len(names):
+        if len(row) != len(names):
             raise WrongUse(f"{path} {where}: {len(row)} columns, not {', '.join(names)}; {REFETCH}")
-        yield where, str(number), dict(zip(names, row, strict=False))
+        yield where, str(number), dict(zip(names, row, strict=True))
 
 
 def _joined(records: Sequence[_Read]) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,8 @@ def cirr(root: Path, word: str = "red", split: str = "val", images: str = "dev")
         }
         for n in range(3)
     ]  # fmt: skip
+    if split.startswith("test"):
+        records = [{field: one[field] for field in ("pairid", "reference", "caption", "img_set")} for one in records]
     put(root / "captions" / f"cap.rc2.{split}.json", records)
     put(root / "image_splits" / f"split.rc2.{split}.json", {name: f"./{images}/{name}.png" for name in names})
     for number, name in enumerate(names):
@@ -212,5 +215,6 @@ def gebc(root: Path, word: str = "red") -> None:
 LAYOUTS: Mapping[str, Callable[..., None]] = {
     **{"sugarcrepe": sugarcrepe, "valse": valse, "winoground": winoground, "bivlc": bivlc, "genecis": genecis},
     **{"cirr": cirr, "mit-states": mit_states, "flickr30k": flickr30k, "coco": coco, "eqben": eqben, "gebc": gebc},
+    "cirr-test": partial(cirr, split="test1", images="test1"),
     **PAIRS,
 }

@@ -91,6 +91,36 @@ def read_lines(path: Path) -> list[object]:
     return [value for _, value in read_json_lines(path)]
 
 
+def test_circo_with_all_targets_and_its_test_without(tmp_path: Path) -> None:
+    """COCO's list of unlabelled images is not at hand: one is made of those that the annotations name."""
+    folder = at_hand("benchmarks/circo") / "annotations"
+    named = set[int]()
+    for split in ("val", "test"):
+        (tmp_path / "annotations").mkdir(exist_ok=True)
+        (tmp_path / "annotations" / f"{split}.json").symlink_to((folder / f"{split}.json").resolve())
+        for one in read_json(folder / f"{split}.json"):
+            named |= {one["reference_img_id"], *one.get("gt_img_ids", [])}
+    images = [{"file_name": f"{number:012d}.jpg"} for number in sorted(named)]
+    (tmp_path / "image_info_unlabeled2017.json").write_text(json.dumps({"images": images}))
+    found = [one for one in asked("circo", tmp_path) if isinstance(one, Query)]
+    assert by_subset([*found]) == {"val": 220} and sum(len(one.targets) for one in found) == 916
+    test = [one for one in asked("circo-test", tmp_path) if isinstance(one, Query)]
+    assert by_subset([*test]) == {"test": 800} and not any(one.targets for one in test)
+
+
+def test_cirrs_test_split_without_targets(tmp_path: Path) -> None:
+    folder = at_hand("cirr")
+    records = read_json(folder / "captions" / "cap.rc2.test1.json.gz")
+    (tmp_path / "cap.rc2.test1.json").write_text(json.dumps(records))
+    split = folder / "image_splits" / "split.rc2.test1.json"
+    (tmp_path / split.name).symlink_to(split.resolve())
+    found = [one for one in asked("cirr-test", tmp_path) if isinstance(one, Query)]
+    assert by_subset([*found]) == {"global": 4148, "subset": 4148}
+    assert {len(one.gallery) for one in found} == {2315, 6}
+    demo = read_json(folder / "demo_files" / "test1_pred_ranks_recall.json.gz")
+    assert {one.key.partition("/")[2] for one in found} == {key for key in demo if key.isdigit()}
+
+
 def test_vismin_puts_the_texts_in_the_order_of_its_answers(tmp_path: Path) -> None:
     solution = at_hand("benchmarks/vismin") / "sim_solution.csv"
     (tmp_path / "sim_solution.csv").symlink_to(solution.resolve())
