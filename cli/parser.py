@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
             self._check_option(one.partition("=")[0] if one.startswith("--") else one[:2])
         found, left = super().parse_known_args(arguments, namespace)
         if left:
-            self.error(f"{left[0]!r}: is one argument too many")
+            self.error(f"{left[0]!r}: is one argument too many; quote what has spaces, * or {{}}")
         return found, left
 
     def error(self, message: str) -> NoReturn:

@@ -16,11 +16,9 @@ from twinset.stages.status import StageState, missing_problem, state_of
 from twinset.stages.verify import verify_stage
 
 #: Counts of a stage that cannot be read here: nobody knows them.
-_UNKNOWN: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "done": None}
-_NO_STATUS: dict[str, Any] = {
-    **{"missing": None, "missing_media": None, "excluded": {}, "examples": []},
-    **{"waiting": {}, "stale": {}},
-}
+_COUNTS: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
+_UNKNOWN = {**_COUNTS, "done": None}
+_NO_STATUS: dict[str, Any] = {"missing": None, "missing_media": None, "examples": [], "waiting": {}, "stale": {}}
 
 
 def plan_states(job: Job, write: bool) -> dict[str, Any]:
@@ -47,10 +45,9 @@ def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
         return {**count_plan(job.worker(name)), "state": "counted"}
     stage = prepare(job, name)
     state = state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
-    left_out = {"excluded": stage.excluded, "examples": stage.examples}
     waiting = _waiting(job, name, state)
     words = missing_words(**waiting) if waiting else _in_words(state)
-    return {**state.counts(), "kinds": stage.kinds, **left_out, "state": words}
+    return {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}
 
 
 def stage_status(job: Job, name: str) -> dict[str, Any]:
@@ -62,7 +59,6 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
     return {
         **state.counts(),
         **took,
-        "excluded": state.stage.excluded,
         "examples": state.stage.examples,
         "done": len(state.done),
         "missing": len(state.missing),

@@ -40,7 +40,7 @@ def build_here(
         progress: reported to while it runs.
 
     Returns:
-        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards"}}}``.
+        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards", "excluded"}}}``.
 
     Raises:
         WrongUse: before any work, when something in the recipe or its inputs is wrong.

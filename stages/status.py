@@ -48,12 +48,13 @@ class StageState:
         return str(self.stage.facts["makes"])
 
     def counts(self) -> dict[str, Any]:
-        """planned, kept, rejected by reason, shards: the numbers that ``--json`` prints."""
+        """planned, kept, rejected and left out by reason, shards: the numbers that ``--json`` prints."""
         return {
             "planned": self.stage.planned,
             "kept": sum(self.done.column("kept")),
             "rejected": self.rejected(),
             "shards": len(self.planned),
+            "excluded": self.stage.excluded,
         }
 
     def rejected(self) -> dict[str, int]:

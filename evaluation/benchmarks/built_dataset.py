@@ -68,8 +68,8 @@ class BuiltDataset(Reader):
         )
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`. Images with captions ask for each other, as in Karpathy's splits: those of ``test``, where
-        the subset has one; memory holds their captions.
+        """As `Reader.items`. Images with captions ask for each other, as in Karpathy's splits: those of ``test``;
+        without it, those that are not of ``train``; without others, all. Memory holds their captions.
         """
         gallery = CaptionedGallery()
         for item in self._stored(subset):
@@ -83,7 +83,7 @@ class BuiltDataset(Reader):
     def _stored(self, subset: str) -> Iterator[Item | CaptionedImage]:
         receipts, makes = self._receipts(subset), planned_stage(self.store, subset).facts.get("makes")
         splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
-        asked = {SPLIT} if makes == IMAGE_TEXT.name and SPLIT in splits else splits
+        asked = splits & {SPLIT} or splits - {"train"} or splits if makes == IMAGE_TEXT.name else splits
         for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
             if split not in asked:
                 continue

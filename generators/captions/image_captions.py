@@ -101,10 +101,12 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
         """Images in the order in which they first come; behind them those whose captions are scattered.
 
         Memory grows by 16 bytes a caption, and by the captions of scattered images (COCO's own files are in such an
-        order). Raises `WrongUse` when nothing can be read of a source, or a split of ``only`` has no image.
+        order). Raises `WrongUse` when nothing can be read of a source, a split of ``only`` has no image, or no list
+        names an image with captions.
         """
         repeated, scattered = self._suspects()
         named, found = self._named(), set[str]()
+        listed, said = len(named), list[Caption]()
         for said in self._of_images(repeated, scattered):
             split = self._split_of(said, named)
             if split and self._held_out.is_held_out(said[0].image_id, said[0].image):
@@ -112,6 +114,12 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
             elif split and (not self.source.only or split in self.source.only):
                 found.add(split)
                 yield from self._planned(said, split)
+        if named and said and listed == len(named):
+            place, _ = named[first := next(iter(named))]
+            raise WrongUse(
+                f"{place}: {first!r} is no image with captions, nor is any other name in train, validation and test; "
+                f"write names as the captions have them, such as {said[0].image!r}"
+            )
         for place, _ in named.values():
             self.excluded.add("no-caption", place)
         if absent := [split for split in self.source.only if split not in found]:
@@ -166,7 +174,7 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
     def _readable(self) -> Iterator[Caption]:
         return (one for one in self._captions.read() if isinstance(one, Caption))
 
-    def _of_images(self, repeated: Suspects, scattered: Suspects) -> Iterator[Sequence[Caption]]:
+    def _of_images(self, repeated: Suspects, scattered: Suspects) -> Iterator[list[Caption]]:
         """The captions of each image."""
         apart: dict[str, list[Caption]] = {}
         for image_id, run in groupby(self._first(repeated), key=lambda one: one.image_id):

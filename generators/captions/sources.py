@@ -11,6 +11,8 @@ from twinset.generators.annotation_files import lines
 from twinset.generators.captions.folders import read_img2dataset, read_sidecars, read_webdataset
 from twinset.generators.captions.json_files import read_json_captions
 from twinset.generators.captions.tables import (
+    CAPTION,
+    CAPTION_REASONS,
     FLICKR_ID,
     Caption,
     Read,
@@ -112,7 +114,7 @@ class CaptionSources:
                     yield replace(read, caption_id=stem + read.caption_id, place=place)
                 else:
                     left_out += 1
-                    first = first or f", first {read.place}: {read.reason}"
+                    first = first or f", first {read.place}: {read.reason}, {CAPTION_REASONS[read.reason]}"
                     yield replace(read, place=place)
             if not captions:
                 raise WrongUse(
@@ -149,13 +151,15 @@ def caption_source(path: Path) -> CaptionSource:
     if suffix not in _READERS:
         raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_KINDS}")
     kind, reader = _READERS[suffix]
+    first = _first_lines(path) if kind == "tsv" else []
     if path.name.removesuffix(".gz").endswith(FIVE_LINES):
         kind, reader = "five-lines", read_five_lines
-    elif kind == "tsv" and _holds_tokens(path):
+    elif first and sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first):
         kind, reader = "flickr-tokens", read_flickr_tokens
+    elif first and set(CAPTION) & {name.strip().lower() for name in first[0].split(",")}:
+        kind, reader = "csv", read_csv  # as Kaggle's captions.txt of Flickr8k
     return CaptionSource(path, kind, (path,), (), partial(reader, path))
 
 
-def _holds_tokens(path: Path) -> bool:
-    first = [line for _, line in islice(lines(path), SNIFFED) if isinstance(line, str)]
-    return sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first)
+def _first_lines(path: Path) -> list[str]:
+    return [line for _, line in islice(lines(path), SNIFFED) if isinstance(line, str)]

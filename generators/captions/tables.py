@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ CAPTION_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "captions")}
 # Names that columns and fields go by; the first that is there counts.
 CAPTION = ("caption", "text", "sentence")
 CAPTION_ID = ("caption_id", "id")
-IMAGE_ID = ("image_id", "key", "image", "file_name", "filename", "url")
+IMAGE_ID = ("image_id", "key", "image", "file_name", "filename", "url", "path", "image_url")
 IMAGE = ("image", "path", "file_name", "filename", "url", "image_url")
 
 
@@ -75,6 +75,17 @@ def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
     return ""
 
 
+def _checked(path: Path, names: list[str], there: Sequence[str]) -> list[str]:
+    """The names of columns; raises `WrongUse` where none is of captions, or none of images. there: as in the file."""
+    for what, wanted in (("captions", CAPTION), ("images", IMAGE_ID)):
+        if not set(wanted) & set(names):
+            raise WrongUse(
+                f"{path}: no column of {what}: it would be called {', '.join(wanted[:-1])} or {wanted[-1]}, and there "
+                f"are {', '.join(there)[:200] or 'none'}; rename one, in a table of text by its first line"
+            )
+    return names
+
+
 FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
 
@@ -90,7 +101,7 @@ def read_tsv(path: Path) -> Iterator[Read]:
             continue
         fields = line.split("\t")
         if number == 1 and len(fields) > 1 and set(CAPTION) & {field.strip().lower() for field in fields}:
-            columns = [field.strip().lower() for field in fields]
+            columns = _checked(path, [field.strip().lower() for field in fields], fields)
         elif len(fields) != len(columns or ("caption", "url")):
             yield Skipped(place, "wrong-columns")
         elif columns is not None:
@@ -104,7 +115,7 @@ def read_tsv(path: Path) -> Iterator[Read]:
 def read_csv(path: Path) -> Iterator[Read]:
     """CSV whose first line names the columns (`generators.captions.tables`).
 
-    Raises `WrongUse` where it names no column of captions, or the file cannot be read to its end.
+    Raises `WrongUse` where it names no column of captions or of images, or the file cannot be read to its end.
     """
     number = 0
 
@@ -116,9 +127,8 @@ def read_csv(path: Path) -> Iterator[Read]:
 
     rows = csv.reader(texts(), strict=True)
     try:
-        columns = [name.strip().lower() for name in next(rows, [])]
-        if not set(CAPTION) & set(columns):
-            raise WrongUse(f"{path}: its first line names no column {' or '.join(CAPTION)}; add a line of names")
+        named = next(rows, [])
+        columns = _checked(path, [name.strip().lower() for name in named], named)
         for row in rows:
             if len(row) != len(columns):
                 yield Skipped(f"line {number}", "wrong-columns")
@@ -176,17 +186,12 @@ def read_parquet_files(*paths: Path) -> Iterator[Read]:
 def parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file, of the known columns; columns of images or lists are not read.
 
-    Raises `WrongUse` when it is no Parquet file, ends early or has no column of captions.
+    Raises `WrongUse` when it is no Parquet file, ends early or has no column of captions or of images.
     """
     wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, "split", "status"}
 
     def columns(schema: pa.Schema) -> list[str]:
-        names = [field.name for field in schema if field.name in wanted and not pa.types.is_nested(field.type)]
-        if not set(CAPTION) & set(names):
-            raise WrongUse(
-                f"{path}: no column {' or '.join(CAPTION)} (it has {', '.join(schema.names)[:200]}); "
-                "rename the column of captions"
-            )
-        return names
+        flat = [field.name for field in schema if not pa.types.is_nested(field.type)]
+        return _checked(path, [name for name in flat if name in wanted], schema.names)
 
     return parquet_rows(path, columns)

@@ -132,7 +132,7 @@ def build(
         progress: reported to while it runs (`stages.build.Progress`).
 
     Returns:
-        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards"}}}``.
+        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards", "excluded"}}}``.
 
     Raises:
         WrongUse: before any work, when the recipe or an input is wrong.

@@ -99,7 +99,7 @@ def test_build_then_status_verify_and_a_resume_agree(recipe: Path, built: Path, 
     assert main(["status", str(built)]) == 0
     assert "2 of 3" in capsys.readouterr().out
     assert main(["build", str(recipe), "--out", str(built), "--json"]) == 0
-    assert printed(capsys)["subsets"]["pairs"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 3}
+    assert printed(capsys)["subsets"]["pairs"] == {"planned": 6, "kept": 6, "rejected": {}, "shards": 3, "excluded": {}}
 
 
 def test_verify_names_a_changed_byte(built: Path, capsys: Said) -> None:

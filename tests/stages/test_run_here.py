@@ -48,9 +48,15 @@ def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
     recipe: Any, tmp_path: Path, files_below: Any
 ) -> None:
     found = build_here(recipe, str(tmp_path / "whole"), 1)
-    assert found["subsets"]["eq-x"] == {"planned": 4, "kept": 4, "rejected": {}, "shards": 4}
+    assert found["subsets"]["eq-x"] == {"planned": 4, "kept": 4, "rejected": {}, "shards": 4, "excluded": {}}
     # (1, 2) of e is a duplicate of that of a, whose identity is smaller.
-    assert found["subsets"]["eq-y"] == {"planned": 2, "kept": 1, "rejected": {"duplicate": 1}, "shards": 2}
+    assert found["subsets"]["eq-y"] == {
+        "planned": 2,
+        "kept": 1,
+        "rejected": {"duplicate": 1},
+        "shards": 2,
+        "excluded": {},
+    }
     whole = files_below(tmp_path / "whole")
     assert build_here(recipe, str(tmp_path / "threads"), 3) == found and files_below(tmp_path / "threads") == whole
     children = build_here(recipe, str(tmp_path / "processes"), 1, "processes")

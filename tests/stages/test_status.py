@@ -32,7 +32,7 @@ def built(tmp_path: Path, planned_build: Any) -> Any:
 def test_what_was_made_is_done_and_counted(built: Any) -> None:
     state = built.state()
     assert sorted(state.done) == [0, 1, 2, 3] and state.todo == [] and state.stale == {}
-    assert state.counts() == {"planned": 4, "kept": 3, "rejected": {"missing-media": 1}, "shards": 4}
+    assert state.counts() == {"planned": 4, "kept": 3, "rejected": {"missing-media": 1}, "shards": 4, "excluded": {}}
     assert subsets_in(built.store) == stages_in(built.store) == ["eq-x"]
     assert read_stage(built.store, "eq-x") == built.stage
     assert read_stage(built.store, "eq-y") is None

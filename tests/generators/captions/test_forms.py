@@ -128,7 +128,7 @@ def test_parquet_file_and_folder(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match=r"a\.parquet: not a Parquet file that can be read"):
         read(tmp_path)
     pq.write_table(table.rename_columns(["title", "image_id", "image"]), tmp_path / "a.parquet")
-    with pytest.raises(WrongUse, match=r"a\.parquet: no column caption.*title, image_id"):
+    with pytest.raises(WrongUse, match=r"a\.parquet: no column of captions.*title, image_id"):
         read(tmp_path)
 
 
@@ -327,11 +327,26 @@ def test_csv(tmp_path: Path) -> None:
         [("line 6", "wrong-columns"), ("line 7", "no-image-id")],
     )
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(WrongUse, match=r"captions\.csv: its first line names no column caption or text"):
+    with pytest.raises(WrongUse, match=r"captions\.csv: no column of captions.* text or sentence, and there are a, b;"):
+        read(path)
+    path.write_text("Caption,photo\n1,2\n")
+    with pytest.raises(WrongUse, match=r"captions\.csv: no column of images.* and there are Caption, photo; rename"):
         read(path)
     path.write_text('caption,image\n"never closed,1.jpg\n')
     with pytest.raises(WrongUse, match=r"captions\.csv, line 2: not CSV"):
         read(path)
+
+
+def test_csv_that_is_called_txt(tmp_path: Path) -> None:
+    """Kaggle's captions.txt of Flickr8k."""
+    (tmp_path / "captions.txt").write_text("image,caption\n1.jpg,A dog .\n1.jpg,A dog runs .\n")
+    found = [("000000002", "1.jpg", "A dog .", "1.jpg"), ("000000003", "1.jpg", "A dog runs .", "1.jpg")]
+    assert read(tmp_path / "captions.txt") == ("csv", found, [])
+
+
+def test_an_image_named_by_its_path_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("path\tcaption\na/1.jpg\tA dog .\n")
+    assert read(tmp_path / "a.tsv") == ("tsv", [("000000002", "a/1.jpg", "A dog .", "a/1.jpg")], [])
 
 
 def test_a_webdataset_without_tables(tmp_path: Path) -> None:

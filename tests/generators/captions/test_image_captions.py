@@ -122,6 +122,13 @@ def test_images_and_captions_ask_for_each_other(photos: Path) -> None:
     assert len(captions) == 5 and all(len(one.gallery) == 3 for one in captions)
 
 
+def test_images_of_training_are_not_asked_without_a_test_split(photos: Path) -> None:
+    for split, names in (("train", "b.jpg\nc.jpg\n"), ("validation", "a.jpg\nd.jpg\n")):
+        (photos / f"{split}.txt").write_text(names)
+    built(photos, train=str(photos / "train.txt"), validation=str(photos / "validation.txt"))
+    assert len([*BuiltDataset(photos / "out").examples()]) == 2 + 4
+
+
 def test_lists_give_the_splits_and_name_what_is_not_there(photos: Path) -> None:
     (photos / "train.txt").write_text("b.jpg\nlost.jpg\n")
     (photos / "validation.txt").write_text("a.jpg\n\n")
@@ -134,6 +141,9 @@ def test_lists_give_the_splits_and_name_what_is_not_there(photos: Path) -> None:
         "tokens.txt line 5",
         "tokens.txt line 6",
     ]
+    (photos / "none.txt").write_text("a\nb\n")
+    with pytest.raises(WrongUse, match=r"none\.txt line 1: 'a' is no image with captions.*, such as '[a-d]\.jpg'"):
+        planned(photos, train=str(photos / "none.txt"))
     (photos / "validation.txt").write_text("b.jpg\n")
     with pytest.raises(WrongUse, match=r"validation\.txt, line 1: 'b\.jpg' is of train too \(train\.txt line 1\)"):
         planned(photos, **lists)

@@ -103,7 +103,7 @@ def test_what_people_kept_has_the_keys_and_bytes_that_it_has_without_them(pairs:
 
     answer(screened, out, DROPPED)
     found = twinset.build(screened, str(out))["subsets"]
-    assert found == {"mine": {"planned": 6, "kept": 4, "rejected": {"screened-out": 2}, "shards": 3}}
+    assert found == {"mine": {"planned": 6, "kept": 4, "rejected": {"screened-out": 2}, "shards": 3, "excluded": {}}}
     expected = samples(plain)
     assert samples(out) == {name: one for name, one in expected.items() if name not in DROPPED}
     for whole in ("mine/test/00001.tar", "mine/_meta/rows/00001.parquet"):  # of p2 and p3
@@ -177,7 +177,13 @@ def test_of_equal_pairs_one_is_asked_about_and_none_of_the_others_is_kept(pairs:
         twinset.build(recipe, str(out))
     answer(recipe, out, {"p1": "other"})
     found = twinset.build(recipe, str(out))["subsets"]["mine"]
-    assert found == {"planned": 8, "kept": 5, "rejected": {"duplicate": 2, "screened-out": 1}, "shards": 4}
+    assert found == {
+        "planned": 8,
+        "kept": 5,
+        "rejected": {"duplicate": 2, "screened-out": 1},
+        "shards": 4,
+        "excluded": {},
+    }
     assert set(samples(out)) == {"a-swapped", "p2", "p3", "p4", "p5"}
     report = json.loads((out / "mine/_meta/screening.json").read_bytes())
     assert (report["made"], report["duplicates"], report["shown"], report["kept"]) == (8, 2, 6, 5)
