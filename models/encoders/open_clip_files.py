@@ -15,7 +15,7 @@ from typing import Any
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_model_folder
-from twinset.models.files import TOKENIZERS, ModelMissing, brought_model, local_folder, read_json, refuse_links
+from twinset.models.files import BROUGHT, TOKENIZERS, ModelMissing, brought_model, local_folder, read_json, refuse_links
 
 CONFIG = "open_clip_config.json"
 #: In the order in which open_clip prefers them.
@@ -105,9 +105,9 @@ def find_architecture(name: str) -> Architecture:
         return Architecture(name, model, found.get("preprocess_cfg") or {}, path.parent)
     shipped = {file.stem: file for file in (_library() / "model_configs").glob("*.json")}
     if (file := shipped.get(name.replace("/", "-"))) is None:
-        near = get_close_matches(name, shipped, 3, 0.5)
+        near = get_close_matches(name, [*shipped, *BROUGHT.kinds()], 3, 0.5)
         hint = f"near are {', '.join(near)}" if near else "such as ViT-B-32"
-        raise WrongUse(f"open_clip has no model {name!r}: {hint}; or name a JSON file of its sizes")
+        raise WrongUse(f"there is no folder and no model of open_clip {name!r}: {hint}; or name a JSON file of its sizes")
     return Architecture(name, read_json(file))
 
 

@@ -96,7 +96,10 @@ def fitting_subsets(place: DataPlace, store: Store, task: Task) -> dict[str, Sam
     """
     there = subsets_in(store)
     if not there:
-        raise WrongUse(f"{place.root}: not a dataset that twinset built, nor an export for open_clip")
+        raise WrongUse(
+            f"{place.root}: not a dataset that twinset built, nor an export for open_clip; tars of others are named as "
+            "tars:FOLDER"
+        )
     if place.subset and place.subset not in there:
         raise WrongUse(f"{place.root}: no subset {place.subset!r}; it has {', '.join(there)}")
     wanted = [place.subset] if place.subset else there
