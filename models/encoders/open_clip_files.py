@@ -107,7 +107,7 @@ def find_architecture(name: str) -> Architecture:
     if (file := shipped.get(name.replace("/", "-"))) is None:
         near = get_close_matches(name, [*shipped, *BROUGHT.kinds()], 3, 0.5)
         hint = f"near are {', '.join(near)}" if near else "such as ViT-B-32"
-        raise WrongUse(f"there is no folder and no model of open_clip {name!r}: {hint}; or name a JSON file of its sizes")
+        raise WrongUse(f"no folder or model of open_clip is called {name!r}: {hint}; or name a JSON file of sizes")
     return Architecture(name, read_json(file))
 
 
