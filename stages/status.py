@@ -175,13 +175,18 @@ def _why_stale(
 
 
 def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
-    """What to do when more inputs of a stage are missing or broken than the recipe allows; else empty."""
-    missing = state.missing_media()
-    if missing <= recipe.max_missing * state.stage.planned:
-        return ""
-    source = recipe[name].source
-    example = next((one for listed in state.done.column("missing") for one in json.loads(listed)), "those")
+    """What to do when more inputs of a stage are missing, broken or out of reach than the recipe allows; else empty."""
+    missing, unsafe = state.missing_media(), state.rejected().get("unsafe-path", 0)
+    most, source = recipe.max_missing * state.stage.planned, recipe[name].source
     media = next((str(path) for _, place, path in source.places() if place.need == "media"), source.planned_from)
+    if unsafe > most:
+        return (
+            f"{name}: {unsafe} of {state.stage.planned} candidates name media by paths that lead out of {media}; write "
+            "them relative to it, and run the same command again"
+        )
+    if missing <= most:
+        return ""
+    example = next((one for listed in state.done.column("missing") for one in json.loads(listed)), "those")
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as {example} in "
         f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing "

@@ -14,6 +14,7 @@ from twinset.generators.captions.tables import (
     CAPTION,
     CAPTION_REASONS,
     FLICKR_ID,
+    IMAGE_ID,
     Caption,
     Read,
     read_csv,
@@ -37,6 +38,7 @@ _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
 FIVE_LINES = "_caps.txt"  # end of the names of SCAN's files
 SNIFFED = 50  # lines that tell a token file from a TSV
 
+_FIELDS = f"{' or '.join(CAPTION)}, and {' or '.join(IMAGE_ID)}"
 _KINDS = (
     "captions are a TSV of caption and url, a .csv with names of columns, a Flickr token file, SCAN's _caps.txt, a "
     ".json of COCO, Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images "
@@ -117,9 +119,10 @@ class CaptionSources:
                     first = first or f", first {read.place}: {read.reason}, {CAPTION_REASONS[read.reason]}"
                     yield replace(read, place=place)
             if not captions:
+                kind = "json" if source.kind == "coco" else source.kind
                 raise WrongUse(
-                    f"{source.path}: no caption in it can be read as {source.kind} ({left_out} lines or rows left out"
-                    f"{first}); is it another kind of file, or cut off?"
+                    f"{source.path}: no caption in it can be read as {kind} ({left_out} lines or rows left out"
+                    f"{first}). Is it another kind of file, or cut off? Fields of records are called {_FIELDS}"
                 )
 
     def digest(self) -> str:

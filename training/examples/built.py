@@ -134,7 +134,10 @@ def _gathered(origin: BuiltSubset, kind: SampleKind) -> Gathered:
     if not wanted:
         splits = ", ".join(sorted({split for _, split, kept, _ in shards if kept})) or "none at all"
         of_split = f" of split {origin.split!r}" if origin.split else ""
-        raise WrongUse(f"{origin.title}: no samples{of_split}; there are samples of: {splits}")
+        raise WrongUse(
+            f"{origin.title}: no samples{of_split}; there are samples of: {splits}. Name one of these, or "
+            "give the data splits where it is built"
+        )
     gathered = Gathered(kind.images, kind.texts)
 
     def read(shard: tuple[int, str, int, int]) -> tuple[Any, ...]:

@@ -15,7 +15,7 @@ from twinset.evaluation.examples import Query
 from twinset.generators.captions.image_captions import ImageCaptions
 from twinset.generators.captions.training_split import TrainingSplit, image_number
 from twinset.generators.contract import check_source
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.kind import Stored
@@ -120,6 +120,13 @@ def test_images_and_captions_ask_for_each_other(photos: Path) -> None:
     ]  # the image of training is not asked
     assert [(one.text, sorted(one.targets)) for one in captions][:2] == [("A bird.", [0]), ("A fish.", [1])]
     assert len(captions) == 5 and all(len(one.gallery) == 3 for one in captions)
+
+
+def test_paths_that_are_not_below_the_folder_of_images_fail_the_build(photos: Path) -> None:
+    rows = "".join(f"{photos}/images/{name},A dog.\n" for name in "ab")
+    (photos / "absolute.csv").write_text(f"image,caption\n{rows}")
+    with pytest.raises(BuildFailed, match=r"2 of 2 candidates name media by paths that lead out of .*images; write"):
+        built(photos, captions=str(photos / "absolute.csv"))
 
 
 def test_images_of_training_are_not_asked_without_a_test_split(photos: Path) -> None:
