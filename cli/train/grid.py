@@ -18,7 +18,7 @@ def add_grid(trainings: Any) -> None:
     grid.add_argument("design", type=Path, help="YAML file of the design")
     several: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=PLACE"}
     grid.add_argument("--data", **several, help="what a name of the design's data stands for; repeat for several")
-    grid.add_argument("--test", **several, help="folder of a test of the design; tests without are left out")
+    grid.add_argument("--test", **several, help="folder of a test or of a benchmark's tests; others are left out")
     grid.add_argument("--set", **several | {"metavar": "KEY.PATH=VALUE"}, dest="settings", help="change the design")
     grid.add_argument("--only", action="append", default=[], metavar="ARM", help="these arms, and what they begin from")
     grid.add_argument("-o", "--out", required=True, type=Path, metavar="OUT", help="folder of runs, scores and tables")

@@ -45,7 +45,8 @@ class Reader(Benchmark, ABC):
     name, title, citation, metrics: as `evaluation.examples.Benchmark`. expects: the files that are looked for;
     obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of the
     release by subset, where they are known. submissions: by subset, where a server has the targets. image_folders:
-    where images are looked for first. captions_only: as `evaluation.benchmarks.open_benchmark`.
+    where images are looked for first. captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those that
+    are read; all when empty.
     """
 
     expects: ClassVar[str]
@@ -56,6 +57,7 @@ class Reader(Benchmark, ABC):
     submissions: ClassVar[Mapping[str, Submission]] = {}
     image_folders: ClassVar[Sequence[str]] = ()
     captions_only = False
+    categories: frozenset[str] = frozenset()
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         """
@@ -99,12 +101,15 @@ class Reader(Benchmark, ABC):
                 if isinstance(item, LeftOut):
                     left_out += 1
                     first = first or f"{item.where}: {item.reason}"
+                elif self.categories and item.category not in self.categories:
+                    continue
                 else:
                     asked += 1
                     keys.add(item.key)
                 yield item
             if asked + left_out == before:
-                raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} is empty; {self.obtained}")
+                what = f"has no {' or '.join(sorted(self.categories))}" if self.categories else "is empty"
+                raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} {what}; {self.obtained}")
         self._refuse_repeated(keys)
         if not asked:
             why = f"all {left_out:,} examples are left out, the first because of {first}"
@@ -122,6 +127,7 @@ class Reader(Benchmark, ABC):
         """sha256 of what was read, as JSON, with the name of the benchmark and its subsets."""
         name = type(self).name  # of the reader: a part of what twinset built has a name of its own
         described = {"benchmark": name, "version": VERSION, "subsets": list(self.subsets), "read": read}
+        described |= {"categories": sorted(self.categories)} if self.categories else {}
         return hashlib.sha256(canonical_json(described)).hexdigest()
 
     @cached_property

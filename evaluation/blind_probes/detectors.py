@@ -117,9 +117,15 @@ def cross_validated_detector(
     return found
 
 
+def told_right(chances: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether each half is told right, (n, 2). chances: (n, 2), natural first; exactly 0.5 counts as natural."""
+    found: NDArray[np.bool_] = (chances > 0.5) == np.array([False, True])
+    return found
+
+
 def detection_accuracy(chances: NDArray[np.float64]) -> float:
-    """Share (0-1) of all halves that are told right. chances: (n, 2), natural first; exactly 0.5 counts as natural."""
-    return float(np.mean((chances > 0.5) == np.array([False, True])))
+    """Share (0-1) of all halves that are told right; as `told_right`."""
+    return float(np.mean(told_right(chances)))
 
 
 def detector_outcomes(texts: NDArray[np.float64], images: NDArray[np.float64]) -> dict[str, NDArray[np.bool_]]:
@@ -134,9 +140,7 @@ def detector_outcomes(texts: NDArray[np.float64], images: NDArray[np.float64]) -
     Returns:
         (n,) each, by the names of BiVLC's released outcomes, and ``i2t``, ``t2i``, ``group``.
     """
-    (natural_image, synthetic_image), (natural_text, synthetic_text) = (
-        ((chances[:, 0] <= 0.5), (chances[:, 1] > 0.5)) for chances in (images, texts)
-    )
+    (natural_image, synthetic_image), (natural_text, synthetic_text) = told_right(images).T, told_right(texts).T
     texts_apart, images_apart = texts[:, 0] < texts[:, 1], images[:, 0] < images[:, 1]
     found = {
         "text_score_i0": natural_image & texts_apart,

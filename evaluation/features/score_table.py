@@ -43,6 +43,7 @@ def write_scores(
     path: Path,
     facts: dict[str, Any],
     on_progress: Callable[[int], None] = lambda done: None,
+    level: int = logging.WARNING,
 ) -> int:
     """Score all examples of a benchmark.
 
@@ -55,6 +56,7 @@ def write_scores(
 
     Args:
         on_progress: called with the number of examples done.
+        level: of what is logged about examples that are left out and texts that are cut.
 
     Returns:
         The number of rows.
@@ -78,7 +80,7 @@ def write_scores(
                 def leave_out(key: str | None, where: str, reason: str) -> None:
                     if left_out.total() < NAMED:
                         of = "" if key is None else f" (example {key})"
-                        _LOG.warning("%s: %s%s: left out, %s", benchmark.name, where, of, reason)
+                        _LOG.log(level, "%s: %s%s: left out, %s", benchmark.name, where, of, reason)
                     left_out[reason] += 1
                     lost.write(json.dumps({"key": key, "where": where, "reason": reason}, ensure_ascii=True) + "\n")
 
@@ -125,13 +127,12 @@ def write_scores(
                 if without.total() >= similarities.asked:
                     raise WrongUse(f"{benchmark.name}: {similarities.name} answers nothing ({counts}); ask it by hand")
             if left_out.total() > NAMED:
-                _LOG.warning("%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
+                _LOG.log(level, "%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
             told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
             counted = similarities.counted()
             if cut := counted.get("cut_texts"):
-                _LOG.warning(
-                    "%s: %d texts are longer than %s reads, and are cut", benchmark.name, cut, similarities.name
-                )
+                what = "%s: %d texts are longer than %s reads, and are cut"
+                _LOG.log(level, what, benchmark.name, cut, similarities.name)
             told |= counted | {"seconds": round(similarities.store.seconds(), 3)}
             writer.add_key_value_metadata({"twinset": json.dumps(told, sort_keys=True)})
             writer.close()

@@ -149,6 +149,7 @@ KINDS = {
     "yes-no": "twinset.evaluation.metrics.questions:YesNo",
     "all-targets": "twinset.evaluation.metrics.questions:AllTargets",
     "map": "twinset.evaluation.metrics.questions:MeanAveragePrecision",
+    "detection": "twinset.evaluation.metrics.detection:Detection",
 }
 METRICS = Registry[ScoreKind]("metric", ScoreKind, __name__, "twinset.metrics")
 #: Columns of each of twinset's kinds; the first that a file has are read.

@@ -7,6 +7,7 @@ of a batch.
 """
 
 import contextlib
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class Validation:
 
     def __init__(self, benchmark: Benchmark, encoder: DualEncoder, store: FeatureStore | None, size: int) -> None:
         self._benchmark, self._encoder, self._store, self._size = benchmark, encoder, store, size
+        self._level = logging.WARNING
         self._check()  # before the first step, not after an epoch
 
     def measure(self, trainee: Trainee) -> dict[str, float]:
@@ -66,7 +68,8 @@ class Validation:
             store = self._store or FeatureStore(folder, "features")
             queries = ByFeatures(self._encoder, store, self._size, composer)
             try:
-                write_scores(self._benchmark, queries, folder / "scores.parquet", {})
+                write_scores(self._benchmark, queries, folder / "scores.parquet", {}, level=self._level)
+                self._level = logging.DEBUG  # the same in each epoch
                 ranks = pq.read_table(folder / "scores.parquet", columns=["higher", "tied"])
             finally:
                 queries.close()

@@ -35,8 +35,8 @@ class _Strict(BaseModel):
 class Test(_Strict):
     """What arms are tested on.
 
-    benchmark: its kind, as ``--benchmark`` of ``twinset eval run`` takes it. subsets: that are read; all when empty.
-    figures: columns of the table.
+    benchmark: its kind, as ``--benchmark`` of ``twinset eval run`` takes it. subsets, categories: that are read; all
+    when empty. figures: columns of the table. heads: what the paper calls them, where it is something else.
     """
 
     __test__ = False  # not a test of pytest's
@@ -44,20 +44,30 @@ class Test(_Strict):
     title: str
     benchmark: str
     subsets: tuple[str, ...] = ()
+    categories: frozenset[str] = frozenset()
     figures: tuple[str, ...] = Field(min_length=1)
+    heads: Mapping[str, str] = {}
 
     @model_validator(mode="after")
     def _known(self) -> Test:
         BENCHMARKS.find(self.benchmark)
+        if unknown := [name for name in self.heads if name not in self.figures]:
+            raise ValueError(f"heads: {unknown[0]!r} is not a figure; {suggested(unknown[0], self.figures)}")
         return self
 
 
+MEAN = "mean"  # column of a mean
+
+
 class Mean(_Strict):
-    """A table of its own: the mean of a figure over tests, each of which counts the same, as in GeneCIS's average."""
+    """A table of its own: the mean of figures of tests, each of which counts the same, as in GeneCIS's average."""
 
     title: str
     tests: tuple[str, ...] = Field(min_length=2)
-    figure: str
+    figures: tuple[str, ...] = Field(min_length=1)
+
+
+Reported = Mapping[str, Mapping[str, float]]
 
 
 class Arm(_Strict):
@@ -66,7 +76,7 @@ class Arm(_Strict):
     task: as ``twinset train`` names it; data, validation: names that ``--data`` gives places to. settings: what differs
     from the design's `common` of the task. ``{ARM}`` in a setting is the folder of another arm of the same seed, which
     is trained before. model: what is scored instead of what is trained; an arm without data is not trained.
-    paper: what the paper reports, in percent, by test or mean, and figure.
+    paper: what the paper reports, in percent, by test or mean, and figure; others: of its other models, by their names.
     """
 
     title: str
@@ -75,7 +85,8 @@ class Arm(_Strict):
     validation: tuple[str, ...] = ()
     settings: Mapping[str, Any] = {}
     model: str | None = None
-    paper: Mapping[str, Mapping[str, float]] = {}
+    paper: Reported = {}
+    others: Mapping[str, Reported] = {}
 
     @model_validator(mode="after")
     def _can_be_scored(self) -> Arm:
@@ -110,24 +121,26 @@ class Design(_Strict):
     def _names_are_known(self) -> Design:
         columns = {name: test.figures for name, test in self.tests.items()}
         for name, mean in self.means.items():
-            if unknown := [one for one in mean.tests if mean.figure not in columns.get(one, ())]:
-                raise ValueError(f"means.{name}: {unknown[0]!r} is not a test with the figure {mean.figure!r}")
+            for figure in mean.figures:
+                if unknown := [one for one in mean.tests if figure not in columns.get(one, ())]:
+                    raise ValueError(f"means.{name}: {unknown[0]!r} is not a test with the figure {figure!r}")
         if twice := self.means.keys() & self.tests.keys():
             raise ValueError(f"means.{min(twice)}: a test has this name; choose another")
-        columns |= {name: (mean.figure,) for name, mean in self.means.items()}
+        columns |= {name: (MEAN,) for name in self.means}
         for name, arm in self.arms.items():
+            reported = [("paper", arm.paper), *((f"others.{model}", one) for model, one in arm.others.items())]
             for known, asked in (
                 (self.data, (*arm.data, *arm.validation)),
                 (self.arms, arm.after),
-                (columns, arm.paper),
+                *((columns, one) for _, one in reported),
             ):
                 if unknown := [one for one in asked if one not in known]:
                     raise ValueError(f"arms.{name}: {unknown[0]!r} is not defined; {suggested(unknown[0], known)}")
-            for test, cells in arm.paper.items():
+            for of, test, cells in ((of, *cell) for of, one in reported for cell in one.items()):
                 figures = columns[test]
                 if lacking := [figure for figure in cells if figure not in figures]:
                     problem = f"{lacking[0]!r} is not a figure of this test; {suggested(lacking[0], figures)}"
-                    raise ValueError(f"arms.{name}.paper.{test}: {problem}")
+                    raise ValueError(f"arms.{name}.{of}.{test}: {problem}")
         if repeated := [one for one in self.seeds if self.seeds.count(one) > 1]:
             raise ValueError(f"seeds: {repeated[0]} is duplicated; remove one")
         for task, settings in self.common.items():

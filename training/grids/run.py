@@ -9,6 +9,7 @@ from typing import Any
 
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
+from twinset.evaluation.examples import LeftOut
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.run import run as score
 from twinset.manifests.canonical import digest
@@ -55,10 +56,6 @@ class Grid:
     def check(self) -> None:
         """Raise `WrongUse` for what is wrong, before the first arm."""
         needed = {name for arm in self.design.arms.values() for name in (*arm.data, *arm.validation)}
-        given_names = (("--data", self.places, self.design.data), ("--test", self.tests, self.design.tests))
-        for what, given, known in given_names:
-            if unknown := [name for name in given if name not in known]:
-                raise WrongUse(f"{what} {unknown[0]}: the design has none of this name; {suggested(unknown[0], known)}")
         if lacking := sorted(needed - self.places.keys()):
             raise WrongUse(
                 f"--data: {lacking[0]} is not given ({self.design.data[lacking[0]]}); write --data {lacking[0]}=PLACE, "
@@ -72,7 +69,9 @@ class Grid:
                 continue
             with naming(f"arms.{run.arm}"):
                 check_task(arm.task, self.settings(run), run.folder, models=not arm.after)
-        _ = self.opened
+        for name, benchmark in self.opened.items():
+            with naming(f"--test {name}"):  # raises where there is none
+                next(one for one in benchmark.examples() if not isinstance(one, LeftOut))
 
     def runs(self) -> list[ArmRun]:
         """All runs, seed by seed, each behind those that it begins from."""
@@ -157,7 +156,7 @@ class Grid:
             if name in self.tests:
                 with naming(f"--test {name}"):
                     one = open_benchmark(test.benchmark, self.tests[name], test.subsets)
-                one.name, one.title = name, test.title
+                one.name, one.title, one.categories = name, test.title, test.categories
                 found[name] = one
         return found
 
@@ -176,6 +175,7 @@ def open_grid(
 ) -> Grid:
     """A grid from a file, with places as ``NAME=PLACE`` and settings as ``KEY.PATH=VALUE``; raises as `Grid.check`.
 
+    tests: NAME is that of a test, or of a benchmark, for all its tests that are not named themselves.
     only: arms; all when empty.
     """
     places: dict[str, list[str]] = {}
@@ -187,6 +187,12 @@ def open_grid(
         raise WrongUse("--test: names one test twice; a test has one folder")
     # Absolute, since runs keep the paths of others and may be resumed from another folder.
     loaded = load_design(design, settings)
+    kinds = {name: one.benchmark for name, one in loaded.tests.items()}
+    for what, given, known in (("data", places, {*loaded.data}), ("test", folders, {*kinds, *kinds.values()})):
+        if unknown := [name for name in given if name not in known]:
+            raise WrongUse(f"--{what} {unknown[0]}: the design has none of this name; {suggested(unknown[0], known)}")
+    folders |= {name: folders[kind] for name, kind in kinds.items() if kind in folders and name not in folders}
+    folders = {name: folder for name, folder in folders.items() if name in kinds}
     loaded = loaded.only(only) if only else loaded
     grid = Grid(loaded, local_folder_of(out).absolute(), places, folders, running or Running())
     grid.check()
@@ -205,7 +211,7 @@ def run_grid(grid: Grid, tell: Tell = print) -> dict[str, Any]:
     runs = [run for level in grid.levels() for run in level]
     for number, run in enumerate(runs, 1):
         found = grid.train(run)
-        before = found.get("resumed_at") == found.get("steps")
+        before = "steps" in found and found["resumed_at"] == found["steps"]
         tell(f"[{number} of {len(runs)}] {run.name}: {'was finished' if before else 'trained'}")
     return score_grid(grid, tell)
 
@@ -215,8 +221,5 @@ def score_grid(grid: Grid, tell: Tell = print) -> dict[str, Any]:
     for run in grid.runs():
         grid.score(run)
         tell(f"{run.name}: scored")
-    scores = {test: [(run.arm, run.seed, grid.scores(run, test)) for run in grid.runs()] for test in grid.opened}
-    halves = {
-        (run.arm, run.seed): grid.result(run).get("halves", {}) for run in grid.runs() if grid.design.arms[run.arm].data
-    }
-    return write_tables(grid.design, scores, halves, grid.out)
+    scores = {test: [(run.arm, grid.scores(run, test)) for run in grid.runs()] for test in grid.opened}
+    return write_tables(grid.design, scores, grid.out)

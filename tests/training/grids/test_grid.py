@@ -1,5 +1,6 @@
 """A grid: wrong designs are refused before the first arm, arms begin from others, kills change no table."""
 
+import csv
 import json
 import os
 import signal
@@ -9,11 +10,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from twinset.evaluation.benchmarks import open_benchmark
 from twinset.manifests.errors import WrongUse
 from twinset.training.grids.design import load_design
 from twinset.training.grids.run import open_grid, run_grid
@@ -88,14 +92,74 @@ def test_a_mean_over_tests_stands_in_a_table_of_its_own(
 ) -> None:
     more = {"title": "More twins", "benchmark": "twinset", "subsets": ["eq-youcook2"], "figures": ["group"]}
     raw["tests"]["more"], raw["seeds"] = more, [3]
-    raw["means"] = {"both": {"title": "Mean of both", "tests": ["twins", "more"], "figure": "group"}}
-    raw["arms"] = {"base": {**raw["arms"]["base"], "paper": {"both": {"group": 31.25}}}}
+    raw["means"] = {"both": {"title": "Mean of both", "tests": ["twins", "more"], "figures": ["group"]}}
+    raw["arms"] = {"base": {**raw["arms"]["base"], "paper": {"both": {"mean": 31.25}}}}
     design, data, tests, out = given(raw, tmp_path, made_pairs, "grid")
     found = run_grid(open_grid(design, data, [*tests, f"more={made_pairs.root}"], out), lambda line: None)["figures"]
     each = [found[test]["base"]["group"][0] for test in ("twins", "more")]
-    assert found["both"]["base"]["group"][0] == pytest.approx(sum(each) / 2)
+    assert found["both"]["base"]["mean"][0] == pytest.approx(sum(each) / 2)
     table = (out / "grid.md").read_text()
     assert "## Mean of both" in table and "| Base (paper) | 31.25 |" in table
+
+
+def test_detectors_are_resampled_by_group_and_say_what_they_tell_apart(
+    raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path
+) -> None:
+    model = f"random:{raw['common']['clip']['model']}:1"
+    raw |= {"seeds": [3], "common": {}}
+    raw["tests"]["twins"] |= {"figures": ["group", "image_detection"], "heads": {"group": "Group"}}
+    raw["arms"] = {
+        "told": {
+            "title": "Told", "task": "detectors", "data": ["twins"], "settings": {"model": model, "threads": 1},
+            "paper": {"twins": {"image_detection": 100}}, "others": {"SDXL": {"twins": {"image_detection": 100}}},
+        },
+    }  # fmt: skip
+    said: list[str] = []
+    run_grid(open_grid(*given(raw, tmp_path, made_pairs, "grid")), said.append)
+    assert said[0] == "[1 of 1] told seed 3: trained"
+    scores = pq.read_table(tmp_path / "grid/scored/told-3-twins.parquet")
+    groups = {one.group for one in open_benchmark("twinset", made_pairs.root, ["eq-gebc"]).examples()}
+    assert len({*scores["group"].to_pylist()}) == len(groups) > 2  # these are not the group scores
+    told = [np.mean([scores[f"{half}_image"].to_numpy() for half in ("natural", "synthetic")])]
+    found = json.loads((tmp_path / "grid/grid.json").read_text())["twins"]["told"]["image_detection"]
+    assert found[0] == pytest.approx(100 * told[0]) and found[1] <= found[0] <= found[2]
+    table = (tmp_path / "grid/grid.md").read_text()
+    assert "| arm | Group | image\\_detection |" in table
+    assert "| Told (paper) | – | 100.00 |" in table and "| Told (paper: SDXL) | – | 100.00 |" in table
+    rows = list(csv.DictReader((tmp_path / "grid/grid.csv").open()))  # one table, which any reader opens
+    assert {row["figure"] for row in rows} == {"Group", "image_detection"} and {row["test"] for row in rows} == {
+        "Twins"
+    }
+    assert [row["percent"] for row in rows if row["kind"] == "published"] == ["100", "100"]
+
+
+def test_tests_of_a_benchmark_share_a_folder_and_read_some_categories(
+    raw: dict[str, Any], made_text_pairs: MadeDataset, tmp_path: Path
+) -> None:
+    additions = {"title": "Additions", "benchmark": "twinset", "subsets": ["text"], "figures": ["accuracy"]}
+    raw["tests"] = {"all": additions, "additions": {**additions, "categories": ["add_obj"]}}
+    raw["arms"] = {"none": {"title": "None", "model": f"random:{raw['common']['clip']['model']}:1"}}
+    (tmp_path / "design.yaml").write_text(json.dumps(raw))
+    grid = open_grid(tmp_path / "design.yaml", [], [f"twinset={made_text_pairs.root}"], tmp_path / "grid")
+    run_grid(grid, lambda line: None)
+    kinds = {test: pq.read_table(grid.scores(grid.runs()[0], test))["category"].to_pylist() for test in grid.opened}
+    assert {*kinds["additions"]} == {"add_obj"} and 0 < len(kinds["additions"]) < len(kinds["all"])
+    raw["tests"]["additions"]["categories"] = ["add_ob"]
+    (tmp_path / "design.yaml").write_text(json.dumps(raw))
+    with pytest.raises(WrongUse, match=r"--test additions: .*: subset 'text' of Additions has no add_ob"):
+        open_grid(tmp_path / "design.yaml", [], [f"twinset={made_text_pairs.root}"], tmp_path / "other")
+
+
+def test_a_test_that_asks_nothing_is_refused_before_the_first_arm(
+    raw: dict[str, Any], made_triplets: MadeDataset, tmp_path: Path
+) -> None:
+    raw["tests"] = {"triplets": {"title": "T", "benchmark": "twinset", "figures": ["recall@1"]}}
+    raw["arms"] = {"none": {"title": "None", "model": "random:tiny.json:1"}}
+    (tmp_path / "design.yaml").write_text(yaml.safe_dump(raw))
+    tests = [f"triplets={made_triplets.root}"]
+    settings = ["tests.triplets.subsets=[two-images]"]
+    with pytest.raises(WrongUse, match=r"--test triplets: .* all 8 examples are left out, .* no distractor"):
+        open_grid(tmp_path / "design.yaml", [], tests, tmp_path / "grid", settings)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +178,16 @@ def test_a_mean_over_tests_stands_in_a_table_of_its_own(
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"epoch": 1}}}}, "arms.a: epoch: unknown"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"regulariser": "eqsimm"}}}}, "eqsim"),
         (
-            {"means": {"m": {"title": "M", "tests": ["twins", "abse"], "figure": "group"}}},
+            {"means": {"m": {"title": "M", "tests": ["twins", "abse"], "figures": ["group"]}}},
             "means.m: 'abse' is not a test with the figure 'group'",
+        ),
+        (
+            {"tests": {"t": {"title": "T", "benchmark": "twinset", "figures": ["group"], "heads": {"grup": "G"}}}},
+            "tests.t: heads: 'grup' is not a figure; did you mean 'group'",
+        ),
+        (
+            {"arms": {"a": {"title": "A", "data": ["twins"], "others": {"M": {"twins": {"image": 1}}}}}},
+            "arms.a.others.M.twins: 'image' is not a figure of this test",
         ),
         ({"arms": {"../a": {"title": "A", "data": ["twins"]}}}, "String should match pattern"),
     ],
