@@ -59,10 +59,13 @@ def test_triplets_are_the_records_and_their_images(root: Path, settings: Setting
 
 
 def test_the_paper_trains_on_it_and_validates_on_the_other_split(
-    root: Path, made_triplets: MadeDataset, settings: Settings, tmp_path: Path
+    root: Path, made_triplets: MadeDataset, settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    path = root / "captions/cap.rc2.val.json"
+    put(path, [{**one, "caption": "a " * 80} for one in json.loads(path.read_text())])
     chosen = settings(f"cirr={root}", validation=(f"cirr={root}",))
     trained = train_combiner(chosen, tmp_path / "run", report=False)
+    assert caplog.text.count("texts are longer than the Combiner in training reads") == 1  # of two epochs
     assert len(trained.history) == 6 and set(trained.history[-1]["validation"]) == {"recall@1", "recall@5", "recall@10"}
     # With mined ones, and repeated; groups of CIRR are held out like others.
     both = open_data(settings("", data=(f"cirr={root}*2", f"{made_triplets.root}:triplets"), held_out=0.5))
