@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from twinset.evaluation.benchmarks.reader import NothingAsked
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.pairs import ByChoices, ByPairs
+from twinset.evaluation.features.prior import remove_prior
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures, Similarities
 from twinset.evaluation.features.store import FeatureStore, default_cache
@@ -101,6 +102,8 @@ def run(
                 tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
                 try:
                     rows = write_scores(benchmark, similarities, path, facts | of_benchmark, tell)
+                    if isinstance(scorer, Matcher) and scorer.has_prior:
+                        remove_prior(path)
                 except (NotApplicable, NothingAsked) as error:
                     refused.append(error)
                     _LOG.warning("%s: %s", benchmark.name, error)

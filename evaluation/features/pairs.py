@@ -47,6 +47,10 @@ class ByPairs(Similarities):
 
     def prepare(self, examples: Sequence[Asked]) -> Left:
         for example in examples:
+            if self.scorer.has_prior and not isinstance(example, Matching):
+                raise NotApplicable(
+                    f"{self.name}: its prior is removed from two captions alone, and example {example.key} has others"
+                )
             if isinstance(example, Query) and (example.image is None) == (example.text is None):
                 raise NotApplicable(
                     f"{self.name}: scores an image with a text, and example {example.key} asks with both; name a "
@@ -97,8 +101,9 @@ class ByPairs(Similarities):
     def of_matching(self, example: Matching) -> dict[str, float | None]:
         found = super().of_matching(example)
         if self.scorer.has_prior:
-            pairs = [self._window.get(self._pair(example.images[0], text)) for text in example.captions]
-            found |= {f"prior{j}": None if pair is None else float(pair[-1]) for j, pair in enumerate(pairs)}
+            pairs = [self._window.get(self._pair(*pair)) for pair in pairs_of(example)]
+            known = [float(pair[-1]) for pair in pairs if pair is not None]  # of the first image first
+            found |= {f"prior{j}": known[j] if len(known) == len(pairs) else None for j in (0, 1)}
         return found
 
     def gallery(self, query: Query) -> Floats:

@@ -30,6 +30,7 @@ KINDS = {
     "openai-chooser": "twinset.evaluation.scorers.openai_server:CHOOSER",
     "openai-yesno": "twinset.evaluation.scorers.openai_server:YES_OR_NO",
     "openai-vqascore": "twinset.evaluation.scorers.openai_server:VQASCORE",
+    "vlm": "twinset.evaluation.scorers.vision_language:VLM",
     "image-only": "twinset.evaluation.scorers.kinds:IMAGE_ONLY",
     "text-only": "twinset.evaluation.scorers.kinds:TEXT_ONLY",
     "image+text": "twinset.evaluation.scorers.kinds:IMAGE_TEXT",

@@ -57,6 +57,9 @@ class ServerSpeaker:
         told = VisionServer(self.settings, "").answers(inquiries)
         return [one.reason if isinstance(one, Unanswered) else one[0] for one in told]
 
+    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float]]:
+        raise WrongUse(f"{self.settings.model}: a server does not say how likely a text is; name vlm:FOLDER")
+
     def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats]:
         raise WrongUse(f"{self.settings.model}: a server does not say how likely a text is; name vlm:FOLDER")
 

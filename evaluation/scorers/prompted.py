@@ -17,6 +17,7 @@ from twinset.evaluation.scorers.prompts import ChoicePrompt, LikelihoodPrompt, P
 from twinset.manifests.canonical import digest
 from twinset.models.encoders.contract import Chooser, Direction, Floats, Matcher, Question, Scorer
 from twinset.models.language_models.answers import LENGTH, REFUSED, Answer
+from twinset.models.visual_questions.vision_language import NOT_A_NUMBER
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,7 +27,7 @@ UNANSWERED = {
     "refused": "the server does not accept the question or the image",
     "no-answer": "the model says neither yes nor no",
     "cut": "the answer reached its greatest length without a choice, as one that loops does",
-    "not a number": "the network gives NaN",
+    NOT_A_NUMBER: "the network gives NaN",
     "tie": "both options are equally likely",
 }
 OPTIONS = ("1", "2")
@@ -47,15 +48,14 @@ class Speaker(Protocol):
     def write(self, asked: Sequence[Shown]) -> list[Answer]:
         """What it answers to each, in its own words."""
 
+    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float]]:
+        """Log-likelihoods of each option as the answer to each; raises `WrongUse` on a server, which gives none."""
+
     def yes(self, asked: Sequence[Shown]) -> list[float | str]:
         """P(yes) / (P(yes) + P(no)) of each, or a reason of `UNANSWERED`."""
 
     def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats]:
-        """Log-probabilities of the tokens of each text as the answer to a prompt; NaN where the network gives it.
-
-        Raises:
-            WrongUse: it is on a server, which gives none.
-        """
+        """Log-probabilities of the tokens of each text as the answer to a prompt, or NaN; raises as `options`."""
 
 
 class PromptedChooser(Chooser):
@@ -71,8 +71,7 @@ class PromptedChooser(Chooser):
     def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
         asked = [self._shown(one) for one in questions]
         if self.prompt.answer == "options":
-            told = iter(self.speaker.likelihoods([(one, option) for one in asked for option in OPTIONS]))
-            return [_likelier(float(next(told).sum()), float(next(told).sum())) for _ in asked]
+            return [_likelier(*told) for told in self.speaker.options(asked, OPTIONS)]
         answers = self.speaker.write(asked)
         return [self._read(answer, one) for answer, one in zip(answers, questions, strict=True)]
 
@@ -84,8 +83,8 @@ class PromptedChooser(Chooser):
         return Shown(images, filled(form, question.captions))
 
     def _read(self, answer: Answer, question: Question) -> tuple[int, ...] | str:
-        if answer.finish == REFUSED:
-            return "refused"
+        if answer.finish in (REFUSED, NOT_A_NUMBER):
+            return answer.finish
         if question.direction == "pairing":
             found = parse_pairing(answer.text)
         elif question.direction == "image":
@@ -99,7 +98,7 @@ class PromptedChooser(Chooser):
 
 def _likelier(first: float, second: float) -> tuple[int, ...] | str:
     if np.isnan([first, second]).any():
-        return "not a number"
+        return NOT_A_NUMBER
     return "tie" if first == second else (int(second > first),)
 
 
@@ -155,7 +154,7 @@ class PromptedLikelihood(Matcher):
     has_prior: whether `score` gives one more column, the log-likelihood with a null image.
     """
 
-    reasons = ("not a number",)
+    reasons = (NOT_A_NUMBER,)
 
     def __init__(self, name: str, prompt: LikelihoodPrompt, speaker: Speaker) -> None:
         self.name, self.words, self.prompt, self.speaker = name, prompt.told, prompt, speaker
@@ -170,7 +169,7 @@ class PromptedLikelihood(Matcher):
         told = self.speaker.likelihoods(asked)
         mean = self.prompt.score == "mean"
         values = [float(one.mean() if mean else one.sum()) for one in told]
-        found = answered(["not a number" if np.isnan(one) else one for one in values], self.reasons)
+        found = answered([NOT_A_NUMBER if np.isnan(one) else one for one in values], self.reasons)
         if not self.has_prior:
             return found
         return np.column_stack([found, np.array([self._prior(text.strip()) for text in texts], np.float32)])

@@ -1,0 +1,50 @@
+"""How much faster groups of two images and two captions are scored when an image is encoded once for all its texts.
+
+    python -m tests.benchmarks.bench_vision_language [qwen2_vl llava internvl idefics3]
+
+Prints, for each architecture, seconds of one pass a cell, seconds as twinset scores, their ratio, and the greatest
+difference of a log-probability. The networks are random; their images have some hundred tokens, as published ones.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+from tests.models.visual_questions.tiny_vision_language import KINDS, LARGE, pictures, save
+from twinset.models.encoders.contract import Running
+from twinset.models.visual_questions.vision_language import VisionLanguageModel
+
+GROUPS = 4
+QUESTION = 'Does this figure show "{}" ? Please answer yes or no .'
+CAPTIONS = ("a red wall without windows", "a cat on the mat")
+
+
+def measured(kind: str, groups: int = GROUPS) -> tuple[float, float, float]:
+    """Seconds of a group by one pass a cell, by twinset, and the greatest difference."""
+    # A token of Qwen is four times as large.
+    size = (*LARGE[:2], 504 if kind == "qwen2_vl" else LARGE[2])
+    with tempfile.TemporaryDirectory() as folder:
+        model = VisionLanguageModel(str(save(Path(folder) / kind, kind, size)), Running(threads=1))
+        shown, texts = pictures(2 * groups, side=size[2]), [QUESTION.format(one) for one in CAPTIONS]
+        model.next_tokens(shown[:1], texts)  # once before: it also sees that sharing changes nothing
+        alone, together, worst = [], [], 0.0
+        for image in shown:  # by turns, so that what else the machine does is in both; the least of each counts
+            start = time.process_time()
+            shared = model.next_tokens([image], texts)
+            between = time.process_time()
+            cells = [model._whole(model._read([image], model.prompt(1, text)), [])[0] for text in texts]
+            alone.append(time.process_time() - between)
+            together.append(between - start)
+            worst = max(worst, *(float((one - other).abs().max()) for one, other in zip(shared, cells, strict=True)))
+        return 2 * min(alone), 2 * min(together), worst
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    for name in sys.argv[1:] or KINDS:
+        alone, together, difference = measured(name)
+        ratio = alone / together
+        print(f"{name}: {alone:.2f} s a pass a cell, {together:.2f} s shared: {ratio:.2f} x, apart {difference:.1e}")
