@@ -243,8 +243,11 @@ def _python() -> str:
 
 def _function(function: FunctionType) -> str:
     text = sections(function)
-    signature = ", ".join(_parameter(one) for one in inspect.signature(function).parameters.values())
-    parts = [f"## {function.__name__}\n\n```python\n{function.__name__}({signature})\n```", " ".join(text[""].split())]
+    parameters = [_parameter(one) for one in inspect.signature(function).parameters.values()]
+    call = f"{function.__name__}({', '.join(parameters)})"
+    if len(call) > 120:  # as ruff formats it
+        call = f"{function.__name__}(\n" + "".join(f"    {one},\n" for one in parameters) + ")"
+    parts = [f"## {function.__name__}\n\n```python\n{call}\n```", " ".join(text[""].split())]
     if "Args" in text:
         rows = [(", ".join(f"`{name}`" for name in names.split(", ")), said) for names, said in items(text["Args"])]
         parts.append(table(("argument", "is"), rows))

@@ -1,8 +1,8 @@
 """How much faster groups of two images and two captions are scored when an image is encoded once for all its texts.
 
-    python -m tests.benchmarks.bench_vision_language [qwen2_vl llava internvl idefics3]
+    python tests/benchmarks/bench_vision_language.py [qwen2_vl llava internvl idefics3]
 
-Prints, for each architecture, seconds of one pass a cell, seconds as twinset scores, their ratio, and the greatest
+The clock is CPU time of one thread. Prints, for each architecture, seconds of one pass a cell, seconds as twinset scores, their ratio, and the greatest
 difference of a log-probability. The networks are random; their images have some hundred tokens, as published ones.
 """
 
@@ -13,9 +13,11 @@ from pathlib import Path
 
 import torch
 
-from tests.models.visual_questions.tiny_vision_language import KINDS, LARGE, pictures, save
-from twinset.models.encoders.contract import Running
-from twinset.models.visual_questions.vision_language import VisionLanguageModel
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from tests.models.visual_questions.tiny_vision_language import KINDS, LARGE, pictures, save  # noqa: E402
+from twinset.models.encoders.contract import Running  # noqa: E402
+from twinset.models.visual_questions.vision_language import VisionLanguageModel  # noqa: E402
 
 GROUPS = 4
 QUESTION = 'Does this figure show "{}" ? Please answer yes or no .'
