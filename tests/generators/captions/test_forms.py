@@ -408,6 +408,9 @@ def test_texts_beside_images(tmp_path: Path) -> None:
         ("maccap/mscoco_test.json.gz", 5000, 25010, {"test"}),
         ("aro_coco_karpathy_test.json.gz", 5000, 25010, {""}),
         ("scan_precomp/f30k_precomp/dev_caps.txt.gz", 1014, 5070, {""}),
+        ("scan_precomp/f30k_precomp/test_caps.txt.gz", 1000, 5000, {""}),
+        ("scan_precomp/coco_precomp/dev_caps.txt", 1000, 5000, {""}),
+        ("scan_precomp/coco_precomp/test_caps.txt", 1000, 5000, {""}),
         ("scan_precomp/coco_precomp/testall_caps.txt.gz", 5000, 25000, {""}),
         ("flickr8k/Flickr8k.token.txt.gz", 8092, 40457, {""}),  # 40,460 lines, three of them without their tab
     ],

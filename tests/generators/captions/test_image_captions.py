@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import tarfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 from twinset.training.examples.example_set import open_examples
 
+FLICKR8K = Path(__file__).resolve().parents[3].parent / "shared/data/karpathy/flickr8k"
 TOKENS = [
     ("a.jpg", "A dog."),
     ("b.jpg", "A cat."),
@@ -276,3 +278,12 @@ def test_an_index_without_images(photos: Path) -> None:
     assert [row["image_id"] for row in rows] == ["b.jpg", "c.jpg", "d.jpg", "a.jpg"]
     with pytest.raises(WrongUse, match="an index without images"):
         open_examples([f"{photos}/out"], "pairs")
+
+
+@pytest.mark.skipif(not FLICKR8K.is_dir(), reason="Flickr8k's lists are not in ../shared/data on this machine")
+def test_the_official_lists_of_flickr8k() -> None:
+    lists = {"train": "trainImages", "validation": "devImages", "test": "testImages"}
+    settings = {split: str(FLICKR8K / f"Flickr_8k.{name}.txt") for split, name in lists.items()}
+    splits, left_out = planned(FLICKR8K, captions=str(FLICKR8K / "Flickr8k.token.txt.gz"), images=None, **settings)
+    assert Counter(splits.values()) == {"train": 6000, "validation": 1000, "test": 1000}
+    assert {reason for reason, _ in left_out} == {"no-tab", "not-listed"}
