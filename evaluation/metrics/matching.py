@@ -9,6 +9,7 @@
     text     ipos2t and ineg2t      Winoground's text score (EqBen 5.1), BiVLC's I2T (its Equation 1)
     image    tpos2i and tneg2i      image score, T2I (Equation 2)
     group    text and image         (Equation 3)
+    group_match   s00 + s11 > s01 + s10      the whole assignment (arXiv:2510.07632); by chance right half of the time
 
 A model that only chooses is asked each of the four comparisons by itself, or both images with both captions at once:
 `CHOICES` are 1 where it is right, 0 where it is wrong, 0.5 where its answers in both orders disagree or name nothing,
@@ -45,12 +46,13 @@ FINER = ("ipos2t", "ineg2t", "tpos2i", "tneg2i")
 ORDERS = ("order12", "order21")
 PAIRING = ("pairing", *ORDERS)
 CHOICES = (*FINER, *PAIRING)
-_BITS = truth_of(12)
+_BITS = truth_of(14)
 _TEXTS, _IMAGES, _PAIR = _BITS[:, 0], _BITS[:, 8], _BITS[:, 9]  # which directions were asked of two images
 _TIE, _CAPTION, _FOIL = _BITS[:, 5], _BITS[:, 6], _BITS[:, 7]
 _TWO = _TEXTS | _IMAGES | _PAIR
 _RIGHT = _BITS[:, 1:5] & np.stack([_TEXTS, _TEXTS, _IMAGES, _IMAGES], axis=1)
-_TEXT, _IMAGE, _ORDERED = _RIGHT[:, :2].all(1), _RIGHT[:, 2:].all(1), _BITS[:, 10:] & _PAIR[:, None]
+_TEXT, _IMAGE, _ORDERED = _RIGHT[:, :2].all(1), _RIGHT[:, 2:].all(1), _BITS[:, 10:12] & _PAIR[:, None]
+_SUMS, _MATCHED = _BITS[:, 12], _BITS[:, 13]  # whether all four scores are known, and of two images
 _ONE_RIGHT = _BITS[:, 1] & ~_TWO
 _EVENTS = {
     "rows": _TWO | True,
@@ -59,12 +61,14 @@ _EVENTS = {
     "asked image": _IMAGES,
     "asked group": (_TEXTS & _IMAGES) | _PAIR,
     "asked pairing": _PAIR,
+    "asked match": _SUMS,
     "tie": _TIE,
     "text": _TEXT,
     "image": _IMAGE,
     "group": (_TEXT & _IMAGE) | _ORDERED.all(1),
     **dict(zip(FINER, _RIGHT.T, strict=True)),
     **dict(zip(ORDERS, _ORDERED.T, strict=True)),
+    "group_match": _MATCHED & _SUMS,
     "accuracy": _ONE_RIGHT,
     "p_c": _CAPTION & ~_TWO,
     "p_f": _FOIL & ~_TWO,
@@ -75,6 +79,7 @@ _BELOW = {
     **dict.fromkeys(("image", *FINER[2:]), "asked image"),
     "group": "asked group",
     **dict.fromkeys(ORDERS, "asked pairing"),
+    "group_match": "asked match",
 }
 
 
@@ -101,7 +106,7 @@ class Matchings(ScoreKind):
     """
 
     events = tuple(_EVENTS)
-    below = ("rows", "one", "asked text", "asked image", "asked group", "asked pairing")
+    below = ("rows", "one", "asked text", "asked image", "asked group", "asked pairing", "asked match")
     optional = below[2:]
     truth = np.stack([*_EVENTS.values()], axis=1).astype(np.uint8)
 
@@ -162,10 +167,16 @@ class Matchings(ScoreKind):
         pairs = ((s00, s01), (s11, s10), (s00, s10), (s11, s01))
         right = [right > wrong for right, wrong in pairs]
         ties = [right == wrong for right, wrong in pairs]
+        # The sum of two float32 is exact in float64; numbers of a CSV have other bits there than in a table of float32.
+        single = [score.astype(np.float32).astype(np.float64) for score in (s00, s01, s10, s11)]
+        right_sum, wrong_sum = single[0] + single[3], single[1] + single[2]
+        ties.append(right_sum == wrong_sum)
         no = np.zeros(len(batch), bool)
         caption, foil = (no, no) if self.threshold is None else (s00 > self.threshold, s01 <= self.threshold)
-        code = code_of([two, *right, np.any(ties, axis=0), caption, foil, two])
+        facts = [two, *right, np.any(ties, axis=0), caption, foil, two, no, no, no, two, right_sum > wrong_sum]
+        code = code_of(facts)
         expected = self.truth[code].astype(np.float64)
+        expected[:, self.events.index("group_match")] += 0.5 * ties.pop()
         self._expect(expected, np.array(right), np.array(ties), np.stack([s00, s01, s10, s11]), two)
         numbers = np.stack(equivariance(s00, s01, s10, s11), axis=1) if self.means else np.empty((len(batch), 0))
         return Outcomes(code, expected, np.abs(numbers))
@@ -194,7 +205,9 @@ class Matchings(ScoreKind):
         expected[:, at["group"]] = np.where(least > most, 1.0, np.where(least == most, chance, 0.0)) * two
 
     def names(self, sums: Floats) -> tuple[str, ...]:
-        two = tuple(name for name in ("text", "image", "group", *FINER, *ORDERS) if sums[self._below(name)])
+        two = tuple(
+            name for name in ("text", "image", "group", *FINER, "group_match", *ORDERS) if sums[self._below(name)]
+        )
         one: tuple[str, ...] = ()
         if sums[self.events.index("one")]:
             one = ("accuracy",) if self.threshold is None else ("accuracy", "acc", "p_c", "p_f", "min")

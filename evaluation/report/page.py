@@ -14,7 +14,16 @@ from twinset.evaluation.report.distributions import on_both_papers
 from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, keep, kept, kept_file
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
-from twinset.evaluation.report.tables import as_csv, as_latex, decimals, differs, number
+from twinset.evaluation.report.tables import (
+    as_csv,
+    as_latex,
+    as_markdown,
+    compact,
+    decimals,
+    differs,
+    marked,
+    number,
+)
 from twinset.shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -58,6 +67,11 @@ def write_report(
     for table in [*tables, *totals]:
         files[out / "tables" / f"{table.name}.csv"] = as_csv(table)
         files[out / "tables" / f"{table.name}.tex"] = as_latex(table)
+        short = compact(table)
+        if len(short.heads) > short.labels:
+            marks = marked(short)
+            files[out / "tables" / f"{short.name}.tex"] = as_latex(short, marks)
+            files[out / "tables" / f"{short.name}.md"] = as_markdown(short, marks)
     for path, text in files.items():
         write_text(path, text)
     return list(files)

@@ -1,18 +1,20 @@
 """The tables of a report, from what was measured."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import combinations, groupby
+from math import isnan
 from statistics import fmean
 
 from twinset.evaluation.metrics.figures import Figure, Measured
+from twinset.evaluation.metrics.rank_correlation import LEAST, rank_correlation
 from twinset.evaluation.report.model_answers import Probes
 from twinset.evaluation.report.prompts import prompts_table
 from twinset.evaluation.report.published import MEAN, Column, Published
 from twinset.evaluation.report.results import BenchmarkResults, ModelResults
-from twinset.evaluation.report.tables import Cell, Row, Table
+from twinset.evaluation.report.tables import COUNTS, Cell, Row, Table
 
-COUNTS = ("n", "groups", "ties %")
 KINDS = ("chance", "human", "published")
+ORDERED_BY = ("group", "accuracy", "recall@1", "grounding")  # the first that a benchmark has
 MISPRINT = 0.11  # percentage points that rounding does not explain, of averages with one decimal
 RANDOM = "chance: what random answers to these questions get, on average"
 
@@ -48,6 +50,7 @@ def run_tables(run: Sequence[BenchmarkResults]) -> list[Table]:
         if rows:
             heads = ["benchmark", "model", "reason", counted]
             tables.append(Table(name.replace("_", "-"), title, heads, 2, rows))
+    tables += _orders(run)
     costs = [(results.name, model.name, model.scored.cost) for results in run for model in results.models]
     names = list(
         dict.fromkeys(name for _, _, cost in costs for name, value in cost.items() if _cell(value) is not None)
@@ -55,6 +58,26 @@ def run_tables(run: Sequence[BenchmarkResults]) -> list[Table]:
     rows = [Row([benchmark, model, *(_cell(cost.get(name)) for name in names)]) for benchmark, model, cost in costs]
     heads = ["benchmark", "model", *(name.replace("_", " ") for name in names)]
     return [*tables, Table("cost", "Cost of scoring", heads, 2, rows)]
+
+
+def _orders(run: Sequence[BenchmarkResults]) -> list[Table]:
+    """How alike benchmarks order the models that both were asked of."""
+    rows = []
+    for a, b in combinations(run, 2):
+        first, second = (next((name for name in ORDERED_BY if name in one.figures), "") for one in (a, b))
+        others = {model.name: model.all.figures for model in b.models}
+        pairs = [
+            (model.all.figures[first].value, others[model.name][second].value)
+            for model in a.models
+            if first in model.all.figures and second in others.get(model.name, {})
+        ]
+        if len(pairs) >= LEAST:
+            tau = rank_correlation([of_a for of_a, _ in pairs], [of_b for _, of_b in pairs])
+            shown = None if isnan(tau.value) else tau
+            rows.append(Row([a.name, b.name, first, second, len(pairs), shown]))
+    heads = ["benchmark", "other", "figure", "other figure", "models", "tau"]
+    title = "Whether benchmarks order models alike: Kendall's tau-b, interval over models"
+    return [Table("orders", title, heads, 4, rows)] if rows else []
 
 
 def _cell(value: object) -> Cell:
@@ -75,8 +98,18 @@ def _beside(results: BenchmarkResults) -> Iterator[Row]:
     # Where a paper prints chance, it is what follows from the questions, and one row is enough.
     if results.chance and not any(row.kind == "chance" for row in rows):
         yield _values(["chance"], results.chance[""], results.figures, "chance", RANDOM)
+    found = list[tuple[Published, list[str]]]()
     for row in rows:
-        yield _values([row.name], row.figures[""], results.figures, row.kind, row.source)
+        # A paper prints some rows in several tables.
+        same = (
+            one for one in found if one[0].name == row.name and row.figures[""].items() <= one[0].figures[""].items()
+        )
+        if (first := next(same, None)) is not None:
+            first[1].append(row.source)
+        else:
+            found.append((row, [row.source]))
+    for row, sources in found:
+        yield _values([row.name], row.figures[""], results.figures, row.kind, "; ".join(sources))
 
 
 def _values(labels: Sequence[str], values: Mapping[str, float], figures: Sequence[str], kind: str, source: str) -> Row:

@@ -25,7 +25,7 @@ from twinset.manifests.errors import WrongUse
 TWO_IMAGES = {
     **dict.fromkeys(("text", "image"), 25.0),
     "group": 100 / 6,
-    **dict.fromkeys(("ipos2t", "ineg2t", "tpos2i", "tneg2i"), 50.0),
+    **dict.fromkeys(("ipos2t", "ineg2t", "tpos2i", "tneg2i", "group_match"), 50.0),
 }
 ONE_IMAGE = {"accuracy": 50.0}
 RECALL = "recall@"

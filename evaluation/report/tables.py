@@ -3,13 +3,19 @@
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from twinset.evaluation.metrics.figures import Figure
 from twinset.manifests.markdown import Markdown, no_formula
 from twinset.manifests.markdown import table as markdown_table
 
+COUNTS = ("n", "groups", "ties %")  # columns beside figures
+#: Figures as papers head them; those that are not here have no place in a compact table.
+SHORT = {"text": "I2T", "image": "T2I", "group": "Group", "accuracy": "Acc.", "min": "min", "acc": "acc"}
+SHORT |= {"grounding": "Acc.", "mean": "Avg", **{f"recall@{k}": f"R@{k}" for k in (1, 2, 3, 5, 10)}}
+BEST, SECOND = "best", "second"
 Cell = str | int | float | Figure | None
 
 
@@ -53,6 +59,48 @@ class Table:
             before = row.cells
 
 
+def compact(table: Table) -> Table:
+    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first."""
+    heads = [head.split("\n") for head in table.heads]
+    kept = [place for place, head in enumerate(heads) if place < table.labels or _short(head[-1]) is not None]
+    rows = [
+        Row([_plainer(row.cells[place]) for place in kept], row.kind, row.source)
+        for row in sorted(table.rows, key=lambda row: row.kind != "chance")
+    ]
+    shown = [table.heads[place] for place in range(table.labels)]
+    shown += ["\n".join([*heads[place][:-1], _short(heads[place][-1]) or ""]) for place in kept[table.labels :]]
+    return Table(f"{table.name}-compact", table.title, shown, table.labels, rows)
+
+
+def _short(head: str) -> str | None:
+    return SHORT.get(head) or (head if head in ("natural", "synthetic") else None)
+
+
+def _plainer(cell: Cell) -> Cell:
+    return Figure(cell.value) if isinstance(cell, Figure) else cell
+
+
+def marked(table: Table) -> dict[tuple[int, int], str]:
+    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike.
+
+    Of a table with several labels, within the rows of one first label.
+    """
+    found = dict[tuple[int, int], str]()
+    for place in range(table.labels, len(table.heads)):
+        parts = dict[Cell, list[tuple[float, int]]]()
+        for number, row in enumerate(table.rows):
+            cell = row.cells[place]
+            if isinstance(cell, Figure) and row.kind in ("model", "published"):
+                part = row.cells[0] if table.labels > 1 else ""
+                parts.setdefault(part, []).append((round(cell.value, 2), number))
+        for some in parts.values():
+            best = sorted({value for value, _ in some}, reverse=True)[:2] if len(some) > 1 else []
+            for value, number in some:
+                if value in best:
+                    found[number, place] = (BEST, SECOND)[best.index(value)]
+    return found
+
+
 def as_csv(table: Table) -> str:
     """One line a row, numbers unrounded; a figure takes four columns, of which those that nothing has are left out."""
     parts = ("", " expected", " low", " high")
@@ -85,10 +133,15 @@ def _plain(value: str | int | float | None) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def as_markdown(table: Table) -> str:
-    """A table for pages that show Markdown, with intervals beside the figures."""
+def as_markdown(table: Table, marks: Mapping[tuple[int, int], str] = MappingProxyType({})) -> str:
+    """A table for pages that show Markdown, with intervals beside the figures. marks: as `marked` gives them."""
     heads = [" ".join(head.split("\n")) for head in table.heads]
-    return markdown_table(heads, [list(map(_markdown, cells, table.heads)) for _, cells in table.shown()])
+    rows = [
+        [Markdown(_MARKDOWN.get(marks.get((number, place), ""), "{}").format(_markdown(cell, table.heads[place])))
+         if (number, place) in marks else _markdown(cell, table.heads[place]) for place, cell in enumerate(cells)]
+        for number, (_, cells) in enumerate(table.shown())
+    ]  # fmt: skip
+    return markdown_table(heads, rows)
 
 
 def _markdown(cell: Cell, head: str) -> str:
@@ -100,6 +153,8 @@ def _markdown(cell: Cell, head: str) -> str:
     return "–" if cell is None else cell if isinstance(cell, str) else number(cell)
 
 
+_MARKDOWN = {BEST: "**{}**", SECOND: "<u>{}</u>"}
+_MARKED = {BEST: "\\textbf{{{}}}", SECOND: "\\underline{{{}}}"}
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
     "[": "{[}", "]": "{]}",
@@ -116,8 +171,11 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: _LATEX[found.group()], printable)
 
 
-def as_latex(table: Table) -> str:
-    """A booktabs table: values with two decimals, their interval below in small print; sources as a comment a row."""
+def as_latex(table: Table, marks: Mapping[tuple[int, int], str] = MappingProxyType({})) -> str:
+    """A booktabs table: values with two decimals, their interval below in small print; sources as a comment a row.
+
+    marks: as `marked` gives them.
+    """
     columns = "".join("l" if place < table.labels else "r" for place in range(len(table.heads)))
     lines = [
         "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
@@ -131,13 +189,16 @@ def as_latex(table: Table) -> str:
         "\\midrule",
     ]
     kind, first = "", ""
-    for row, cells in table.shown():
+    for number, (row, cells) in enumerate(table.shown()):
         if kind and (row.kind != kind or (table.labels > 1 and row.cells[0] != first)):
             lines.append("\\midrule")
         kind, first = row.kind, str(row.cells[0])
         comment = f" % {' '.join(row.source.split())}" if row.source else ""
-        line = " & ".join(_latex(cell, head) for cell, head in zip(cells, table.heads, strict=True))
-        lines.append(f"{line} \\\\{comment}")
+        shown = [
+            _MARKED.get(marks.get((number, place), ""), "{}").format(_latex(cell, table.heads[place]))
+            for place, cell in enumerate(cells)
+        ]
+        lines.append(f"{' & '.join(shown)} \\\\{comment}")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}", "\\end{table}", ""])
 
 

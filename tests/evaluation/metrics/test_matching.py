@@ -28,6 +28,11 @@ def table(rows: list[Row], **columns: list[Any]) -> pa.Table:
 
 def answers(row: Row) -> dict[str, bool]:
     """Every figure of one row, as its definition says."""
+    return comparisons(row) | ({} if row[2] is None else {"group_match": matched(row) == 1})
+
+
+def comparisons(row: Any) -> dict[str, bool]:
+    """All but the figure of sums."""
     s00, s01, s10, s11 = row
     if s10 is None or s11 is None:
         return {"accuracy": s00 > s01}
@@ -36,18 +41,25 @@ def answers(row: Row) -> dict[str, bool]:
     return {"text": text, "image": image, "group": text and image, **found}
 
 
+def matched(row: Row) -> float:
+    """Whether the true assignment has the higher sum; half where both have the same."""
+    sums = np.float32([row[0], row[3]]).sum(dtype=float), np.float32([row[1], row[2]]).sum(dtype=float)
+    return 0.5 if sums[0] == sums[1] else float(sums[0] > sums[1])
+
+
 def by_every_order(row: Row) -> dict[str, float]:
     """Probability of each answer when every order of the four scores' noise is equally likely."""
     each = []
     for noise in permutations(range(4)):
         ranked: Any = [None if score is None else (score, rank) for score, rank in zip(row, noise, strict=True)]
-        each.append(answers(ranked))
-    return {name: float(np.mean([one[name] for one in each])) for name in each[0]}
+        each.append(comparisons(ranked))
+    found = {name: float(np.mean([one[name] for one in each])) for name in each[0]}
+    return found if row[2] is None else found | {"group_match": matched(row)}
 
 
 def is_tied(row: Row) -> bool:
     s00, s01, s10, s11 = row
-    return s00 == s01 or (s10 is not None and (s00 == s10 or s11 in (s10, s01)))
+    return s00 == s01 or (s10 is not None and (s00 == s10 or s11 in (s10, s01) or matched(row) == 0.5))
 
 
 @given(st.lists(TWO | ONE, min_size=1, max_size=40))
@@ -84,7 +96,12 @@ def test_by_equals_a_file_for_each_value(rows: list[tuple[Row, str, str]]) -> No
 def test_scores_without_information_are_at_chance() -> None:
     scores = np.random.default_rng(0).normal(size=(20_000, 4))
     figures = measure(table([tuple(row) for row in scores.tolist()])).all.figures
-    for name, chance in {"text": 25, "image": 25, "group": 100 / 6, **dict.fromkeys(FINER, 50)}.items():
+    for name, chance in {
+        "text": 25,
+        "image": 25,
+        "group": 100 / 6,
+        **dict.fromkeys((*FINER, "group_match"), 50),
+    }.items():
         figure = figures[name]
         assert figure.low is not None and figure.high is not None
         assert figure.low < chance < figure.high and figure.high - figure.low < 2
@@ -107,7 +124,7 @@ def test_a_constant_is_wrong_everywhere_and_at_chance_when_ties_are_broken() -> 
         "text": (0, 25),
         "image": (0, 25),
         "group": (0, pytest.approx(100 / 6)),
-        **dict.fromkeys(FINER, (0, 50)),
+        **dict.fromkeys((*FINER, "group_match"), (0, 50)),
         "mean_equivariance_text": (0, None),
         "mean_equivariance_image": (0, None),
     }

@@ -13,12 +13,13 @@ from twinset.evaluation.report.results import TWO_IMAGES, chance, recall
 
 
 def test_of_two_images_it_is_the_share_of_all_orders_of_four_scores() -> None:
-    orders = [dict(zip(("s00", "s01", "s10", "s11"), order, strict=True)) for order in permutations(range(4))]
+    orders = [dict(zip(("s00", "s01", "s10", "s11"), order, strict=True)) for order in permutations((1, 2, 4, 8))]
     right = {
         "ipos2t": [one["s00"] > one["s01"] for one in orders],
         "ineg2t": [one["s11"] > one["s10"] for one in orders],
         "tpos2i": [one["s00"] > one["s10"] for one in orders],
         "tneg2i": [one["s11"] > one["s01"] for one in orders],
+        "group_match": [one["s00"] + one["s11"] > one["s01"] + one["s10"] for one in orders],
     }
     right["text"] = [a and b for a, b in zip(right["ipos2t"], right["ineg2t"], strict=True)]
     right["image"] = [a and b for a, b in zip(right["tpos2i"], right["tneg2i"], strict=True)]
