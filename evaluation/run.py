@@ -19,7 +19,7 @@ from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures, Similarities
 from twinset.evaluation.features.store import FeatureStore, default_cache
 from twinset.evaluation.report.model_answers import RUN, scores_path
-from twinset.evaluation.scorers.kinds import check_model, open_model
+from twinset.evaluation.scorers.kinds import check_model, note_on, open_model
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, Matcher, NotApplicable, Running, Scorer
@@ -90,6 +90,8 @@ def run(
             "model_digest": scorer.digest(),
             "device": running.device_name(),
         }
+        if note := note_on(model):
+            facts["note"] = note
         if scorer.words:
             facts["prompt"] = scorer.words
         if scorer.threshold is not None:

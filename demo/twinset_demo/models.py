@@ -46,4 +46,9 @@ SMALL_RELATIONS = ModelFolder(
     refuses=not_two_things,
 )
 #: A dual encoder in open_clip's layout, which knows painted scenes alone.
-SMALL_CLIP = ModelFolder(HERE / "small_clip", "twinset's small CLIP", scorer="open_clip")
+SMALL_CLIP = ModelFolder(
+    HERE / "small_clip",
+    "twinset's small CLIP",
+    notes="It was trained on painted scenes to try the tool, and knows nothing of photographs.",
+    scorer="open_clip",
+)

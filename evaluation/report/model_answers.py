@@ -48,6 +48,7 @@ class About(pydantic.BaseModel):
 
     left_out: examples that were not asked, by reason. unanswered: questions that the model did not answer, likewise.
     seconds: of scoring. threshold: score above which the model says that an image and a text match, where there is one.
+    note: what to know of the model.
 
     Whatever else it holds is what scoring cost, such as how many images were encoded.
     """
@@ -64,6 +65,7 @@ class About(pydantic.BaseModel):
     seconds: float | None = None
     device: str | None = None
     threshold: float | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,14 @@ def check_model(text: str) -> None:
         raise WrongUse(f"--model {text}: {error}; {INSTALL}") from error
 
 
+def note_on(text: str) -> str:
+    """What reports have to say of a model, or of the encoder in it: a sentence, or nothing."""
+    if (brought := brought_model(text)) is not None:
+        return brought.notes
+    found, parts = _read(text)
+    return found.note or (note_on(parts[-1]) if "ENCODER" in found.form else "")
+
+
 def _read(text: str) -> tuple[ModelKind, list[str]]:
     brought = brought_model(text)
     kind, _, rest = (f"{brought.scorer}:{brought.folder}" if brought is not None else text).partition(":")

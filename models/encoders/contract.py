@@ -195,7 +195,8 @@ class ModelKind:
     open: loads one from the text as it was written, its parts after the kind, and how it runs. form: what is written
     after the colon. parts: at most this number, so that the last one may hold colons. prompts: whether it is asked by a
     prompt, which ``KIND/PROMPT:…`` names (`evaluation.scorers.prompts`). check: raises `WrongUse` from the
-    first two arguments of ``open``, as far as it can be seen from names and files, without torch.
+    first two arguments of ``open``, as far as it can be seen from names and files, without torch. note: a sentence
+    that reports say of each of them.
     """
 
     open: Callable[[str, Sequence[str], Running], Scorer]
@@ -203,6 +204,7 @@ class ModelKind:
     parts: int = 1
     check: Callable[[str, Sequence[str]], object] = lambda name, parts: None
     prompts: bool = False
+    note: str = ""
 
 
 def unit(features: Floats) -> Floats:

@@ -185,4 +185,10 @@ def _converted(network: Any, weights: Weights) -> Weights:
 
 
 OPEN_CLIP = ModelKind(open_open_clip, "NAME:TAG|FILE, or FOLDER", 2, find_checkpoint)
-RANDOM = ModelKind(open_random, "NAME[:SEED]", 2, _find_random)
+RANDOM = ModelKind(
+    open_random,
+    "NAME[:SEED]",
+    2,
+    _find_random,
+    note="Its weights are random: its figures are those of an untrained model.",
+)

@@ -19,6 +19,7 @@ from twinset.evaluation.from_python import evaluate
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.report.results import measured_run
 from twinset.evaluation.run import run
+from twinset.evaluation.scorers.kinds import note_on
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import NotApplicable, Running
 
@@ -52,7 +53,7 @@ def test_models_and_benchmarks_of_one_run_share_what_is_encoded(
     assert ("composed", models[2], 5) in done
     assert f"composed: {model}: does not say what an image together with a text asks for" in caplog.text
     told = json.loads(pq.read_schema(found[1].path).metadata[b"twinset"])
-    names = {"benchmark", "title", "model", "model_digest", "data_digest", "left_out", "seconds", "device"}
+    names = {"benchmark", "title", "note", "model", "model_digest", "data_digest", "left_out", "seconds", "device"}
     assert names | {"images", "texts"} == set(told) and (told["images"], told["texts"]) == (12, 1)
     assert told["model"] == models[1] and told["device"] == "cpu"
     before = [one.path.read_bytes() for one in found]
@@ -84,6 +85,7 @@ def test_a_threshold_of_a_model_gives_the_figures_of_valse(tmp_path: Path, monke
     scorer.threshold = 40.0
     monkeypatch.setattr("twinset.evaluation.run.check_model", lambda text: None)
     monkeypatch.setattr("twinset.evaluation.run.open_model", lambda text, running: scorer)
+    monkeypatch.setattr("twinset.evaluation.run.note_on", lambda text: "")
     one_image = [replace(one, images=one.images[:1]) for one in matchings(Shelf(), 9)]
     run([SmallBenchmark(lambda: one_image)], ["m"], tmp_path, tmp_path / "cache", FAST)
     (results,) = measured_run(tmp_path, resamples=0)
@@ -200,3 +202,13 @@ def test_a_run_ends_with_its_report_and_says_what_came_from_the_cache(tmp_path: 
     assert found["report"] == str(out / "report.html")
     mistakes = told["benchmarks"]["winoground"]["models"][model]["mistakes"]
     assert (out / "report.html").read_text().count("data:image/jpeg") == 2 * len(mistakes) > 0
+
+
+def test_the_report_says_of_random_weights_and_of_toys_what_they_are(tmp_path: Path, model: str) -> None:
+    winoground(tmp_path / "winoground")
+    places = {"winoground": tmp_path / "winoground"}
+    evaluate(places, [model, "small-clip"], tmp_path / "out", cache=tmp_path / "cache")
+    page = (tmp_path / "out/report.html").read_text("utf-8")
+    assert f"{model}: Its weights are random" in page and "small-clip: It was trained on painted scenes" in page
+    assert note_on(f"image+text:{model}").startswith("Its weights are random")
+    assert note_on("image+text:open_clip:ViT-B-32:openai") == ""
