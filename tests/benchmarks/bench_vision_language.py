@@ -2,8 +2,9 @@
 
     python tests/benchmarks/bench_vision_language.py [qwen2_vl llava internvl idefics3]
 
-The clock is CPU time of one thread. Prints, for each architecture, seconds of one pass a cell, seconds as twinset scores, their ratio, and the greatest
-difference of a log-probability. The networks are random; their images have some hundred tokens, as published ones.
+The clock is CPU time of one thread. Prints, for each architecture, seconds of one pass a cell, seconds as twinset
+scores, their ratio, and the greatest difference of a log-probability. The networks are random; an image has 256 tokens
+or more, as for published ones.
 """
 
 import sys
@@ -15,19 +16,19 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.models.visual_questions.tiny_vision_language import KINDS, LARGE, pictures, save  # noqa: E402
-from twinset.models.encoders.contract import Running  # noqa: E402
-from twinset.models.visual_questions.vision_language import VisionLanguageModel  # noqa: E402
+from tests.models.visual_questions.tiny_vision_language import KINDS, LARGE, pictures, save
+from twinset.models.encoders.contract import Running
+from twinset.models.visual_questions.vision_language import VisionLanguageModel
 
 GROUPS = 4
+PIXELS = {"qwen2_vl": 504, "internvl": 448}  # their tokens are of four patches
 QUESTION = 'Does this figure show "{}" ? Please answer yes or no .'
 CAPTIONS = ("a red wall without windows", "a cat on the mat")
 
 
 def measured(kind: str, groups: int = GROUPS) -> tuple[float, float, float]:
     """Seconds of a group by one pass a cell, by twinset, and the greatest difference."""
-    # A token of Qwen is four times as large.
-    size = (*LARGE[:2], 504 if kind == "qwen2_vl" else LARGE[2])
+    size = (*LARGE[:2], PIXELS.get(kind, LARGE[2]))
     with tempfile.TemporaryDirectory() as folder:
         model = VisionLanguageModel(str(save(Path(folder) / kind, kind, size)), Running(threads=1))
         shown, texts = pictures(2 * groups, side=size[2]), [QUESTION.format(one) for one in CAPTIONS]
