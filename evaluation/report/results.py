@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from twinset.evaluation.metrics.compare import Compared, compare, holm
 from twinset.evaluation.metrics.figures import Measured
+from twinset.evaluation.metrics.matching import FINER, ORDERS
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
 from twinset.evaluation.report.model_answers import Asked, ModelAnswers, Probes, probes_of, score_files
@@ -28,6 +29,8 @@ TWO_IMAGES = {
     **dict.fromkeys(("ipos2t", "ineg2t", "tpos2i", "tneg2i", "group_match"), 50.0),
 }
 ONE_IMAGE = {"accuracy": 50.0}
+#: Of a model that chooses: four choices that do not depend on each other; one for the whole pairing.
+CHOSEN, PAIRED = {"group": 100 / 16}, dict.fromkeys(("group", *ORDERS), 50.0)
 RECALL = "recall@"
 
 
@@ -39,7 +42,10 @@ def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[s
         figures: names of the figures that are asked for.
     """
     if asked == "matching":
-        known = {name: value for name, value in (TWO_IMAGES | ONE_IMAGE).items() if name in set(figures)}
+        coins = TWO_IMAGES | ONE_IMAGE
+        if FINER[0] in pq.read_schema(path).names:
+            coins |= CHOSEN if "image" in set(figures) else PAIRED
+        known = {name: value for name, value in coins.items() if name in set(figures)}
         return {subset: known for subset in ("", *_parts(path)[0])} if known else {}
     ranks = [int(name.removeprefix(RECALL)) for name in figures if name.startswith(RECALL)]
     return _recalls(path, ranks) if asked == "query" and ranks else {}

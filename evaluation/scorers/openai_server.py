@@ -57,10 +57,10 @@ class ServerSpeaker:
         told = VisionServer(self.settings, "").answers(inquiries)
         return [one.reason if isinstance(one, Unanswered) else one[0] for one in told]
 
-    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float]]:
+    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float] | str]:
         raise WrongUse(f"{self.settings.model}: a server does not say how likely a text is; name vlm:FOLDER")
 
-    def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats]:
+    def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats | str]:
         raise WrongUse(f"{self.settings.model}: a server does not say how likely a text is; name vlm:FOLDER")
 
 

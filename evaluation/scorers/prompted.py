@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: Why there is no answer, besides the parser's reasons.
 UNANSWERED = {
-    "refused": "the server does not accept the question or the image",
+    REFUSED: "the server, or the model's image processor, does not accept the question or the image",
     "no-answer": "the model says neither yes nor no",
     "cut": "the answer reached its greatest length without a choice, as one that loops does",
     NOT_A_NUMBER: "the network gives NaN",
@@ -48,14 +48,20 @@ class Speaker(Protocol):
     def write(self, asked: Sequence[Shown]) -> list[Answer]:
         """What it answers to each, in its own words."""
 
-    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float]]:
-        """Log-likelihoods of each option as the answer to each; raises `WrongUse` on a server, which gives none."""
+    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float] | str]:
+        """Log-likelihoods of each option as the answer to each, or a reason of `UNANSWERED`.
+
+        Raises:
+            WrongUse: it is on a server, which gives none.
+        """
 
     def yes(self, asked: Sequence[Shown]) -> list[float | str]:
         """P(yes) / (P(yes) + P(no)) of each, or a reason of `UNANSWERED`."""
 
-    def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats]:
-        """Log-probabilities of the tokens of each text as the answer to a prompt, or NaN; raises as `options`."""
+    def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats | str]:
+        """Log-probabilities of the tokens of each text as the answer to a prompt, NaN where the network gives it, or a
+        reason of `UNANSWERED`; raises as `options`.
+        """
 
 
 class PromptedChooser(Chooser):
@@ -71,7 +77,7 @@ class PromptedChooser(Chooser):
     def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
         asked = [self._shown(one) for one in questions]
         if self.prompt.answer == "options":
-            return [_likelier(*told) for told in self.speaker.options(asked, OPTIONS)]
+            return [one if isinstance(one, str) else _likelier(*one) for one in self.speaker.options(asked, OPTIONS)]
         answers = self.speaker.write(asked)
         return [self._read(answer, one) for answer, one in zip(answers, questions, strict=True)]
 
@@ -154,7 +160,7 @@ class PromptedLikelihood(Matcher):
     has_prior: whether `score` gives one more column, the log-likelihood with a null image.
     """
 
-    reasons = (NOT_A_NUMBER,)
+    reasons = (NOT_A_NUMBER, REFUSED)
 
     def __init__(self, name: str, prompt: LikelihoodPrompt, speaker: Speaker) -> None:
         self.name, self.words, self.prompt, self.speaker = name, prompt.told, prompt, speaker
@@ -167,18 +173,25 @@ class PromptedLikelihood(Matcher):
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         asked = [(Shown((image,), self.prompt.text), text.strip()) for image, text in zip(images, texts, strict=True)]
         told = self.speaker.likelihoods(asked)
-        mean = self.prompt.score == "mean"
-        values = [float(one.mean() if mean else one.sum()) for one in told]
-        found = answered([NOT_A_NUMBER if np.isnan(one) else one for one in values], self.reasons)
+        found = answered([self._score(one) for one in told], self.reasons)
         if not self.has_prior:
             return found
-        return np.column_stack([found, np.array([self._prior(text.strip()) for text in texts], np.float32)])
+        prior = np.array([self._prior(text.strip()) for text in texts], np.float32)
+        found[np.isnan(prior) & ~np.isnan(found[:, 0])] = np.nan, self.reasons.index(NOT_A_NUMBER)
+        return np.column_stack([found, prior])
+
+    def _score(self, tokens: Floats | str) -> float | str:
+        if isinstance(tokens, str):
+            return tokens
+        score = float(tokens.mean() if self.prompt.score == "mean" else tokens.sum())
+        return NOT_A_NUMBER if np.isnan(score) else score
 
     def _prior_of(self, text: str) -> float:
         from PIL import Image as images
 
         null = images.new("RGB", (NULL, NULL), (127, 127, 127))
-        return float(self.speaker.likelihoods([(Shown((null,), self.prompt.text), text)])[0].sum())
+        (told,) = self.speaker.likelihoods([(Shown((null,), self.prompt.text), text)])
+        return float(np.nan) if isinstance(told, str) else float(told.sum())
 
 
 NULL = 224  # pixels of the side of the null image, plain grey

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,10 +17,11 @@ from twinset.evaluation.scorers.prompts import prompt_of
 from twinset.manifests.canonical import digest
 from twinset.manifests.locations import cache_folder
 from twinset.models.encoders.contract import Floats, ModelKind, Running, Scorer
-from twinset.models.language_models.answers import Answer, Answers
+from twinset.models.language_models.answers import REFUSED, Answer, Answers
 from twinset.models.visual_questions.vision_language import (
     NOT_A_NUMBER,
     WRITTEN,
+    ImageRefused,
     VisionLanguageModel,
     find_vision_language,
 )
@@ -26,6 +29,8 @@ from twinset.models.visual_questions.vision_language import (
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+_LOG = logging.getLogger("twinset")
+T = TypeVar("T")
 DEFAULT = "vqascore"
 
 
@@ -42,29 +47,33 @@ class LocalSpeaker:
     def write(self, asked: Sequence[Shown]) -> list[Answer]:
         return self._kept(asked, {"write": WRITTEN}, lambda one: self.model.write(*one))
 
-    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float]]:
+    def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float] | str]:
         def likely(one: Shown) -> Answer:
             told = [float(each.sum()) for each in self.model.continued(*one, options)]
             return Answer(json.dumps(told), NOT_A_NUMBER if np.isnan(told).any() else "stop")
 
-        return [json.loads(one.text) for one in self._kept(asked, {"options": list(options)}, likely)]
+        kept = self._kept(asked, {"options": list(options)}, likely)
+        return [REFUSED if one.finish == REFUSED else json.loads(one.text) for one in kept]
 
     def yes(self, asked: Sequence[Shown]) -> list[float | str]:
         found: dict[tuple[Any, str], float | str] = {}
         for images, some in _by_images(asked):
             texts = list(dict.fromkeys(one.text for one in some))
-            for text, said in zip(texts, self.model.yes(images, texts), strict=True):
-                known = said is not None and not np.isnan(said)
-                found[_ids(images), text] = said if known else "no-answer" if said is None else NOT_A_NUMBER  # type: ignore[assignment]
+            told = _or_refused(partial(self.model.yes, images, texts), len(texts))
+            for text, said in zip(texts, told, strict=True):
+                if isinstance(said, float) and np.isnan(said):
+                    said = NOT_A_NUMBER
+                found[_ids(images), text] = "no-answer" if said is None else said
         return [found[_ids(one.images), one.text] for one in asked]
 
-    def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats]:
-        found: dict[tuple[Any, str, str], Floats] = {}
+    def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats | str]:
+        found: dict[tuple[Any, str, str], Floats | str] = {}
         for shown, some in groupby(asked, key=lambda one: (_ids(one[0].images), one[0].text)):
             pairs = list(some)
             texts = list(dict.fromkeys(text for _, text in pairs))
-            told = self.model.continued(*pairs[0][0], texts)
-            found |= {(*shown, text): one.cpu().numpy() for text, one in zip(texts, told, strict=True)}
+            told = _or_refused(partial(self.model.continued, *pairs[0][0], texts), len(texts))
+            for text, one in zip(texts, told, strict=True):
+                found[*shown, text] = one if isinstance(one, str) else one.cpu().numpy()
         return [found[_ids(shown.images), shown.text, text] for shown, text in asked]
 
     def _kept(self, asked: Sequence[Shown], how: dict[str, Any], answer: Callable[[Shown], Answer]) -> list[Answer]:
@@ -75,10 +84,23 @@ class LocalSpeaker:
         known = self._answers.find(dict.fromkeys(digests))
         for of, one in zip(digests, asked, strict=True):
             if of not in known:
-                known[of] = answer(one)
-                if known[of].finish != NOT_A_NUMBER:
+                try:
+                    known[of] = answer(one)
+                except ImageRefused as error:
+                    _LOG.warning("%s", error)
+                    known[of] = Answer(str(error), REFUSED)
+                if known[of].finish not in (NOT_A_NUMBER, REFUSED):
                     self._answers.keep(of, str(self.model.folder), json.dumps(how), known[of])
         return [known[of] for of in digests]
+
+
+def _or_refused(ask: Callable[[], Sequence[T]], count: int) -> list[T | str]:
+    """What ``ask`` gives; `REFUSED` for each that was asked where the model's processor does not take the images."""
+    try:
+        return [*ask()]
+    except ImageRefused as error:
+        _LOG.warning("%s", error)
+        return [REFUSED] * count
 
 
 def _ids(images: Sequence[Image]) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from twinset.manifests.errors import BuildFailed
 from twinset.models.language_models.answers import Answer
 
 T = TypeVar("T")
+_LOG = logging.getLogger("twinset")
 
 FIRST_WAIT = 0.5  # seconds; doubled with every try
 _LATER = (408, 409, 425, 429)
@@ -132,7 +134,7 @@ async def patiently(
     """What ``ask`` returns, tried again after faults that may pass.
 
     Waits double from half a second, less a random part so that requests spread; a server's ``Retry-After`` counts
-    instead. Neither is longer than ``longest_wait``.
+    instead. Neither is longer than ``longest_wait``. The first wait of a request is shown.
 
     Args:
         where: the address, for messages.
@@ -173,6 +175,15 @@ async def patiently(
             problem = str(error)
         if attempt == retries or hopeless():
             break
+        said = "%s: %s; asked again in %.3g s, at most %d times more"
+        _LOG.log(
+            logging.INFO if attempt else logging.WARNING,
+            said,
+            where,
+            problem[:SHOWN],
+            min(wait, longest_wait),
+            retries - attempt,
+        )
         await asyncio.sleep(min(wait, longest_wait))
     remedy = "see that the server works, and run the same command again: what was answered stays"
     raise BuildFailed(f"{where}: tried {attempt + 1} times, last: {problem[: 2 * SHOWN]}; {remedy}")

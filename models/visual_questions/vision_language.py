@@ -15,6 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from twinset.manifests.errors import WrongUse
+from twinset.models.device import ran_out
 from twinset.models.encoders.contract import Running
 from twinset.models.files import TOKENIZERS, Layout, ModelFiles, find_model, read_json
 from twinset.models.language_models.answers import LENGTH, STOP, Answer
@@ -51,6 +52,10 @@ def find_vision_language(name: str) -> ModelFiles:
     if read_json(files.folder / "config.json").get("is_encoder_decoder"):
         raise WrongUse(f"{files.folder}: has an encoder of texts beside its decoder; {_OTHER}")
     return files
+
+
+class ImageRefused(Exception):
+    """The model's processor does not take an image, such as one that is a hundred times wider than high."""
 
 
 class VisionLanguageModel:
@@ -166,8 +171,16 @@ class VisionLanguageModel:
         return {"add_special_tokens": False} if begin is not None and prompt.startswith(begin) else {}
 
     def _read(self, images: Sequence[Image], prompt: str) -> dict[str, Any]:
-        """What the processor makes of images and a prompt."""
-        read = self.processor(text=[prompt], images=[list(images)], return_tensors="pt", **self._special(prompt))
+        """What the processor makes of images and a prompt; raises `ImageRefused`."""
+        special = self._special(prompt)
+        try:
+            read = self.processor(text=[prompt], images=[list(images)], return_tensors="pt", **special)
+        except (ValueError, TypeError, ArithmeticError, IndexError, RuntimeError) as error:
+            if ran_out(error):
+                raise
+            raise ImageRefused(
+                f"images of {', '.join(f'{one.width} x {one.height}' for one in images)}: {error}"
+            ) from error
         return {key: value.to(self.device) for key, value in read.items() if key in self._takes}
 
     def _passes(

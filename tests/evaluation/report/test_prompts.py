@@ -44,3 +44,13 @@ def test_figures_move_with_the_prompt_and_only_what_was_asked_is_there(tmp_path:
         asked[one["a"], one["b"]].add(one["figure"])
     assert asked["clip:F", "vlm/sugarcrepe:F"] == {"text"}
     assert asked["clip:F", "vlm/choose:F"] == {"text", "image", "group"}
+
+
+def test_chance_is_that_of_choices(tmp_path: Path) -> None:
+    save(tmp_path, "four", "vlm/choose:F", choices(5, 12), MATCHING_CHOICES)
+    pairs = [identity(n) | {"pairing": 0.5, "order12": 1.0, "order21": 0.0} for n in range(12)]
+    save(tmp_path, "whole", "vlm/eqben:F", pairs, MATCHING_CHOICES)
+    write_report(tmp_path)
+    found = json.loads((tmp_path / "results.json").read_text())["benchmarks"]
+    assert found["four"]["chance"][""]["group"] == 6.25 and found["four"]["chance"][""]["text"] == 25
+    assert found["whole"]["chance"][""] == {"group": 50, "order12": 50, "order21": 50}

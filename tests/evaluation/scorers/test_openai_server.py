@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import logging
 import math
 import os
 import signal
@@ -152,6 +153,30 @@ def test_what_was_answered_before_a_kill_is_not_paid_for_again(environment: Call
         killed.set()
         assert chooser().choose(asked(shades())) == [(0,)] * 6
         assert len(server.answered) == 6 and set(server.answered.values()) == {1}
+
+
+def test_of_a_server_that_dies_what_was_answered_is_kept_and_the_wait_is_shown_at_once(
+    environment: Callable[..., None], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pictures = [Picture(name, lambda image=image: png(image)) for name, image in (("red", RED), ("blue", BLUE))]
+    both = Matching(key="both", subset="s", group="g", images=tuple(pictures), captions=CAPTIONS)
+    dead = True
+
+    def reply(body: Body, number: int) -> Reply:
+        return failure(503, "gone") if dead and number >= 3 else completion("(1)")
+
+    def score() -> Path:
+        return run([SmallBenchmark(lambda: [both])], ["openai-chooser:m"], tmp_path, tmp_path)[0].path
+
+    with serving(reply) as server, caplog.at_level(logging.WARNING):
+        environment(server.url, concurrency=1, retries=1)
+        with pytest.raises(BuildFailed, match=r"tried 2 times, last: 503: gone.*what was answered stays"):
+            score()
+        assert "503: gone; asked again in 0.01 s, at most 1 times more" in caplog.text
+        assert not [*tmp_path.glob("scores/*/*")]
+        dead, asked_before = False, len(server.bodies)
+        assert pq.read_table(score()).column("ipos2t").to_pylist() == [0.5]
+        assert len(server.bodies) == asked_before + 5, "of 8 questions 3 were answered"
 
 
 def likely(**probabilities: float) -> Reply:

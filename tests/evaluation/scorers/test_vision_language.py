@@ -10,8 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.evaluation.benchmarks.made_layouts import eqben
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.models.visual_questions.tiny_vision_language import pictures, save
+from twinset.cli.main import main
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import open_model, with_prompts
@@ -122,3 +124,41 @@ def test_a_network_that_only_gives_nan_is_an_error(
     benchmark = SmallBenchmark(lambda: matchings(Shelf(), 3))
     with pytest.raises(WrongUse, match=r"answers nothing \(12 not a number\)"):
         run([benchmark], [f"vlm:{folder}"], tmp_path / "out", tmp_path / "cache", FAST)
+
+
+def test_an_image_that_the_processor_does_not_take_is_refused_and_others_are_answered(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = save(tmp_path / "qwen", "qwen2_vl")  # it takes none that is over 200 times as wide as high
+    wide, usual = Image.new("RGB", (900, 4)), pictures(1)[0]
+    for prompt in ("vqascore", "visualgptscore", "visualgptscore-debiased"):
+        scorer = open_model(f"vlm/{prompt}:{folder}", FAST)
+        assert isinstance(scorer, PromptedYes | PromptedLikelihood)
+        scores = scorer.score([wide, usual], ["a red wall"] * 2)
+        assert (
+            np.isnan(scores[0, 0]) and scorer.reasons[int(scores[0, 1])] == "refused" and not np.isnan(scores[1]).any()
+        )
+    for prompt in ("choose", "options"):
+        chooser = open_model(f"vlm/{prompt}:{folder}", FAST)
+        assert isinstance(chooser, PromptedChooser)
+        assert chooser.choose([Question("text", (wide,), CAPTIONS)]) == ["refused"]
+    assert "images of 900 x 4" in caplog.text
+
+
+def test_the_command_asks_a_part_by_each_prompt_and_the_report_shows_how_far_figures_move(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    eqben(tmp_path / "data")
+    own = tmp_path / "mine.yaml"
+    own.write_text("mine: {version: 2, asks: 'yes', source: me, text: 'Does this show {caption} ?'}")
+    command = ["eval", "run", "--benchmark", f"eqben={tmp_path / 'data'}", "--model", f"vlm:{folder}", "--limit", "1"]
+    command += ["--prompt", "vqascore", "--prompt", str(own), "--seed", "3", "--out", str(tmp_path / "out"), "--json"]
+    assert main([*command, "--cache", str(tmp_path / "cache")]) == 0
+    found = json.loads(capsys.readouterr().out)["scores"]
+    assert [one["model"] for one in found] == [f"vlm/vqascore:{folder}", f"vlm/{own}:{folder}"]
+    rows = [pq.read_table(one["path"]).select(["key", "subset"]).to_pylist() for one in found]
+    assert rows[0] == rows[1] and len(rows[0]) == len({row["subset"] for row in rows[0]}) > 1
+    told = json.loads(pq.read_schema(found[1]["path"]).metadata[b"twinset"])
+    assert told["prompt"] == "mine 2" and told["title"].endswith(", 1 of each subset (seed 3)")
+    moves = (tmp_path / "out" / "tables" / "eqben-prompts.csv").read_text()
+    assert f"vlm:{folder},text,2," in moves and "mine 2" in moves
