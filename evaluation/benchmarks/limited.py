@@ -12,7 +12,7 @@ from twinset.manifests.errors import WrongUse
 Stratum = tuple[str, str]  # subset and category
 
 
-class Limited:
+class Limited(Benchmark):
     """At most ``limit`` examples of each subset, of its categories as many as their shares, drawn by ``seed``.
 
     An example is drawn by a digest of seed and key, so that neither order nor the other examples matter: a larger

@@ -1,4 +1,4 @@
-"""Removes from scores what a text gets without its image (VisualGPTScore, Lin et al. 2024, Equation 6).
+"""Removes from scores what a text gets without its image (VisualGPTScore, Lin et al. 2024).
 
     s'_ij = log P(t_j | i) - α log P(t_j | null image)
 

@@ -11,13 +11,13 @@ from twinset.evaluation.benchmarks.captioned_images import IMAGE_TO_TEXT, TEXT_T
 from twinset.evaluation.benchmarks.composed_retrieval import GLOBAL, GeneCis
 from twinset.evaluation.benchmarks.eqben import SUBSETS
 from twinset.evaluation.benchmarks.foils import KINDS
-from twinset.evaluation.metrics.matching import FINER
+from twinset.evaluation.metrics.matching import FINER, ORDERS
 from twinset.evaluation.metrics.score_kinds import ALL, Groundings
 from twinset.evaluation.report.published import MEAN, Published, _Table, published
 from twinset.evaluation.report.result_tables import _said
 
 ROWS = published()
-FIGURES = {"text", "image", "group", *FINER, "accuracy", "acc", "min", *(f"recall@{k}" for k in ALL)}
+FIGURES = {"text", "image", "group", *FINER, *ORDERS, "accuracy", "acc", "min", *(f"recall@{k}" for k in ALL)}
 FIGURES |= {*Groundings().names([])}  # type: ignore[arg-type]
 FIGURES |= {"text detection", "image detection"}  # of detectors, BiVLC's Table 4
 #: Printed averages that do not follow from their cells, and the mean of these.
