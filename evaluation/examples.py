@@ -4,9 +4,9 @@ A reader (`evaluation.benchmarks`) yields examples, a scorer (`evaluation.scorer
 and `evaluation.metrics` reads nothing but such tables: so other people's scores are measured as our own are.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,22 @@ class Picture:
 
     where: str
     read: Callable[[], bytes]
+
+
+class Ensemble(str):
+    """One thing said in several ways, such as a class in templates: its feature is the mean of theirs.
+
+    As a text it is the first of them, which models that score pairs are asked with.
+    """
+
+    texts: tuple[str, ...]
+
+    def __new__(cls, texts: Iterable[str]) -> Self:
+        """texts: one or more."""
+        said = tuple(texts)
+        made = super().__new__(cls, said[0])
+        made.texts = said
+        return made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

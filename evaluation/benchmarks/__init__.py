@@ -31,12 +31,13 @@ KINDS = {
     "genecis": "twinset.evaluation.benchmarks.composed_retrieval:GeneCis",
     "cirr": "twinset.evaluation.benchmarks.composed_retrieval:Cirr",
     "cirr-test": "twinset.evaluation.benchmarks.composed_retrieval:CirrTest",
-    "circo": "twinset.evaluation.benchmarks.galleries:Circo",
-    "circo-test": "twinset.evaluation.benchmarks.galleries:CircoTest",
-    "lasco": "twinset.evaluation.benchmarks.galleries:Lasco",
+    "circo": "twinset.evaluation.benchmarks.retrieval.galleries:Circo",
+    "circo-test": "twinset.evaluation.benchmarks.retrieval.galleries:CircoTest",
+    "lasco": "twinset.evaluation.benchmarks.retrieval.galleries:Lasco",
     "mit-states": "twinset.evaluation.benchmarks.composed_retrieval:MitStates",
     "flickr30k": "twinset.evaluation.benchmarks.captioned_images:Flickr30k",
     "coco": "twinset.evaluation.benchmarks.captioned_images:Coco",
+    "imagenet": "twinset.evaluation.benchmarks.retrieval.classes:ImageNet",
     "gebc": "twinset.evaluation.benchmarks.boundaries:Boundaries",
 }
 BENCHMARKS = Registry[Reader]("benchmark", Reader, __name__, "twinset.benchmarks")

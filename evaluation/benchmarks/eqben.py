@@ -1,7 +1,7 @@
 """Two images and a caption of each: EqBen and Winoground."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar
@@ -11,7 +11,7 @@ from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_spli
 from twinset.evaluation.benchmarks.pictures import ARRAY, Images
 from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture
-from twinset.generators.annotation_files import Skipped, read_json_lines
+from twinset.generators.annotation_files import Skipped, read_json, read_json_lines
 from twinset.manifests.errors import WrongUse
 
 #: The folders of the released images, and the subsets as the paper and twinset's recipes call them.
@@ -27,6 +27,8 @@ SUBSETS = {
 FILMED = frozenset({"eq-ag", "eq-gebc", "eq-youcook2"})
 ANNOTATIONS = ("annotation", "annotations", "ann", "eqben_ann")
 ROWS = frozenset({"image", "caption"})  # of the file that the released loader of everything reads
+SHUFFLED = "ann_json_finegrained_random.json"
+ORDER = ("private_random_idx.json", "private_info.json")  # its repository's src_file lists them
 PAIR = frozenset({"image0", "image1", "caption0", "caption1"})
 
 
@@ -36,11 +38,13 @@ class EqBen(Reader):
     Every JSON file of pairs: ``[pair]``, ``{video: [pair]}`` or ``{video: {object: [pair]}}``.
 
     A pair is ``{image0, image1, caption0, caption1}``; of a list of captions the first counts, as in the released
-    loader. Its subset follows from the first folder of its images. The file of single rows, ``{image, caption}`` in a
-    random order that only its authors can undo, is passed over. Frames of YouCook2 are arrays, blue first.
+    loader. Its subset follows from the first folder of its images. Single rows, ``{image, caption}`` in a random order,
+    are put in order by `ORDER` where these lie there too, and are passed over otherwise. Frames of YouCook2 are arrays,
+    blue first.
     """
 
     name = "eqben"
+    _shuffled = False  # whether only the rows in random order are there
     image_folders = ("image", "images", "image_subset")
     title = "EqBen (2023)"
     citation = "https://arxiv.org/abs/2303.14465"
@@ -51,7 +55,8 @@ class EqBen(Reader):
     expects = "annotation/*.json with pairs, and the images in a folder image, or what `export --format eqben` wrote"
     obtained = (
         "The repository Wangt-CN/EqBen links images and annotations: take the original annotation (in Winoground's "
-        "style), the 10 % subset or the one for MLLMs, not the one that is randomised"
+        "style), the 10 % subset or the one for MLLMs; the randomised one needs private_random_idx.json and "
+        "private_info.json of its evaluation"
     )
 
     def found(self) -> Sequence[str]:
@@ -61,14 +66,15 @@ class EqBen(Reader):
         return [*known, *sorted(there - {*known})]
 
     def files(self) -> Sequence[Path]:
-        return [path for path, subsets in self._files.items() if subsets & {*self.subsets}]
+        found = [path for path, subsets in self._files.items() if subsets & {*self.subsets}]
+        return [*found, *(self._order if self._shuffled else ())]
 
     def items(self, subset: str) -> Iterator[Item]:
         numbers = Counter[str]()
         for path, subsets in self._files.items():
             if subset not in subsets:
                 continue
-            for where, video, pair in _pairs(path):
+            for where, video, pair in _ordered(path, *self._order) if self._shuffled else _pairs(path):
                 if _subset_of(pair, path, where) == subset:
                     yield _example(subset, numbers[subset], video, pair, self.images, where)
                     numbers[subset] += 1
@@ -77,12 +83,60 @@ class EqBen(Reader):
     def _files(self) -> Mapping[Path, frozenset[str]]:
         """Annotation files with the subsets that each has pairs of; all are read through once for it."""
         folders = [self.data, *(self.data / name for name in ANNOTATIONS)]
-        found = {}
-        for path in sorted(path for folder in folders for path in folder.glob("*.json")):
-            subsets = frozenset(_subset_of(pair, path, where) for where, _, pair in _pairs(path))
-            if subsets:
-                found[path] = subsets
+        paths = sorted(path for folder in folders for path in folder.glob("*.json"))
+        found = _by_file(paths, _pairs)
+        if not found and self._order:
+            self._shuffled = True
+            found = _by_file(
+                [path for path in paths if path.name == SHUFFLED], lambda path: _ordered(path, *self._order)
+            )
         return found
+
+    @cached_property
+    def _order(self) -> Sequence[Path]:
+        """Both files of `ORDER`, or none."""
+        found = [self.in_folders(name, "", "src_file", *ANNOTATIONS) for name in ORDER]
+        return [path for path in found if path is not None] if None not in found else []
+
+
+_Pair = tuple[str, str, Mapping[str, Any]]  # place, video and fields
+
+
+def _by_file(paths: Sequence[Path], read: Callable[[Path], Iterator[_Pair]]) -> dict[Path, frozenset[str]]:
+    """The subsets of each file that has pairs."""
+    found = {path: frozenset(_subset_of(pair, path, where) for where, _, pair in read(path)) for path in paths}
+    return {path: subsets for path, subsets in found.items() if subsets}
+
+
+def _ordered(path: Path, order: Path, info: Path) -> Iterator[_Pair]:
+    """The pairs of rows in random order: row j is the row ``order[j]`` of the original, which ``info`` tells about, as
+    ``evaluate_eqben_locally.py`` has it. Raises `WrongUse` where the three files do not belong together.
+    """
+    rows, places, told = (read_json(one) for one in (path, order, info))
+    whole = all(isinstance(one, list) and len(one) == len(rows) for one in (rows, places, told))
+    if not whole or {*map(str, places)} != {*map(str, range(len(rows)))}:
+        raise WrongUse(
+            f"{order}: not an order of the {len(rows):,} rows of {path}; fetch all three files of one version"
+        )
+    shuffled = {int(place): at for at, place in enumerate(places)}
+    samples: dict[int, dict[str, tuple[str, Mapping[str, Any]]]] = {}
+    for place, one in enumerate(told):
+        where = f"{info} record {place}"
+        number, name = number_of(one, "sample_cnt", where), text_of(one, "name", where)
+        samples.setdefault(number, {})[name] = f"{path} record {shuffled[place]}", rows[shuffled[place]]
+    for number, of in samples.items():
+        names = [f"c{caption}i{image}" for caption in (0, 1) for image in (0, 1)]
+        if {*of} != {*names}:
+            raise WrongUse(
+                f"{info}: sample {number} has {', '.join(sorted(of))}, not {', '.join(names)}; fetch it again"
+            )
+        said = [[of[name][1].get(field) for name in names] for field in ("caption", "image")]
+        if said[0][0] != said[0][1] or said[0][2] != said[0][3] or said[1][0] != said[1][2] or said[1][1] != said[1][3]:
+            raise WrongUse(
+                f"{of[names[0]][0]}: sample {number} is not two images with two captions; fetch all files again"
+            )
+        pair = {"image0": said[1][0], "image1": said[1][1], "caption0": said[0][0], "caption1": said[0][3]}
+        yield of[names[0]][0], "", pair
 
 
 def _pairs(path: Path) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

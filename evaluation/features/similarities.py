@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from twinset.evaluation.examples import MATCHING_SCORES, Grounding, Matching, Picture, Query
+from twinset.evaluation.examples import MATCHING_SCORES, Ensemble, Grounding, Matching, Picture, Query
 from twinset.evaluation.features.passes import Passes, lots
 from twinset.evaluation.features.pictures import Pictures, Unusable
 from twinset.evaluation.features.store import FeatureStore, text_name
@@ -156,7 +156,8 @@ class ByFeatures(Similarities):
         galleries = {id(one.gallery): (one.gallery, one.key) for one in examples if isinstance(one, Query)}
         fresh = [galleries[place] for place in galleries if place not in self._galleries]
         texts = {text: one.key for one in examples for text in own_texts(one)}
-        texts |= {entry: key for gallery, key in fresh for entry in gallery if isinstance(entry, str)}
+        entries = [(entry, key) for gallery, key in fresh for entry in gallery if isinstance(entry, str)]
+        texts |= {text: key for entry, key in entries for text in _said(entry)}
         self._encode_texts(texts)
         self._encode_images(self._named(examples, fresh))
         left_out = self._left_out(examples)
@@ -202,9 +203,12 @@ class ByFeatures(Similarities):
     def gallery(self, query: Query) -> Floats:
         found = self._galleries.get(id(query.gallery))
         if found is None:
-            names = [text_name(one) if isinstance(one, str) else self.pictures.name(one) for one in query.gallery]
-            features = self.store.find(names)
-            found = query.gallery, unit(np.stack([features[name] for name in names]))
+            names = [
+                [text_name(text) for text in _said(one)] if isinstance(one, str) else [self.pictures.name(one)]
+                for one in query.gallery
+            ]
+            features = self.store.find(name for some in names for name in some)
+            found = query.gallery, unit(np.stack([_mean([features[name] for name in some]) for some in names]))
             self._galleries[id(query.gallery)] = found  # it holds the gallery, so that its id is not another's
             if len(self._galleries) > GALLERIES:
                 self._galleries.popitem(last=False)
@@ -218,6 +222,16 @@ class ByFeatures(Similarities):
         if asked.shape != (1, found[1].shape[1]) or not np.isfinite(asked).all():
             raise WrongUse(f"{self.name}: the query of example {query.key} has NaN or the shape {asked.shape}")
         return cosines(found[1], asked)[:, 0]
+
+
+def _said(text: str) -> Sequence[str]:
+    """The texts of an entry of a gallery."""
+    return text.texts if isinstance(text, Ensemble) else (text,)
+
+
+def _mean(features: Sequence[Floats]) -> Floats:
+    """Of several the mean of the normalised ones, as open_clip's zero-shot classifier; one as it is."""
+    return features[0] if len(features) == 1 else unit(np.stack(features)).mean(0)
 
 
 def cosines(first: Floats, second: Floats) -> Floats:

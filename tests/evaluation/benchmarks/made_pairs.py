@@ -207,7 +207,13 @@ def lasco(root: Path, word: str = "red") -> None:
     _pictures(root / "val2014", names)
 
 
+def imagenet(root: Path, word: str = "red") -> None:
+    for name in (f"{word}_cup", "dog"):
+        _pictures(root / "val" / name, ["a.JPEG", "b.jpg"])
+
+
 PAIRS = {
+    "imagenet": imagenet,
     **{"circo": circo, "circo-test": partial(circo, split="test"), "lasco": lasco},
     **{"colorswap": colorswap, "vismin": vismin, "cola": cola, "coco-counterfactuals": coco_counterfactuals},
     **{"mmvp": mmvp, "mmvp-corrected": mmvp_corrected, "mmvp-vlm": mmvp_vlm, "naturalbench": naturalbench},

@@ -94,5 +94,47 @@ def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> 
 def test_eqbens_random_rows_alone_are_no_benchmark(made_benchmark: Opener) -> None:
     benchmark = made_benchmark("eqben")
     (benchmark.data / "ann" / "all_select.json").unlink()
-    with pytest.raises(WrongUse, match="not the one that is randomised"):
+    with pytest.raises(WrongUse, match="the randomised one needs private_random_idx.json"):
         open_benchmark("eqben", benchmark.data)
+
+
+def shuffled(root: Path) -> list[int]:
+    """The original annotation as single rows in random order, with the files that undo it, in its place."""
+    pairs = json.loads((root / "ann" / "all_select.json").read_text())
+    rows, told = [], []
+    for number, pair in enumerate(pairs):
+        said = [
+            pair[f"caption{n}"][0] if isinstance(pair[f"caption{n}"], list) else pair[f"caption{n}"] for n in (0, 1)
+        ]
+        for name in ("c0i0", "c0i1", "c1i0", "c1i1"):
+            rows.append({"caption": said[int(name[1])], "image": pair[f"image{name[3]}"]})
+            told.append({"dataset": "x", "name": name, "sample_cnt": number})
+    order = np.random.default_rng(0).permutation(len(rows)).tolist()
+    put(root / "ann" / "ann_json_finegrained_random.json", [rows[place] for place in order])
+    put(root / "src_file" / "private_random_idx.json", order)
+    put(root / "src_file" / "private_info.json", told)
+    return [int(place) for place in order]
+
+
+def test_rows_in_random_order_are_put_in_order_by_the_files_of_the_repository(made_benchmark: Opener) -> None:
+    original = made_benchmark("eqben")
+    expected = [(one.key, one.captions, [image.where for image in one.images]) for one in matchings(original)]
+    shuffled(original.data)
+    both = open_benchmark("eqben", original.data)
+    assert both.digest() == original.digest()  # the original comes first
+    (original.data / "ann" / "all_select.json").unlink()
+    found = open_benchmark("eqben", original.data)
+    assert [(one.key, one.captions, [image.where for image in one.images]) for one in matchings(found)] == expected
+    assert [path.name for path in found.files()][1:] == ["private_random_idx.json", "private_info.json"]
+
+
+def test_an_order_of_another_file_is_refused(made_benchmark: Opener) -> None:
+    folder = made_benchmark("eqben").data
+    order = shuffled(folder)
+    (folder / "ann" / "all_select.json").unlink()
+    put(folder / "src_file" / "private_random_idx.json", order[:-1])
+    with pytest.raises(WrongUse, match="not an order of the 36 rows"):
+        open_benchmark("eqben", folder)
+    put(folder / "src_file" / "private_random_idx.json", order[1:] + order[:1])
+    with pytest.raises(WrongUse, match="is not two images with two captions"):
+        open_benchmark("eqben", folder)
