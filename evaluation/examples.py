@@ -32,6 +32,9 @@ QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in RANKS)])
 #: The same of benchmarks whose metric is about every target: of each, in order, how many wrong entries score higher,
 #: and how many the same.
 QUERY_TARGETS = pa.schema([*QUERY_RANKS, ("above", pa.list_(pa.int32())), ("level", pa.list_(pa.int32()))])
+#: Of statements: how far the score is on the right side of the model's threshold (above, where the statement is true),
+#: negative on the wrong one; and whether it is on the right one.
+STATEMENT_MARGINS = pa.schema([*IDENTITY, ("margin", pa.float32()), ("correct", pa.bool_())])
 #: Of groundings: seconds from each of the best-scoring gaps between frames to the boundary; several where scores tie.
 GROUNDING_ERRORS = pa.schema([*IDENTITY, ("errors", pa.list_(pa.float32()))])
 
@@ -99,6 +102,15 @@ class Query(Example):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Statement(Example):
+    """Whether a text is true of an image; only models with a threshold can say."""
+
+    image: Picture
+    text: str
+    true: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Grounding(Example):
     """Between which two frames of a video does what one caption says become what the other says.
 
@@ -135,7 +147,7 @@ class Benchmark(Protocol):
     citation: str
     metrics: Sequence[str] = ()
 
-    def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
+    def examples(self) -> Iterator[Matching | Query | Statement | Grounding | LeftOut]:
         """All examples, streaming, in a fixed order; raises `manifests.errors.WrongUse` for files that are not it."""
 
     def digest(self) -> str:

@@ -22,6 +22,7 @@ KINDS = {
     "mmvp-corrected": "twinset.evaluation.benchmarks.pairs.two_images:MmvpCorrected",
     "mmvp-vlm": "twinset.evaluation.benchmarks.pairs.two_images:MmvpVlm",
     "naturalbench": "twinset.evaluation.benchmarks.pairs.two_images:NaturalBench",
+    "vsr": "twinset.evaluation.benchmarks.pairs.statements:Vsr",
     "whatsup": "twinset.evaluation.benchmarks.pairs.one_image:WhatsUp",
     "aro": "twinset.evaluation.benchmarks.pairs.one_image:Aro",
     "aro-order": "twinset.evaluation.benchmarks.pairs.one_image:AroOrder",

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from heapq import nsmallest
 
-from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query, Statement
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 
@@ -26,7 +26,7 @@ class Limited(Benchmark):
         self.name, self.citation, self.metrics = whole.name, whole.citation, whole.metrics
         self.title = f"{whole.title}, {limit:,} of each subset (seed {seed})"
 
-    def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
+    def examples(self) -> Iterator[Matching | Query | Statement | Grounding | LeftOut]:
         """As `Benchmark.examples`; what the whole leaves out is named too."""
         chosen = self._chosen()
         for one in self.whole.examples():

@@ -9,13 +9,13 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar
 
 from twinset.evaluation.benchmarks.pictures import Images, UnreadImages
-from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query, Statement
 from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.repeated_ids import Ids
 from twinset.shards.media.media_folder import COCO_PREFIXES
 
-Item = Matching | Query | Grounding | LeftOut
+Item = Matching | Query | Statement | Grounding | LeftOut
 
 VERSION = 1  # part of digests; raised when a reader asks other examples of the same files
 MISSING = "missing image"

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query
+from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Picture, Query, Statement
 from twinset.manifests.errors import WrongUse
 
 ALL = "all"
-_OTHERS = {Query: "not a pair of captions: a query of a gallery", Grounding: "not a pair of captions: a video"}
+_OTHERS = {
+    Query: "not a pair of captions: a query of a gallery",
+    Statement: "not a pair of captions: a statement",
+    Grounding: "not a pair of captions: a video",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,17 @@ from twinset.evaluation.examples import (
     GROUNDING_ERRORS,
     QUERY_RANKS,
     QUERY_TARGETS,
+    STATEMENT_MARGINS,
     Benchmark,
     Grounding,
     LeftOut,
     Matching,
     Query,
+    Statement,
 )
 from twinset.evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
 from twinset.manifests.errors import WrongUse
+from twinset.models.encoders.contract import NotApplicable
 from twinset.shards.storage.whole_file import whole_file
 
 WINDOW = 2048  # images and entries of galleries that are prepared together
@@ -31,7 +34,7 @@ PAIRS = 1 << 16  # the same, where each query is paired with all of its gallery
 LONGEST_TEXT = 10_000
 TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
 NAMED = 5  # examples left out that are named on the terminal; all are in a file
-SCHEMAS = {Query: QUERY_RANKS, Grounding: GROUNDING_ERRORS}
+SCHEMAS = {Query: QUERY_RANKS, Statement: STATEMENT_MARGINS, Grounding: GROUNDING_ERRORS}
 #: Metrics of queries that need more than the best target.
 OF_EVERY_TARGET = frozenset({"all-targets", "map"})
 _LOG = logging.getLogger("twinset")
@@ -103,7 +106,7 @@ def write_scores(
                         elif (reason := _cannot_be_asked(example)) is not None:
                             leave_out(example.key, example.key, reason)
                         else:
-                            scored.append(_row(example, similarities, every))
+                            scored.append(_row(example, similarities, every, facts.get("threshold")))
                     if scored:
                         writer.write_table(pa.Table.from_pylist(scored, schemas[kind]))
                     rows += len(scored)
@@ -189,7 +192,7 @@ def _cannot_be_asked(example: Asked) -> str | None:
     return None
 
 
-def _row(example: Asked, similarities: Similarities, every: bool) -> dict[str, Any]:
+def _row(example: Asked, similarities: Similarities, every: bool, threshold: float | None) -> dict[str, Any]:
     row: dict[str, Any] = {
         "key": example.key,
         "subset": example.subset,
@@ -200,6 +203,15 @@ def _row(example: Asked, similarities: Similarities, every: bool) -> dict[str, A
         return row | similarities.of_matching(example)
     if isinstance(example, Query):
         return row | ranks(similarities.gallery(example), example.targets, example.excluded, every)
+    if isinstance(example, Statement):
+        if threshold is None:
+            raise NotApplicable(
+                f"{similarities.name}: has no score above which a text is true of an image, which example "
+                f"{example.key} asks; name a model with P(yes) or a matching head, such as blip-itm:FOLDER"
+            )
+        score = float(similarities.matrix([example.image], [example.text])[0, 0])
+        correct = (score > threshold) == example.true
+        return row | {"margin": abs(score - threshold) * (1 if correct else -1), "correct": correct}
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}
 
 

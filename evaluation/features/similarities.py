@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from twinset.evaluation.examples import MATCHING_SCORES, Ensemble, Grounding, Matching, Picture, Query
+from twinset.evaluation.examples import MATCHING_SCORES, Ensemble, Grounding, Matching, Picture, Query, Statement
 from twinset.evaluation.features.passes import Passes, lots
 from twinset.evaluation.features.pictures import Pictures, Unusable
 from twinset.evaluation.features.store import FeatureStore, text_name
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Composer, DualEncoder, Floats, NotApplicable, Scorer, unit
 
-Asked = Matching | Query | Grounding
+Asked = Matching | Query | Statement | Grounding
 Gallery = Sequence[Picture] | Sequence[str]
 Left = dict[str, Unusable]  # by the key of an example
 GALLERIES = 2  # whose features are held; queries that share a gallery come together
@@ -247,11 +247,11 @@ def own_pictures(example: Asked) -> Sequence[Picture]:
         return example.images
     if isinstance(example, Query):
         return () if example.image is None else (example.image,)
-    return example.frames
+    return (example.image,) if isinstance(example, Statement) else example.frames
 
 
 def own_texts(example: Asked) -> Sequence[str]:
     """Texts of an example without its gallery."""
     if isinstance(example, Query):
         return () if example.text is None else (example.text,)
-    return example.captions
+    return (example.text,) if isinstance(example, Statement) else example.captions

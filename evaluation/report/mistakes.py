@@ -23,6 +23,7 @@ from twinset.evaluation.examples import (
     Matching,
     Picture,
     Query,
+    Statement,
 )
 from twinset.evaluation.metrics.matching import FINER, SCORES
 from twinset.evaluation.report.model_answers import Asked, ModelAnswers, floats
@@ -115,6 +116,7 @@ def _grounding(batch: pa.RecordBatch) -> NDArray[np.float64]:
 _BY: dict[Asked, Callable[[pa.RecordBatch], NDArray[np.float64]]] = {
     "matching": _matching,
     "query": _query,
+    "statement": lambda batch: -floats(batch, "margin"),
     "grounding": _grounding,
 }
 
@@ -199,12 +201,14 @@ def kept(path: Path, data_digest: str) -> dict[Name, Shown]:
     }
 
 
-def _shown(example: Matching | Query | Grounding, wrong: int | None) -> Shown:
+def _shown(example: Matching | Query | Statement | Grounding, wrong: int | None) -> Shown:
     if isinstance(example, Matching):
         images: Mapping[str, Picture] = {f"image {place}": image for place, image in enumerate(example.images)}
         texts = {f"caption {place}": text for place, text in enumerate(example.captions)}
     elif isinstance(example, Query):
         images, texts = _shown_of_query(example, wrong)
+    elif isinstance(example, Statement):
+        images, texts = {"image": example.image}, {"true" if example.true else "not true": example.text}
     else:
         # The two frames between which the boundary lies.
         after = int(np.clip(np.searchsorted(example.times, example.boundary), 1, max(len(example.times) - 1, 1)))

@@ -21,14 +21,15 @@ from twinset.evaluation.examples import (
     MATCHING_OUTCOMES,
     MATCHING_SCORES,
     QUERY_RANKS,
+    STATEMENT_MARGINS,
 )
 from twinset.manifests.errors import WrongUse
 
 RUN = ".run.json"  # beside a score file: what the run that wrote it computed
 LONGEST = 120  # characters of a file's name without its ending
-Asked = Literal["matching", "query", "grounding"]
+Asked = Literal["matching", "query", "statement", "grounding"]
 SCHEMAS: dict[Asked, pa.Schema] = {
-    "matching": MATCHING_SCORES, "query": QUERY_RANKS, "grounding": GROUNDING_ERRORS
+    "matching": MATCHING_SCORES, "query": QUERY_RANKS, "statement": STATEMENT_MARGINS, "grounding": GROUNDING_ERRORS
 }  # fmt: skip
 OPTIONAL = {"tied_targets", "best_wrong"}  # columns
 MATCHINGS_OF_ONE = {"s10", "s11"}  # columns that are null where there is one image

@@ -89,7 +89,7 @@ def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributi
         )
     elif results.asked == "grounding":
         yield "Boundaries found to within some seconds, in percent", distributions.error_panels(scored)
-    else:
+    elif results.asked == "matching":
         yield "Scores of pairs that belong together and of pairs that do not", distributions.score_panels(scored)
         shown, subsets = distributions.largest_subsets(scored)
         panels = distributions.equivariance_panels(scored, shown)

@@ -41,7 +41,7 @@ def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[s
         path: of a score file of the benchmark.
         figures: names of the figures that are asked for.
     """
-    if asked == "matching":
+    if asked in ("matching", "statement"):
         coins = TWO_IMAGES | ONE_IMAGE
         if FINER[0] in pq.read_schema(path).names:
             coins |= CHOSEN if "image" in set(figures) else PAIRED

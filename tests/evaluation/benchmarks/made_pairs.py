@@ -212,7 +212,17 @@ def imagenet(root: Path, word: str = "red") -> None:
         _pictures(root / "val" / name, ["a.JPEG", "b.jpg"])
 
 
+def vsr(root: Path, word: str = "red") -> None:
+    rows = [
+        {"image": f"{n:012d}.jpg", "caption": f"The {word} cup is on it.", "label": n % 2, "relation": "on"}
+        for n in range(2)
+    ]
+    put(root / "data" / "splits" / "random" / "test.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    _pictures(root / "train2017", [f"{n:012d}.jpg" for n in range(2)])
+
+
 PAIRS = {
+    "vsr": vsr,
     "imagenet": imagenet,
     **{"circo": circo, "circo-test": partial(circo, split="test"), "lasco": lasco},
     **{"colorswap": colorswap, "vismin": vismin, "cola": cola, "coco-counterfactuals": coco_counterfactuals},

@@ -10,7 +10,7 @@ from tests.evaluation.benchmarks.made_files import parquet, picture
 from tests.evaluation.benchmarks.test_published_counts import at_hand
 from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item
-from twinset.evaluation.examples import Matching, Query
+from twinset.evaluation.examples import Matching, Query, Statement
 from twinset.generators.annotation_files import read_json
 from twinset.manifests.errors import WrongUse
 
@@ -89,6 +89,15 @@ def read_lines(path: Path) -> list[object]:
     from twinset.generators.annotation_files import read_json_lines
 
     return [value for _, value in read_json_lines(path)]
+
+
+def test_vsr_in_its_splits() -> None:
+    found = [*open_benchmark("vsr", at_hand("benchmarks/vsr"), captions_only=True).examples()]
+    statements = [one for one in found if isinstance(one, Statement)]
+    assert Counter(one.subset for one in statements) == BENCHMARKS.find("vsr").counts and len(found) == 3417
+    folder = at_hand("benchmarks/vsr") / "splits"
+    held = [one for split in ("random/test.jsonl.gz", "zeroshot/test.jsonl.gz") for one in read_lines(folder / split)]
+    assert [one.true for one in statements] == [bool(one["label"]) for one in held if isinstance(one, dict)]
 
 
 def test_circo_with_all_targets_and_its_test_without(tmp_path: Path) -> None:

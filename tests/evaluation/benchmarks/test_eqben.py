@@ -94,7 +94,7 @@ def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> 
 def test_eqbens_random_rows_alone_are_no_benchmark(made_benchmark: Opener) -> None:
     benchmark = made_benchmark("eqben")
     (benchmark.data / "ann" / "all_select.json").unlink()
-    with pytest.raises(WrongUse, match="the randomised one needs private_random_idx.json"):
+    with pytest.raises(WrongUse, match="the randomised one needs private_random_idx"):
         open_benchmark("eqben", benchmark.data)
 
 

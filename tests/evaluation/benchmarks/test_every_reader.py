@@ -14,7 +14,7 @@ from PIL import Image
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
 from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item, Reader, image_group
-from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
+from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query, Statement
 from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
@@ -35,6 +35,7 @@ EXPECTED: dict[str, tuple[dict[str, int], dict[str, int]]] = {
     "coco": ({"image-to-text": 2, "text-to-image": 11}, {}),
     "eqben": ({"eq-ag": 3, "eq-youcook2": 3, "eq-sd": 3}, {}),
     "gebc": ({"val": 3}, {"no words for one side": 1}),
+    "vsr": ({"random": 2}, {}),
     "imagenet": ({"val": 4}, {}),
     "cirr-test": ({"global": 3, "subset": 3}, {}),
     "circo": ({"val": 3}, {}),
@@ -62,6 +63,8 @@ def pictures_of(item: Item) -> Iterator[Picture]:
         yield from item.images
     elif isinstance(item, Query):
         yield from [one for one in (item.image, *item.gallery) if isinstance(one, Picture)]
+    elif isinstance(item, Statement):
+        yield item.image
     elif isinstance(item, Grounding):
         yield from item.frames
 
@@ -70,9 +73,8 @@ def described(item: Item) -> object:
     """An example without functions, which differ from reading to reading."""
     if isinstance(item, LeftOut):
         return item
-    words: object = (
-        item.captions if isinstance(item, Matching | Grounding) else (item.text, item.targets, item.excluded)
-    )
+    words: object = item.captions if isinstance(item, Matching | Grounding) else item.text
+    words = words, *(getattr(item, name, None) for name in ("targets", "excluded", "true"))
     texts = [one for one in getattr(item, "gallery", ()) if isinstance(one, str)]
     shown = [picture.where for picture in pictures_of(item)]
     return item.key, item.subset, item.group, item.category, words, texts, shown
