@@ -208,7 +208,10 @@ def _shown(example: Matching | Query | Statement | Grounding, wrong: int | None)
     elif isinstance(example, Query):
         images, texts = _shown_of_query(example, wrong)
     elif isinstance(example, Statement):
-        images, texts = {"image": example.image}, {"true" if example.true else "not true": example.text}
+        images, texts = (
+            {"image": example.image},
+            {"statement": f"{example.text} ({'true' if example.true else 'not true'})"},
+        )
     else:
         # The two frames between which the boundary lies.
         after = int(np.clip(np.searchsorted(example.times, example.boundary), 1, max(len(example.times) - 1, 1)))

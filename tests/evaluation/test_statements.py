@@ -45,7 +45,7 @@ def test_who_says_yes_to_all_is_right_where_the_statement_is_true(tmp_path: Path
     assert [row["margin"] for row in rows] == pytest.approx([-0.4, 0.4])
     assert measure(path, resamples=0).all.figures["accuracy"].value == 50
     page = write_report(tmp_path / "out", {"vsr": benchmark})[0].read_text()
-    assert "accuracy" in page and "not true" in page
+    assert "accuracy" in page and "on the wrong side of the threshold" in page and "(not true)" in page
 
 
 def test_a_model_without_a_threshold_is_told_so(tmp_path: Path) -> None:
