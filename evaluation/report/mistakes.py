@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -82,6 +83,19 @@ def worst_mistakes(scored: ModelAnswers, count: int = COUNT) -> list[Mistake]:
     # Stable: first the worst of each group, then the second of each.
     chosen = [one for _, one in sorted(order, key=lambda item: item[0])[:count]]
     return sorted(chosen, key=lambda one: (-one.by, one.key))
+
+
+def answers_to(scored: ModelAnswers, keys: Collection[str]) -> dict[str, Mistake]:
+    """What a model answered to some questions, by key; where it is right, ``by`` is 0 or less."""
+    if not scored.scores:
+        return {}
+    found, wanted = dict[str, Mistake](), pa.array(sorted(keys), pa.string())
+    for batch in pq.ParquetFile(scored.path).iter_batches(columns=scored.schema.names):
+        some = batch.filter(pc.is_in(batch.column("key").cast(pa.string()), wanted))
+        for row, by in zip(some.to_pylist(), _BY[scored.asked](some), strict=True):
+            answer = _mistake(row, float(by))
+            found[answer.key] = answer
+    return found
 
 
 def _mistake(row: dict[str, object], by: float) -> Mistake:

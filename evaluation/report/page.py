@@ -11,7 +11,7 @@ from twinset.cards.sheet import Block, Cell, mark_difference, words
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report import distributions
 from twinset.evaluation.report.distributions import on_both_papers
-from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, keep, kept, kept_file
+from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, answers_to, keep, kept, kept_file
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
 from twinset.evaluation.report.tables import (
@@ -102,12 +102,24 @@ def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributi
 def _mistakes(out: Path, results: BenchmarkResults, benchmark: Benchmark | None) -> Iterator[dict[str, Any]]:
     """By model the worst mistakes as blocks, each with its answer."""
     path = kept_file(out, results.models[0].scored.folder)
+    keys = {one.key for model in results.models for one in model.mistakes}
+    answers = {model.name: answers_to(model.scored, keys) for model in results.models}
     for model in results.models:
         digest = model.scored.about.data_digest
         names = [(one.key, one.best_wrong) for one in model.mistakes]
         shown = kept(path, digest) if benchmark is None else keep(path, benchmark, names, digest)
-        blocks = [(_block(one, shown.get(name)), one) for name, one in zip(names, model.mistakes, strict=True)]
+        blocks = [
+            (_block(one, shown.get(name)), one, _better(one, model.name, answers))
+            for name, one in zip(names, model.mistakes, strict=True)
+        ]
         yield {"model": model.name, "blocks": blocks, "without": sum(name not in shown for name in names)}
+
+
+def _better(mistake: Mistake, model: str, answers: Mapping[str, Mapping[str, Mistake]]) -> tuple[str, Mistake] | None:
+    """The other model that answers a question best, where one is right (EqBen, Figure 8)."""
+    others = [(name, of[mistake.key]) for name, of in answers.items() if name != model and mistake.key in of]
+    right = [(name, one) for name, one in others if one.by < 0 or (one.by == 0 and "s00" not in one.scores)]
+    return min(right, key=lambda item: item[1].by, default=None)
 
 
 def _block(mistake: Mistake, shown: Shown | None) -> Block:

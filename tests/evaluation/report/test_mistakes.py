@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from tests.evaluation.report.made_scores import SCHEMAS, Made, errors, identity, matchings, ranks, save
 from twinset.evaluation.report import mistakes as room
-from twinset.evaluation.report.mistakes import keep, kept, worst_mistakes
+from twinset.evaluation.report.mistakes import answers_to, keep, kept, worst_mistakes
 from twinset.evaluation.report.model_answers import score_files
+from twinset.evaluation.report.page import write_report
+from twinset.evaluation.report.results import measured_run
 
 
 @settings(max_examples=20, deadline=None)
@@ -82,3 +84,15 @@ def test_a_query_is_shown_with_the_wrong_entry_that_each_model_ranked_highest(tm
 def test_matchings_that_are_right_are_no_mistakes(tmp_path: Path) -> None:
     save(tmp_path, "pairs", "m", matchings(9, 0, 5.0), SCHEMAS["matching"])
     assert worst_mistakes(score_files(tmp_path)[0]) == []
+
+
+def test_beside_a_mistake_stands_a_model_that_is_right(tmp_path: Path) -> None:
+    save(tmp_path, "pairs", "wrong", matchings(6, 0, -0.5), SCHEMAS["matching"])
+    save(tmp_path, "pairs", "right", matchings(6, 1, 0.5), SCHEMAS["matching"])
+    save(tmp_path, "pairs", "a tie", [{**row, "s01": row["s00"]} for row in matchings(6, 1, 0.5)], SCHEMAS["matching"])
+    page = write_report(tmp_path)[0].read_text("utf-8")
+    models = {model.name: model for model in measured_run(tmp_path)[0].models}
+    mistakes = len(models["wrong"].mistakes) + len(models["a tie"].mistakes)
+    assert mistakes >= 6 and page.count("right is right:") == mistakes and "a tie is right:" not in page
+    found = answers_to(models["right"].scored, {"key-001", "key-004", "absent"})
+    assert {*found} == {"key-001", "key-004"} and all(one.by < 0 for one in found.values())
