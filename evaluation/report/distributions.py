@@ -29,7 +29,9 @@ LONGEST, DEEPEST = 3.0, 20
 #: Subsets with panels of their own: more can hardly be read, and take seconds to draw and megabytes of the page.
 MOST_SUBSETS = 24
 
-EQUIVARIANCE = "equivariance score / deviation of scores"  # the axis
+EQUIVARIANCE, RAW_EQUIVARIANCE = "equivariance score / deviation of scores", "equivariance score"  # axes
+PROBABILITY = "P(yes)"  # likewise
+BINS = 10  # of probabilities, as is usual for the calibration error
 
 Values = NDArray[np.float64]
 _Parts = dict[tuple[str, str], Values]  # by panel and line
@@ -65,14 +67,42 @@ def largest_subsets(scored: Sequence[ModelAnswers]) -> tuple[set[str], int]:
     return {*sorted(rows, key=lambda name: (-rows[name], name))[:MOST_SUBSETS]}, len(rows)
 
 
-def equivariance_panels(scored: Sequence[ModelAnswers], shown: set[str]) -> list[Panel]:
+def calibration_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
+    """A panel a model whose scores are probabilities of a match: of all pairs of image and caption that it gave about
+    this probability, the share that match. Its title has the expected calibration error (Guo et al., 2017), in percent.
+    """
+    panels = []
+    for one in scored:
+        if one.about.threshold is None:
+            continue
+        known, right, given = (np.zeros(BINS) for _ in range(3))
+        inside = True
+        for table in _batches(one.path, SCORES):
+            for names, match in ((("s00", "s11"), 1.0), (("s01", "s10"), 0.0)):
+                values = _of(table, *names)
+                inside = inside and bool(((values >= 0) & (values <= 1)).all())
+                places = np.clip((values * BINS).astype(int), 0, BINS - 1)
+                known += np.bincount(places, minlength=BINS)
+                right += match * np.bincount(places, minlength=BINS)
+                given += np.bincount(places, values, minlength=BINS)
+        if inside and known.any():
+            with np.errstate(invalid="ignore"):
+                share, mean = right / known, given / known
+            error = 100 * np.nansum(known * np.abs(share - mean)) / known.sum()
+            middles = (np.arange(BINS) + 0.5) / BINS
+            lines = {"share that match": share, "as it should be": middles}
+            panels.append(Panel(f"{one.about.model}: error {error:.1f} %", PROBABILITY, middles, lines))
+    return panels
+
+
+def equivariance_panels(scored: Sequence[ModelAnswers], shown: set[str], raw: bool = False) -> list[Panel]:
     """A panel a shown subset and change, a line a model (EqBen, Figures 6 and 13): the narrower about 0, the better.
 
     What a change of the text does to a score should not depend on the image, nor on the text what a change of the image
-    does. Models score in units of their own, so each is
-    divided by the standard deviation of its scores. Single images have none.
+    does. Models score in units of their own, so each is divided by the standard deviation of its scores, unless
+    ``raw``, as EqBen shows them. Single images have none.
     """
-    deviations = [_deviation(one.path) for one in scored]
+    deviations = [1.0 if raw else _deviation(one.path) for one in scored]
 
     def values(place: int, table: pa.Table) -> _Parts:
         subsets, parts = np.array(table.column("subset").to_pylist(), dtype=object), {}
@@ -84,7 +114,8 @@ def equivariance_panels(scored: Sequence[ModelAnswers], shown: set[str]) -> list
                     parts[f"{subset}: {change} changes", scored[place].about.model] = here
         return parts
 
-    return [Panel(title, EQUIVARIANCE, *lines) for title, lines in sorted(_histograms(scored, values).items())]
+    axis = RAW_EQUIVARIANCE if raw else EQUIVARIANCE
+    return [Panel(title, axis, *lines) for title, lines in sorted(_histograms(scored, values).items())]
 
 
 def recall_panels(scored: Sequence[ModelAnswers]) -> list[Panel]:
@@ -253,6 +284,6 @@ def on_dark(svg: bytes) -> bytes:
 
 def on_both_papers(panels: Sequence[Panel]) -> dict[str, str]:
     """A plot for ``light`` and for ``dark`` paper as data URIs."""
-    light = plot(panels, zero=panels[0].axis == EQUIVARIANCE)
+    light = plot(panels, zero=panels[0].axis.startswith(RAW_EQUIVARIANCE))
     uris = [f"data:image/svg+xml;base64,{base64.b64encode(svg).decode('ascii')}" for svg in (light, on_dark(light))]
     return {"light": uris[0], "dark": uris[1]}

@@ -92,11 +92,13 @@ def _plots(results: BenchmarkResults) -> Iterator[tuple[str, Sequence[distributi
     elif results.asked == "matching":
         yield "Scores of pairs that belong together and of pairs that do not", distributions.score_panels(scored)
         shown, subsets = distributions.largest_subsets(scored)
-        panels = distributions.equivariance_panels(scored, shown)
-        if panels:
-            part = "" if subsets == len(shown) else f" of the {len(shown)} largest of {subsets:,} subsets"
-            caption = f"Equivariance scores{part}: the narrower about 0, the more equivariant (EqBen, Figures 6 and 13)"
-            yield caption, panels
+        part = "" if subsets == len(shown) else f" of the {len(shown)} largest of {subsets:,} subsets"
+        for raw, units in ((False, "in units of each model's spread"), (True, "in those of the scores")):
+            if panels := distributions.equivariance_panels(scored, shown, raw):
+                told = f"Equivariance scores{part}, {units}: the narrower about 0, the more equivariant"
+                yield f"{told} (EqBen, Figures 6 and 13)", panels
+        if panels := distributions.calibration_panels(scored):
+            yield "Of pairs with about this probability, the share that match", panels
 
 
 def _mistakes(out: Path, results: BenchmarkResults, benchmark: Benchmark | None) -> Iterator[dict[str, Any]]:
