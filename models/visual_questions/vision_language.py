@@ -187,7 +187,6 @@ class VisionLanguageModel:
         self, images: Sequence[Image], prompts: Sequence[str], tails: Sequence[list[int]] | None
     ) -> list[torch.Tensor]:
         """Log-probabilities after each prompt, and behind each token but the last of its tail: (tokens, vocabulary)."""
-        import torch
 
         read = self._read(images, prompts[0])
         first: list[int] = read["input_ids"][0].tolist()
@@ -199,21 +198,41 @@ class VisionLanguageModel:
         # Always cut behind the last image, so that bits do not depend on what else is asked about it.
         if self._shares is False or any(one[:seen] != feeds[0][:seen] for one in feeds):
             return [self._whole(self._of(read, ids), end) for ids, end in zip(expanded, ends, strict=True)]
+        if self._shares is None:
+            self._shares = self._tried(read, seen, feeds[-1], ends[-1])
+            if not self._shares:
+                _LOG.warning("%s: reads an image again for each text: a shared pass gives other scores", self.folder)
+                return self._passes(images, prompts, tails)
+        return self._shared(read, seen, feeds, ends)
+
+    def _tried(self, read: dict[str, Any], seen: int, feed: list[int], end: list[int]) -> bool:
+        """Whether a shared pass gives what one over everything does: not where what follows changes how an image is
+        seen, and some networks take no cache so.
+        """
+        alone = self._whole(self._of(read, feed), [])[-1:]
+        try:
+            (found,) = self._shared(read, seen, [feed], [end])
+        except (ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+            if ran_out(error):
+                raise
+            return False
+        return bool(((alone.exp() - found[-1:].exp()).abs().nan_to_num() < CLOSE).all())
+
+    def _shared(
+        self, read: dict[str, Any], seen: int, feeds: Sequence[list[int]], ends: Sequence[list[int]]
+    ) -> list[torch.Tensor]:
+        """As `_passes`, from one pass over the first ``seen`` tokens, which all feeds begin with."""
+        import torch
+
+        found = []
         with torch.inference_mode():
             self.images_read += 1
             cache = self.model(**self._of(read, feeds[0][:seen]), use_cache=True, **self._only(1)).past_key_values
-            found = []
             for feed, end in zip(feeds, ends, strict=True):
                 # No mask: there is no padding, and places are counted on from the cache.
                 rest = torch.tensor([feed[seen:]], device=self.device)
                 out = self.model(input_ids=rest, past_key_values=copy.deepcopy(cache), use_cache=True)
                 found.append(out.logits[0, -len(end) - 1 :].float().log_softmax(-1))
-        if self._shares is None:
-            alone = self._whole(self._of(read, expanded[-1]), ends[-1])
-            self._shares = bool(((alone.exp() - found[-1].exp()).abs().nan_to_num() < CLOSE).all())
-            if not self._shares:
-                _LOG.warning("%s: reads an image again for each text: what follows changes how it is seen", self.folder)
-                return self._passes(images, prompts, tails)
         return found
 
     def _expanded(self, prompts: Sequence[str], first: list[int]) -> tuple[list[list[int]] | None, int]:
