@@ -10,7 +10,7 @@ from twinset.manifests.doors import Registry
 KINDS = {
     "twinset": "twinset.evaluation.benchmarks.built_dataset:BuiltDataset",
     "eqben": "twinset.evaluation.benchmarks.eqben:EqBen",
-    "winoground": "twinset.evaluation.benchmarks.eqben:Winoground",
+    "winoground": "twinset.evaluation.benchmarks.pairs.two_images:Winoground",
     "valse": "twinset.evaluation.benchmarks.foils:Valse",
     "sugarcrepe": "twinset.evaluation.benchmarks.foils:SugarCrepe",
     "bivlc": "twinset.evaluation.benchmarks.foils:BiVlc",

@@ -1,14 +1,14 @@
 """Image, caption and foil: SugarCrepe (Hsieh et al., 2023), VALSE (Parcalabescu et al., 2022), and BiVLC."""
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from twinset.evaluation.benchmarks.json_items import json_items, object_of, text_of
+from twinset.evaluation.benchmarks.json_items import object_of, text_of
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
-from twinset.evaluation.benchmarks.reader import MISSING, FileReader, Item, Reader, image_group
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.benchmarks.records import OneImage, Record
 from twinset.evaluation.examples import LeftOut, Matching
 from twinset.manifests.errors import WrongUse
 
@@ -20,45 +20,7 @@ INSTRUMENTS = (
 VALID = 2  # of three annotators, who chose the caption and not the foil (section 4.4)
 
 
-class Foils(FileReader):
-    """``SUBSET.json``, records by number; two subsets may use the same numbers, so keys name the subset.
-
-    fields: of a record that name image, caption and wrong caption.
-    """
-
-    folders = ("", "data")
-    fields: ClassVar[tuple[str, str, str]]
-
-    @abstractmethod
-    def refusal(self, record: Any, where: str) -> str | None:
-        """Why a record does not count; None if it does. where: file and number, for messages."""
-
-    def file_name(self, subset: str) -> str:
-        return f"{subset}.json"
-
-    def items(self, subset: str) -> Iterator[Item]:
-        path = self.file(subset)
-        for number, record in json_items(path):
-            where = f"{path} record {number!r}"
-            if (reason := self.refusal(record, where)) is not None:
-                yield LeftOut(where, reason)
-                continue
-            name, caption, foil = (text_of(record, field, where) for field in self.fields)
-            image = self.images.find(name, where)
-            if image is None:
-                yield LeftOut(f"{where}: {name}", MISSING)
-                continue
-            yield Matching(
-                key=f"{subset}/{number}",
-                subset=subset,
-                group=image_group(name),
-                category=subset,
-                images=(image,),
-                captions=(caption, foil),
-            )
-
-
-class SugarCrepe(Foils):
+class SugarCrepe(OneImage):
     """``KIND.json``: ``{NUMBER: {filename, caption, negative_caption}}``; images are COCO's val2017."""
 
     name = "sugarcrepe"
@@ -74,14 +36,14 @@ class SugarCrepe(Foils):
         "The annotations are in the folder data of the repository RAIVNLab/sugar-crepe, the images at COCO's site"
     )
 
-    every = KINDS
-    fields = ("filename", "caption", "negative_caption")
+    every: ClassVar = {kind: f"{kind}.json" for kind in KINDS}
+    image_of = "filename"
 
-    def refusal(self, record: Any, where: str) -> str | None:
-        return None
+    def options(self, record: Record) -> Sequence[str]:
+        return record.text("caption"), record.text("negative_caption")
 
 
-class Valse(Foils):
+class Valse(OneImage):
     """``INSTRUMENT.json``: ``{ID: {image_file, caption, foil, mturk: {caption, foil, other}}}``.
 
     Only valid foils count; the others are left out.
@@ -97,15 +59,18 @@ class Valse(Foils):
         "COCO, SWiG, VisDial and FOIL-it"
     )
 
-    every = INSTRUMENTS
-    fields = ("image_file", "caption", "foil")
+    every: ClassVar = {instrument: f"{instrument}.json" for instrument in INSTRUMENTS}
+    image_of = "image_file"
 
-    def refusal(self, record: Any, where: str) -> str | None:
-        """As `Foils.refusal`: foils that too few annotators found wrong do not count."""
-        votes = object_of(object_of(record, where).get("mturk"), f"{where}, field 'mturk'").get("caption")
+    def options(self, record: Record) -> Sequence[str]:
+        return record.text("caption"), record.text("foil")
+
+    def example(self, record: Record) -> Item:
+        """As `OneImage.example`: foils that too few annotators found wrong do not count."""
+        votes = object_of(record.fields.get("mturk"), f"{record.where}, field 'mturk'").get("caption")
         if not isinstance(votes, int):
-            raise WrongUse(f"{where}: no number of votes in mturk.caption; fetch the file again")
-        return "foil not validated" if votes < VALID else None
+            raise WrongUse(f"{record.where}: no number of votes in mturk.caption; fetch the file again")
+        return LeftOut(record.where, "foil not validated") if votes < VALID else super().example(record)
 
 
 IMAGES = ("image", "negative_image")

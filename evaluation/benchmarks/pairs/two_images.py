@@ -1,4 +1,6 @@
-"""Two images with a caption or an answer each: ColorSwap, VisMin, Cola, COCO-Counterfactuals, MMVP, NaturalBench."""
+"""Two images with a caption or an answer each: Winoground, ColorSwap, VisMin, Cola, COCO-Counterfactuals, MMVP,
+NaturalBench.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,6 +11,24 @@ from typing import ClassVar
 from twinset.evaluation.benchmarks.json_items import text_of
 from twinset.evaluation.benchmarks.records import REFETCH, Record, TwoByTwo, read_records
 from twinset.manifests.errors import WrongUse
+
+
+class Winoground(TwoByTwo):
+    """Captions of the same words in another order (Thrush et al., 2022)."""
+
+    name = "winoground"
+    image_folders = ("images", "data/images")
+    title = "Winoground (2022)"
+    citation = "https://arxiv.org/abs/2204.03162"
+    counts: ClassVar = {"test": 400}
+    expects = "examples.jsonl and a folder of the images that it names (ex_0_img_0.png …), or Parquet files"
+    obtained = "Both are in the data set facebook/winoground of Hugging Face, once its terms are accepted"
+
+    every: ClassVar = {"test": "examples.jsonl"}
+    splits: ClassVar = {"test": "test"}
+    images_of, captions_of = ("image_0", "image_1"), ("caption_0", "caption_1")
+    image_fields, word_fields = images_of, ("id", *captions_of, "collapsed_tag")
+    identity, kind = "id", "collapsed_tag"
 
 
 class ColorSwap(TwoByTwo):

@@ -47,7 +47,7 @@ def test_group_is_no_more_than_text_and_image() -> None:
 #: Subsets and categories of the benchmarks that papers tell apart.
 PARTS = {
     "eqben": {*SUBSETS.values()}, "genecis": {*GeneCis.every}, "cirr": {GLOBAL}, "bivlc": {*KINDS},
-    "flickr30k": {IMAGE_TO_TEXT, TEXT_TO_IMAGE}, "coco": {IMAGE_TO_TEXT, TEXT_TO_IMAGE},
+    "flickr30k": {IMAGE_TO_TEXT, TEXT_TO_IMAGE}, "coco": {IMAGE_TO_TEXT, TEXT_TO_IMAGE}, "colorswap": {"test"},
 }  # fmt: skip
 
 
