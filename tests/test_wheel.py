@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -29,6 +30,22 @@ subsets:
     source: {kind: image-pairs, annotations: pairs.json, media: ., licence: mine}
 """
 ANNOTATIONS = "miniature:action_genome/annotations.pkl"
+
+
+def test_data_files_beside_modules_are_packed() -> None:
+    packed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    found = {
+        path
+        for package, patterns in packed.items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")[1:]).glob(pattern)
+    }
+    endings = ("*.yaml", "*.j2", "*.sql", "*.toml")
+    listed = subprocess.run(["git", "ls-files", *endings], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    rooms = {path.name for path in (ROOT / "src" / "twinset").iterdir() if path.is_dir()}
+    beside = {ROOT / name for name in listed.split() if name.split("/")[0] in rooms - {"docker"}}
+    # The one that no code reads is for Prefect's command line, from the checkout.
+    assert beside - found == {ROOT / "flows/zombies.yaml"}
 
 
 @pytest.mark.slow

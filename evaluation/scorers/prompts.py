@@ -6,9 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -37,6 +36,7 @@ class _Prompt(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    places: ClassVar[dict[str, tuple[str, ...]]]  # of captions, by the key of the words
     version: int = Field(ge=1)
     source: str = Field(min_length=1)
     name: str = ""
@@ -50,10 +50,14 @@ class _Prompt(BaseModel):
         """Of all that is asked."""
         return digest(self.model_dump(exclude={"name", "version", "source"}))
 
-    def _check(self, key: str, form: str | None, *places: str) -> None:
-        if form is not None and sorted(_PLACE.findall(form)) != sorted(places):
-            wanted = " and ".join(f"{{{one}}}" for one in places) or "no {place}"
-            raise ValueError(f"{key}: must have {wanted}, each once")
+    @model_validator(mode="after")
+    def _has_places(self) -> Self:
+        for key, places in self.places.items():
+            form = getattr(self, key)
+            if form is not None and sorted(_PLACE.findall(form)) != sorted(places):
+                wanted = " and ".join(f"{{{one}}}" for one in places) or "no {place}"
+                raise ValueError(f"{key}: must have {wanted}, each once")
+        return self
 
 
 class ChoicePrompt(_Prompt):
@@ -64,6 +68,7 @@ class ChoicePrompt(_Prompt):
     the model's own words, or the likelier of the options "1" and "2".
     """
 
+    places = {"text": ("caption1", "caption2"), "image": ("caption",), "pairing": ("caption1", "caption2")}
     asks: Literal["choice"]
     text: str | None = None
     image: str | None = None
@@ -73,9 +78,6 @@ class ChoicePrompt(_Prompt):
 
     @model_validator(mode="after")
     def _is_whole(self) -> ChoicePrompt:
-        self._check("text", self.text, "caption1", "caption2")
-        self._check("image", self.image, "caption")
-        self._check("pairing", self.pairing, "caption1", "caption2")
         if not self.directions:
             raise ValueError("asks nothing; write text, image or pairing")
         if self.pairing is not None and self.answer == "options":
@@ -91,13 +93,9 @@ class ChoicePrompt(_Prompt):
 class YesPrompt(_Prompt):
     """Whether an image shows a caption; the score is P(yes). text: has {caption}."""
 
+    places = {"text": ("caption",)}
     asks: Literal["yes"]
     text: str
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> YesPrompt:
-        self._check("text", self.text, "caption")
-        return self
 
 
 class LikelihoodPrompt(_Prompt):
@@ -106,14 +104,10 @@ class LikelihoodPrompt(_Prompt):
     score: the sum over its tokens, their mean, or the sum less alpha times that with a null image.
     """
 
+    places = {"text": ()}
     asks: Literal["likelihood"]
     text: str
     score: Literal["sum", "mean", "debiased"] = "sum"
-
-    @model_validator(mode="after")
-    def _is_whole(self) -> LikelihoodPrompt:
-        self._check("text", self.text)
-        return self
 
 
 Prompt = ChoicePrompt | YesPrompt | LikelihoodPrompt
@@ -122,8 +116,7 @@ _FORM: TypeAdapter[dict[str, Prompt]] = TypeAdapter(
 )
 
 
-@cache
-def read_prompts(path: Path = FILE) -> dict[str, Prompt]:
+def read_prompts(path: Path) -> dict[str, Prompt]:
     """The prompts of a file by name; raises `WrongUse` where it cannot be read or one is wrong."""
     try:
         found = _FORM.validate_python(load_yaml(path.read_bytes()))
@@ -144,7 +137,7 @@ def prompt_of(text: str, model: str) -> Prompt:
     file, _, name = text.partition("#")
     if not file.endswith((".yaml", ".yml")):
         file, name = "", text
-    prompts = read_prompts(Path(file).expanduser()) if file else read_prompts()
+    prompts = read_prompts(Path(file).expanduser() if file else FILE)
     if not name and len(prompts) == 1:
         return next(iter(prompts.values()))
     if name not in prompts:
