@@ -56,7 +56,7 @@ def test_the_report_of_a_run_reads_what_is_written(crepe: Path, tmp_path: Path) 
     [
         (["sugarcrepe"], "write NAME=DIR"),
         (["sugarcrepe=a", "sugarcrepe=b", "--out", "run"], "sugarcrepe: is named twice"),
-        (["sugarcrep=."], "did you mean 'sugarcrepe'?"),
+        (["sugarcrep=."], "did you mean 'sugarcrepe'"),
         (["sugarcrepe={crepe}", "--only", "add_ob"], "did you mean 'add_obj'?"),
         (["sugarcrepe={crepe}", "--images"], "all 60 examples are left out"),
         (["sugarcrepe={crepe}", "--language-model", "no/such/folder"], "no/such/folder"),

@@ -29,7 +29,7 @@ def test_a_task_scores_one_benchmark_with_one_model_and_a_retry_finds_it_cached(
     ("benchmarks", "models", "message"),
     [
         (["sugarcrepe"], ["random:ViT-B-32"], "write NAME=DIR"),
-        ([], ["random:ViT-B-32"], "name at least one of each; benchmarks are bivlc, cirr"),
+        ([], ["random:ViT-B-32"], "name at least one of each; benchmarks are aro, "),
         (["sugarcrepe=/nowhere"], ["random:ViT-B-32"], "/nowhere"),
     ],
 )
