@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests.cached_builds import DRAWN_BY, cached
@@ -24,6 +25,10 @@ __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "
 # Before PyTorch is imported. Its threads wait for each other busily: with more of them than cores, as in two processes
 # of tests, most of the time goes into that.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# On a busy machine an example may take any time.
+hypothesis.settings.register_profile("twinset", deadline=None)
+hypothesis.settings.load_profile("twinset")
 
 # Tests end processes by Ctrl-C's signal, which `nohup make test &` hands down as ignored.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -27,7 +27,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(asked=st.lists(st.tuples(st.integers(0, ROWS - 1), st.sampled_from(IMAGES)), max_size=12))
 def test_images_are_those_of_their_rows_in_any_order(file: Path, asked: list[tuple[int, str]]) -> None:
     rows, expected = ParquetRows(file, IMAGES, WORDS), bivlc_rows(ROWS)

@@ -14,7 +14,7 @@ from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.results import measured_run
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.tuples(*[st.floats(-1, 1, width=32)] * 4), min_size=1, max_size=30), st.integers(1, 6))
 def test_leads_are_the_largest_of_four_comparisons(
     tmp_path_factory: pytest.TempPathFactory, scores: list[tuple[float, ...]], count: int

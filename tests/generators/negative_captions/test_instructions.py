@@ -46,7 +46,7 @@ def test_kinds_are_asked_for_in_different_words() -> None:
     assert len({instructions().chat(kind, CAPTION) for kind in KINDS}) == len(KINDS)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(st.characters(codec="utf-8")))
 def test_any_caption_is_handed_over_as_data(caption: str) -> None:
     said = instructions().chat("add_obj", caption)[-1].content
@@ -148,7 +148,7 @@ def test_how_an_answer_ended_counts() -> None:
     assert judged("replace_obj", CAPTION, Answer("too long", REFUSED)).reason == "not-accepted"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(), st.sampled_from([*KINDS]))
 def test_no_answer_fails_a_shard(text: str, kind: str) -> None:
     found = judged(kind, CAPTION, Answer(text))

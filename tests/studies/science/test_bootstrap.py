@@ -23,7 +23,7 @@ def exact(added: np.ndarray, rows: np.ndarray) -> dict[float, float]:
     return found
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_resamples_are_those_of_the_slow_definition(data: st.DataObject) -> None:
     seeds, groups = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))

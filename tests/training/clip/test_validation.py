@@ -9,7 +9,7 @@ from twinset.training.clip.validation import batch_size, mean_of_groups
 
 
 @given(examples=st.integers(2, 2000), largest=st.integers(2, 400))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_batches_leave_out_less_than_one_example_each(examples: int, largest: int) -> None:
     size = batch_size(examples, largest)
     assert 2 <= size <= min(examples, largest)

@@ -41,7 +41,7 @@ def mean(values: list[float]) -> float:
 
 
 @given(st.integers(2, 9), st.integers(1, 6), st.integers(0, 999))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_objectives_equal_loops(n: int, m: int, seed: int) -> None:
     given, _ = scores(n, m, seed)
     rank, match = [], []
@@ -56,7 +56,7 @@ def test_objectives_equal_loops(n: int, m: int, seed: int) -> None:
 
 
 @given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 99))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_contrastive_loss_of_negatives_equals_loops(n: int, m: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     images, texts = torch.nn.functional.normalize(torch.randn(2, n + m, 5, generator=generator).double(), dim=2)
@@ -99,7 +99,7 @@ PARTS = ("own", "changed_text", "changed_image", "both")
 
 @pytest.mark.parametrize("form", FORMS)
 @given(st.integers(2, 6), st.integers(1, 4), st.integers(0, 999), st.sampled_from([1e-9, 0.04, 0.1]), st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_eqsim_equals_loops(form: str, n: int, m: int, seed: int, margin: float, logits: bool) -> None:
     given, close = scores(n, m, seed)
     parts = [getattr(given, name).requires_grad_() for name in PARTS]

@@ -81,7 +81,7 @@ def seeded(objective: str, regulariser: str | None) -> Any:
     st.booleans(),
     st.integers(0, 99),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_chunks_of_any_size_give_the_gradient_of_the_whole_batch(
     n: int, chunk: int, regulariser: str | None, negatives: bool, seed: int
 ) -> None:

@@ -33,7 +33,7 @@ def apart(n: int = 12) -> Labels:
 
 
 @given(st.integers(2, 9), st.integers(1, 5), st.integers(1, 6), st.integers(0, 99))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_all_texts_of_the_nearest_images_are_hard_negatives(images: int, captions: int, k: int, seed: int) -> None:
     """With five captions an image, 128 images give 640 texts, not 26 images 128 (EqBen C)."""
     rng = np.random.default_rng(seed)
@@ -83,7 +83,7 @@ def test_the_fine_step_orders_by_the_matching_head(tmp_path: Path) -> None:
 
 
 @given(st.integers(0, 99), st.integers(1, 11), st.integers(0, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_negatives_are_distinct_with_the_hardest_first(seed: int, negatives: int, hard: int) -> None:
     hard = min(hard, negatives)
     rows = np.array([0, 7, 11])
@@ -109,7 +109,7 @@ def test_too_few_examples_are_refused() -> None:
 
 
 @given(st.integers(0, 99), st.integers(4, 14))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_examples_that_share_an_image_or_a_text_are_no_negatives_of_each_other(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     labels = np.stack([np.unique(rng.integers(0, n - 1, n), return_inverse=True)[1], rng.integers(0, n - 1, n)])

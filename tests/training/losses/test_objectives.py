@@ -52,7 +52,7 @@ def slow(name: str, given: Features, scale: float) -> float:
 
 
 @given(st.sampled_from(OBJECTIVES.kinds()), st.integers(2, 9), st.integers(0, 999), st.sampled_from([1.0, 14.3, 60.0]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_objective_equals_its_formula_in_loops(name: str, n: int, seed: int, scale: float) -> None:
     given = features(n, seed, name)
     loss, logged = open_objective(name)(given, torch.tensor(scale, dtype=torch.float64))

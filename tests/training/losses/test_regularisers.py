@@ -110,7 +110,7 @@ MARGINS = st.sampled_from([1e-9, 1e-3, 0.04, 0.1])
 
 @pytest.mark.parametrize("form", PAPERS)
 @given(SIZES, SEEDS, MARGINS, MARGINS, st.sampled_from([1, 2, 8]), st.sampled_from(["softmax", "cosine"]))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_eqsim_of_the_paper_equals_loops(
     form: str, n: int, seed: int, margin: float, margin_v1: float, close: int, how: str
 ) -> None:
@@ -131,7 +131,7 @@ def test_eqsim_of_the_paper_equals_loops(
 
 @pytest.mark.parametrize("form", RELEASED)
 @given(SIZES, SEEDS, MARGINS, st.integers(1, 5))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_eqsim_as_released_equals_loops_with_injected_samples(
     form: str, n: int, seed: int, margin: float, k: int
 ) -> None:
@@ -166,7 +166,7 @@ def test_on_random_features_every_form_has_pairs_above_its_margins(name: str, ow
 
 
 @given(SIZES, SEEDS, st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_hard_negatives_equal_loops_with_injected_samples(n: int, seed: int, k: int) -> None:
     given = features(n, seed)
     logits = SCALE * similarities(given.images, given.texts)
@@ -183,7 +183,7 @@ def test_hard_negatives_equal_loops_with_injected_samples(n: int, seed: int, k: 
 
 
 @given(SIZES, SEEDS, st.floats(1, 100))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_cyclip_equals_its_formula_and_its_released_code(n: int, seed: int, scale: float) -> None:
     given = features(n, seed)
     images, texts = given.images.tolist(), given.texts.tolist()
