@@ -20,6 +20,7 @@ from twinset.models.encoders.contract import Composer, DualEncoder, Floats, NotA
 Asked = Matching | Query | Statement | Grounding
 Gallery = Sequence[Picture] | Sequence[str]
 Left = dict[str, Unusable]  # by the key of an example
+LOT = 256  # images with several features that are compared at a time
 GALLERIES = 2  # whose features are held; queries that share a gallery come together
 AHEAD = 2  # passes whose images may be decoded before the network asks for them
 TEXT_SHOWN = 60  # characters of a text in a message
@@ -219,7 +220,9 @@ class ByFeatures(Similarities):
             asked = np.asarray(self.composer.compose(image, text), np.float32)
         else:
             asked = unit(image if image is not None else text)  # type: ignore[arg-type]  # it has one: `_check`
-        if asked.shape != (1, found[1].shape[1]) or not np.isfinite(asked).all():
+        width = found[1].shape[1]
+        fits = asked.shape == (1, width) or (self.encoder.several and not (width % asked.size and asked.size % width))
+        if not fits or not np.isfinite(asked).all():
             raise WrongUse(f"{self.name}: the query of example {query.key} has NaN or the shape {asked.shape}")
         return cosines(found[1], asked)[:, 0]
 
@@ -235,7 +238,16 @@ def _mean(features: Sequence[Floats]) -> Floats:
 
 
 def cosines(first: Floats, second: Floats) -> Floats:
-    """Similarities of unit features, shape (n, m) of (n, d) and (m, d), as float32."""
+    """Similarities of unit features, shape (n, m) of (n, d) and (m, d), as float32; the greatest of k, where one of
+    them has rows of k features, (n, k d).
+    """
+    if second.shape[1] > first.shape[1]:
+        return cosines(second, first).T
+    if first.shape[1] > (width := second.shape[1]):
+        lots = (first[start : start + LOT].reshape(-1, width) for start in range(0, len(first), LOT))
+        return np.concatenate(
+            [cosines(unit(lot), second).reshape(-1, first.shape[1] // width, len(second)).max(1) for lot in lots]
+        )
     # s_ij = Σ_k a_ik b_jk, summed in float64 and rounded once: equal features tie exactly, wherever in a gallery they
     # stand, which float32 sums of a BLAS do not promise.
     return (first.astype(np.float64) @ second.astype(np.float64).T).astype(np.float32)

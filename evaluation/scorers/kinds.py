@@ -24,9 +24,12 @@ KINDS = {
     "open_clip": "twinset.models.encoders.open_clip_models:OPEN_CLIP",
     "clip": "twinset.models.encoders.transformers_encoders:CLIP",
     "siglip": "twinset.models.encoders.transformers_encoders:SIGLIP",
-    "blip-itm": "twinset.models.encoders.transformers_encoders:BLIP_ITM",
-    "vilt": "twinset.models.encoders.transformers_encoders:VILT",
-    "flava": "twinset.models.encoders.transformers_encoders:FLAVA",
+    "blip-itm": "twinset.models.encoders.blip_models:BLIP_ITM",
+    "blip-itc": "twinset.models.encoders.blip_models:BLIP_ITC",
+    "blip2-itm": "twinset.models.encoders.blip_models:BLIP2_ITM",
+    "blip2-itc": "twinset.models.encoders.blip_models:BLIP2_ITC",
+    "vilt": "twinset.models.encoders.fusion_models:VILT",
+    "flava": "twinset.models.encoders.fusion_models:FLAVA",
     "openai-chooser": "twinset.evaluation.scorers.openai_server:CHOOSER",
     "openai-yesno": "twinset.evaluation.scorers.openai_server:YES_OR_NO",
     "openai-vqascore": "twinset.evaluation.scorers.openai_server:VQASCORE",
@@ -179,8 +182,11 @@ def _check_encoder(name: str, parts: Sequence[str]) -> None:
 
 def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
     found = open_model(spec, running)
-    if not isinstance(found, DualEncoder):
-        raise WrongUse(f"--model {name}: {spec} is not a dual encoder; name one, such as open_clip:RN50x4:openai")
+    if not isinstance(found, DualEncoder) or found.several:
+        raise WrongUse(
+            f"--model {name}: {spec} is not a dual encoder with one feature an image; name one, such as "
+            "open_clip:RN50x4:openai"
+        )
     return found
 
 

@@ -98,11 +98,15 @@ class DualEncoder(Scorer, Protocol):
 
     Features are what the projection gives, float32, shape (n, d), **not** normalised: the Image+Text baseline averages
     them so, and probes read them so. `encode_images` and `encode_texts` give them with norm 1.
+
+    several: whether an image has several features, one after the other in (n, k d): the one nearest to a text counts.
     """
+
+    several: bool = False
 
     @abstractmethod
     def prepare(self, image: Image) -> Floats:
-        """An image through the model's own transform, shape (3, height, width). Threads may call it."""
+        """An image through the model's own transform, mostly of shape (3, height, width). Threads may call it."""
 
     @abstractmethod
     def image_features(self, prepared: Sequence[Floats]) -> Floats:

@@ -72,9 +72,11 @@ def open_tower(name: str, running: Running) -> Callable[[Sequence[Any]], Floats]
 
 
 def _encoder(name: str, folder: Path) -> Any:
-    from twinset.models.encoders.transformers_encoders import Blip, ClipEncoder, Flava, SiglipEncoder, Vilt
+    from twinset.models.encoders.blip_models import Blip
+    from twinset.models.encoders.fusion_models import Flava, Vilt
+    from twinset.models.encoders.transformers_encoders import ClipEncoder, NaflexEncoder, SiglipEncoder
 
-    known = {one.types[0]: one for one in (ClipEncoder, SiglipEncoder, Blip, Vilt, Flava)}
+    known = {one.types[0]: one for one in (ClipEncoder, SiglipEncoder, NaflexEncoder, Blip, Vilt, Flava)}
     found = read_json(folder / "config.json").get("model_type")
     if found not in known:
         raise WrongUse(f"{folder}/config.json: model_type {found!r} has no image tower here; name {', '.join(known)}")

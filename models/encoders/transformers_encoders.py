@@ -1,9 +1,8 @@
-"""CLIP, SigLIP and fusion models of transformers, from a folder in its layout or from the Hugging Face cache."""
+"""CLIP and SigLIP of transformers, from a folder in its layout or from the Hugging Face cache."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.models.encoders.contract import DualEncoder, Floats, Matcher, ModelKind, Running, maybe_longer
+from twinset.models.encoders.contract import DualEncoder, Floats, ModelKind, Running, maybe_longer
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, find_model, read_json
 from twinset.models.loading import load_beside, load_with_tokenizer
 
@@ -28,6 +27,7 @@ LAYOUT = Layout(
     (("config.json",), WEIGHTS, IMAGES, ("tokenizer.json", "spiece.model", "vocab.json", "vocab.txt")),
     ("config.json", *IMAGES, "spiece.model", "vocab.txt", *TOKENIZERS, WEIGHTS),
 )
+LENGTHS = (32, 64, 128, 256, 512)  # tokens that `TransformersModel.by_length` fills texts up to
 LIBRARIES = ("torch", "torchvision", "transformers", "tokenizers", "pillow", "numpy")
 
 
@@ -39,6 +39,7 @@ class TransformersModel:
 
     types: tuple[str, ...]  # ``model_type`` of config.json
     network: str  # class of transformers
+    precision = "float32"  # with what else decides the last bits
     images: str | None = "pil"  # variant of the image processor; None: the library's choice
 
     def __init__(self, name: str, parts: Sequence[str], running: Running) -> None:
@@ -47,7 +48,7 @@ class TransformersModel:
 
         self.name = name
         libraries = {one: version(one) for one in LIBRARIES}
-        self._digest = digest([type(self).__name__, files.digest(), libraries, "float32"])
+        self._digest = digest([type(self).__name__, files.digest(), libraries, self.precision])
         self.device = running.start()
         self.tokenizer, network = load_with_tokenizer(self.network, files, "float32")
         self.model = network.to(self.device)
@@ -91,6 +92,31 @@ class TransformersModel:
         )
         return {key: value.to(self.device) for key, value in read.items()}
 
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """Of `LENGTHS`, the one that each text is filled up to."""
+        most = self.most()
+        buckets = [length for length in LENGTHS if length < most] + [most]
+        counted = self.tokenizer(list(texts), truncation=True, max_length=most, padding=False)["input_ids"]
+        return [next(length for length in buckets if len(ids) <= length) for ids in counted]
+
+    def by_length(self, texts: Sequence[str], give: Callable[[list[int], Tensors], torch.Tensor]) -> Floats:
+        """What a network gives of texts, float32, a row a text, in passes over texts of one length.
+
+        Args:
+            give: from the places of the texts of a pass and their tokens; with a masked filling.
+        """
+        import torch
+
+        lengths, rows = self.lengths(texts), dict[int, Floats]()
+        for length in sorted(set(lengths)):
+            places = [place for place, one in enumerate(lengths) if one == length]
+            # Filled up to the whole batch, so that a text's bits do not depend on the others.
+            filled = places + [places[-1]] * (len(texts) - len(places))
+            with torch.inference_mode():
+                found = give(filled, self.tokens([texts[place] for place in filled], length)).float().cpu().numpy()
+            rows |= dict(zip(places, found, strict=False))
+        return np.stack([rows[place] for place in range(len(texts))])
+
 
 class ClipEncoder(TransformersModel, DualEncoder):
     """CLIP: the features that its two projections give."""
@@ -125,6 +151,50 @@ class SiglipEncoder(ClipEncoder):
     reads = ("input_ids",)
 
 
+class NaflexEncoder(SiglipEncoder):
+    """SigLIP 2 of native size (NaFlex): an image keeps its shape, with as many patches as its processor says at most.
+
+    `prepare` gives its patches, shape (rows, columns, values of a patch).
+    """
+
+    types = ("siglip2",)
+    network = "Siglip2Model"
+
+    def prepare(self, image: Image) -> Floats:
+        read = self.processor([image], return_tensors="np")
+        rows, columns = read["spatial_shapes"][0]
+        patches = np.asarray(read["pixel_values"][0], np.float32)
+        return patches[: rows * columns].reshape(rows, columns, -1)
+
+    def image_features(self, prepared: Sequence[Floats]) -> Floats:
+        import torch
+
+        shapes = [one.shape[:2] for one in prepared]
+        most, values = self.processor.max_num_patches, prepared[0].shape[2]
+        pixels, mask = np.zeros((len(prepared), most, values), np.float32), np.zeros((len(prepared), most), np.int64)
+        for row, one in enumerate(prepared):
+            count = one.shape[0] * one.shape[1]
+            pixels[row, :count], mask[row, :count] = one.reshape(count, values), 1
+        asked = {"pixel_values": pixels, "pixel_attention_mask": mask, "spatial_shapes": np.array(shapes, np.int64)}
+        with torch.inference_mode():
+            read = {key: torch.from_numpy(value).to(self.device) for key, value in asked.items()}
+            return _rows(self.model.get_image_features(**read))
+
+
+def find_siglip(name: str, parts: Sequence[str]) -> type[SiglipEncoder]:
+    """The class for SigLIP's files, of fixed or native size; raises as `TransformersModel.find`."""
+    files = find_model(parts[0], LAYOUT)
+    native = read_json(files.folder / "config.json").get("model_type") in NaflexEncoder.types
+    kind = NaflexEncoder if native else SiglipEncoder
+    kind.find(name, parts)
+    return kind
+
+
+def open_siglip(name: str, parts: Sequence[str], running: Running) -> SiglipEncoder:
+    """SigLIP or SigLIP 2, of fixed or native size."""
+    return find_siglip(name, parts)(name, parts, running)
+
+
 def _rows(found: Any) -> Floats:
     # transformers 5 wraps features, 4 gives them.
     features: Floats = getattr(found, "pooler_output", found).float().cpu().numpy()
@@ -132,188 +202,4 @@ def _rows(found: Any) -> Floats:
 
 
 CLIP = ModelKind(ClipEncoder, "FOLDER", check=ClipEncoder.find)
-SIGLIP = ModelKind(SiglipEncoder, "FOLDER", check=SiglipEncoder.find)
-
-
-LENGTHS = (32, 64, 128, 256, 512)  # tokens that texts are filled up to
-
-
-class FusionScorer(TransformersModel, Matcher):
-    """Networks with a head that says whether an image and a text match; pairs in passes of one shape, by texts' length.
-
-    A score is the head's log-odds of a match, not its probability: the order of pairs is the same, and float32
-    probabilities of 1 would tie.
-    """
-
-    threshold: float | None = 0.0  # log-odds of a match at probability 1/2
-
-    def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        import torch
-
-        scores = np.empty(len(texts), np.float32)
-        lengths = self.lengths(texts)
-        for length in sorted(set(lengths)):
-            places = [place for place, one in enumerate(lengths) if one == length]
-            # Filled up to the whole batch, so that a pair's bits do not depend on the other pairs.
-            filled = places + [places[-1]] * (len(texts) - len(places))
-            with torch.inference_mode():
-                seen = self.see(self.pixels([images[place] for place in filled]))
-                odds = self.match(seen, self.tokens([texts[p] for p in filled], length))
-            scores[places] = odds.float().cpu().numpy()[: len(places)]
-        return scores
-
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        """Of `LENGTHS`, the one that each text is filled up to."""
-        most = self.most()
-        buckets = [length for length in LENGTHS if length < most] + [most]
-        counted = self.tokenizer(list(texts), truncation=True, max_length=most, padding=False)["input_ids"]
-        return [next(length for length in buckets if len(ids) <= length) for ids in counted]
-
-    def see(self, pixels: Tensors) -> Tensors:
-        """What `match` reads of images, a row an image: what does not depend on a text, where a model has such."""
-        return pixels
-
-    @abstractmethod
-    def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        """Log-odds of a match of image i and text i, shape (n,), with gradients where these are on.
-
-        Args:
-            seen: as `see` gives it. tokens: as `TransformersModel.tokens` gives them.
-        """
-
-    @abstractmethod
-    def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """Features of images alone, by which similar ones are found, shape (n, d); not normalised."""
-
-    def contrasted(self, seen: Tensors, tokens: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """Features with norm 1 of images and of texts, each read alone, that its contrastive head compares, (n, d)
-        each; optional. Raises `WrongUse`: the model has no such head.
-        """
-        raise WrongUse(f"{self.name}: has no contrastive head; name blip-itm:")
-
-    def resize(self, size: int) -> None:
-        """Read images of another size from now on, in pixels; optional. Raises `WrongUse`: the model cannot."""
-        raise WrongUse(f"{self.name}: reads images of one size; name blip-itm: or vilt:, or leave image_size out")
-
-
-class Blip(FusionScorer):
-    """BLIP fine-tuned for retrieval, with its ITM head: class 1 is a match."""
-
-    types = ("blip",)
-    network = "BlipForImageTextRetrieval"
-
-    def see(self, pixels: Tensors) -> Tensors:
-        """As `FusionScorer.see`: the patches that the image tower gives."""
-        return {"patches": self.model.vision_model(pixel_values=pixels["pixel_values"]).last_hidden_state}
-
-    def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        import torch
-
-        patches = seen["patches"]
-        read = self.model.text_encoder(
-            input_ids=tokens["input_ids"],
-            attention_mask=tokens["attention_mask"],
-            encoder_hidden_states=patches,
-            # BlipForImageTextRetrieval.forward makes it on the CPU, wherever the model is.
-            encoder_attention_mask=torch.ones(patches.shape[:2], dtype=torch.long, device=patches.device),
-        )
-        return _match(self.model.itm_head(read.last_hidden_state[:, 0]))
-
-    def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """As `FusionScorer.image_features`: the class token of the image tower."""
-        return self.see(pixels)["patches"][:, 0]
-
-    def contrasted(self, seen: Tensors, tokens: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `FusionScorer.contrasted`: what the two projections give of the class tokens."""
-        from torch.nn.functional import normalize
-
-        read = self.model.text_encoder(input_ids=tokens["input_ids"], attention_mask=tokens["attention_mask"])
-        images = self.model.vision_proj(seen["patches"][:, 0])
-        return normalize(images, dim=-1), normalize(self.model.text_proj(read.last_hidden_state[:, 0]), dim=-1)
-
-    def resize(self, size: int) -> None:
-        """As `FusionScorer.resize`: positions of patches are interpolated once, as the library does in each pass."""
-        import torch
-
-        embeddings = self.model.vision_model.embeddings
-        if size % embeddings.patch_size:
-            raise WrongUse(f"image_size: {size} pixels are no multiple of the patches' {embeddings.patch_size}")
-        number = (size // embeddings.patch_size) ** 2 + 1
-        held = embeddings.position_embedding
-        with torch.no_grad():
-            found = embeddings.interpolate_pos_encoding(held.new_empty(1, number, held.shape[2]), size, size)
-        embeddings.position_embedding = torch.nn.Parameter(found.clone())
-        embeddings.image_size, embeddings.num_patches, embeddings.num_positions = size, number - 1, number
-        self.model.config.vision_config.image_size = size
-        self.processor.size = {"height": size, "width": size}
-
-
-class Flava(FusionScorer):
-    """FLAVA as pretrained, with its ITM head on the unmasked image and text: class 1 is a match."""
-
-    types = ("flava",)
-    network = "FlavaForPreTraining"
-
-    def see(self, pixels: Tensors) -> Tensors:
-        """As `FusionScorer.see`: pixels, without those of the codebook."""
-        return {"pixel_values": pixels["pixel_values"]}
-
-    def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        found = self.model.flava(
-            input_ids=tokens["input_ids"],
-            attention_mask=tokens["attention_mask"],
-            pixel_values=seen["pixel_values"],
-        )
-        return _match(self.model.itm_head(found.multimodal_embeddings))
-
-    def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """As `FusionScorer.image_features`: the class token of the image tower."""
-        found: torch.Tensor = self.model.flava.image_model(pixel_values=pixels["pixel_values"]).last_hidden_state
-        return found[:, 0]
-
-
-class Vilt(FusionScorer):
-    """ViLT fine-tuned for retrieval: its ranking head gives the log-odds at once.
-
-    Its images keep their shape, and are filled up to the largest of a pass: so a pass has one pair.
-    """
-
-    types = ("vilt",)
-    network = "ViltForImageAndTextRetrieval"
-    threshold = None  # trained to rank: its 0 means nothing
-
-    def most(self) -> int:
-        return int(self.model.config.max_position_embeddings)
-
-    def resize(self, size: int) -> None:
-        """As `FusionScorer.resize`: of the shorter side; positions are interpolated in each pass."""
-        self.processor.size = {"shortest_edge": size}
-
-    def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
-        one_by_one = super().score
-        return np.concatenate([one_by_one([image], [text]) for image, text in zip(images, texts, strict=True)])
-
-    def match(self, seen: Tensors, tokens: Tensors) -> torch.Tensor:
-        odds: torch.Tensor = self.model(**_read(tokens), **seen).logits[:, 0]
-        return odds
-
-    def image_features(self, pixels: Tensors) -> torch.Tensor:
-        """As `FusionScorer.image_features`: there is no image tower; images are read with an empty text."""
-        empty = self.tokens([""] * len(pixels["pixel_values"]), 2)
-        found: torch.Tensor = self.model.vilt(**_read(empty), **pixels).last_hidden_state
-        return found[:, 0]
-
-
-def _read(tokens: Tensors) -> Tensors:
-    return {key: tokens[key] for key in ("input_ids", "attention_mask", "token_type_ids") if key in tokens}
-
-
-def _match(logits: torch.Tensor) -> torch.Tensor:
-    # log p(match) − log p(no match) = logit 1 − logit 0, with the softmax's denominator gone
-    odds: torch.Tensor = logits[:, 1] - logits[:, 0]
-    return odds
-
-
-BLIP_ITM = ModelKind(Blip, "FOLDER", check=Blip.find)
-VILT = ModelKind(Vilt, "FOLDER", check=Vilt.find)
-FLAVA = ModelKind(Flava, "FOLDER", check=Flava.find)
+SIGLIP = ModelKind(open_siglip, "FOLDER", check=find_siglip)

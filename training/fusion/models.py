@@ -13,7 +13,8 @@ from torch import Tensor
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Running
-from twinset.models.encoders.transformers_encoders import LAYOUT, FusionScorer
+from twinset.models.encoders.fusion_models import FusionScorer
+from twinset.models.encoders.transformers_encoders import LAYOUT
 from twinset.models.files import ModelFiles, find_model
 from twinset.shards.storage.whole_file import whole_file
 from twinset.training.fusion.settings import JOINT, FusionSettings
@@ -92,8 +93,10 @@ def open_start(settings: FusionSettings) -> Start:
     """The models that settings name. Raises `WrongUse`: there are no such models, or they are of other kinds."""
     running = Running(settings.device, PASS, settings.threads)
     scorer = open_model(settings.model, running)
-    if not isinstance(scorer, FusionScorer):
-        raise WrongUse(f"model: {settings.model} has no matching head; name blip-itm:, vilt: or flava: and a folder")
+    if not isinstance(scorer, FusionScorer) or scorer.types[0] not in CROSS_MODAL:
+        raise WrongUse(
+            f"model: {settings.model} is not trained by its matching head; name blip-itm:, vilt: or flava: and a folder"
+        )
     if settings.objective == JOINT and type(scorer).contrasted is FusionScorer.contrasted:
         raise WrongUse(f"objective: {settings.model} has no contrastive head, which {JOINT} trains; name blip-itm:")
     if settings.image_size is not None:

@@ -69,7 +69,7 @@ def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("openclip:ViT-B-32:openai", "no kind of model 'openclip' here; did you mean 'open_clip'.* Write KIND:"),
-        ("what", "no kind of model 'what' here.* name one of blip-itm, .*, vilt"),
+        ("what", "no kind of model 'what' here.* name one of blip-itc, .*, vilt"),
         ("clip:", "names no model; write clip:FOLDER"),
         ("open_clip:ViT-B-23:openai", "is called 'ViT-B-23': near are .*ViT-B-32"),
         ("open_clip:zzzzzz:openai", "is called 'zzzzzz': such as"),

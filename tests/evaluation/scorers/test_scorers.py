@@ -137,23 +137,24 @@ def test_texts_are_too_long_from_the_token_on_that_is_not_read(tmp_path: Path, s
 # --- transformers ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip"])
+@pytest.mark.parametrize("kind", ["clip", "siglip", "siglip2"])
 def test_encoders_of_transformers_give_the_cosines_of_its_own_forward_pass(saved: dict[str, Path], kind: str) -> None:
     import transformers
 
-    found = encoder(f"{kind}:{saved[kind]}")
-    model = (
-        getattr(transformers, {"clip": "CLIPModel", "siglip": "SiglipModel"}[kind]).from_pretrained(saved[kind]).eval()
-    )
+    found = encoder(f"{kind.removesuffix('2')}:{saved[kind]}")
+    names = {"clip": "CLIPModel", "siglip": "SiglipModel", "siglip2": "Siglip2Model"}
+    model = getattr(transformers, names[kind]).from_pretrained(saved[kind]).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(saved[kind])
-    length = {"clip": 77, "siglip": 64}[kind]
+    length = 77 if kind == "clip" else 64
     read = tokenizer(TEXTS, padding="max_length", truncation=True, max_length=length, return_tensors="pt")
     masked = {"attention_mask": read["attention_mask"]} if kind == "clip" else {}
     pixels = transformers.AutoImageProcessor.from_pretrained(saved[kind], backend="pil")(images(3), return_tensors="pt")
     with torch.inference_mode():
-        made = model(input_ids=read["input_ids"], pixel_values=pixels["pixel_values"], **masked)
+        made = model(input_ids=read["input_ids"], **pixels, **masked)
     expected = (made.image_embeds @ made.text_embeds.T).numpy()
     assert np.allclose(found.encode_images(images(3)) @ found.encode_texts(TEXTS).T, expected, atol=1e-5)
+    if kind == "siglip2":  # 40 x 56 and 48 x 56 pixels in at most 12 patches
+        assert [found.prepare(image).shape for image in images(2)] == [(3, 4, 768)] * 2
 
 
 def reference(kind: str, folder: Path, image: Any, text: str) -> float:

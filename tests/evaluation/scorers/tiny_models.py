@@ -44,16 +44,17 @@ def save_tokenizer(folder: Path, kind: str) -> None:
     tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    single = f"{first} $A {last}" if kind != "siglip" else f"$A {last}"
+    single = f"{first} $A {last}" if not kind.startswith("siglip") else f"$A {last}"
     tokenizer.post_processor = processors.TemplateProcessing(
         single=single, special_tokens=[(word, WORDS.index(word)) for word in (first, last)]
     )
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": first, "sep_token": last, "eos_token": last}
+    names |= {"bos_token": first, "mask_token": "[MASK]"} if kind == "siglip2" else {}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
 
 
 def save_transformers(folder: Path, kind: str, seed: int = 0) -> Path:
-    """A tiny model of ``kind`` (clip, siglip, blip, vilt, flava) as ``save_pretrained`` writes it."""
+    """A tiny model of ``kind`` (clip, siglip, siglip2, blip, blip-2, vilt, flava) as ``save_pretrained`` writes it."""
     import transformers
 
     small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -76,6 +77,13 @@ def save_transformers(folder: Path, kind: str, seed: int = 0) -> Path:
             transformers.SiglipModel(config),
             transformers.SiglipImageProcessor(size={"height": SIZE, "width": SIZE}),
         )
+    elif kind == "siglip2":
+        config = transformers.Siglip2Config(
+            text_config={**text, "max_position_embeddings": 64, "projection_size": 16},
+            vision_config={**small, "patch_size": 16, "num_patches": 16},
+        )
+        model = transformers.Siglip2Model(config)
+        processor = transformers.Siglip2ImageProcessor(patch_size=16, max_num_patches=12)
     elif kind == "blip":
         config = transformers.BlipConfig(
             text_config={**text, "max_position_embeddings": 48, "encoder_hidden_size": 16},
@@ -83,6 +91,21 @@ def save_transformers(folder: Path, kind: str, seed: int = 0) -> Path:
             image_text_hidden_size=8,
         )
         model = transformers.BlipForImageTextRetrieval(config)
+        processor = transformers.BlipImageProcessor(size={"height": SIZE, "width": SIZE})
+    elif kind == "blip-2":
+        config = transformers.Blip2Config(
+            vision_config=vision,
+            qformer_config={
+                **text,
+                "max_position_embeddings": 48,
+                "encoder_hidden_size": 16,
+                "use_qformer_text_input": True,
+            },
+            image_text_hidden_size=8,
+            num_query_tokens=3,
+        )
+        model = transformers.Blip2ForImageTextRetrieval(config)
+        torch.nn.init.normal_(model.query_tokens)  # as made, all are 0 and so alike
         processor = transformers.BlipImageProcessor(size={"height": SIZE, "width": SIZE})
     elif kind == "vilt":
         config = transformers.ViltConfig(**{**text, **vision}, max_position_embeddings=40)

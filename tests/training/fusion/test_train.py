@@ -182,6 +182,6 @@ def test_neighbours_of_other_examples_and_settings_that_do_not_fit_are_refused(
     # 48 examples with 12 of each caption: 36 of another one.
     with pytest.raises(WrongUse, match=r"48 examples, of which 3[0-6] or more differ.*smaller --batch"):
         train_fusion(settings(negatives=37), tmp_path / "few")
-    with pytest.raises(WrongUse, match="has no matching head; name blip-itm:"):
+    with pytest.raises(WrongUse, match="is not trained by its matching head; name blip-itm:"):
         train_fusion(settings(model=f"random:{open_clip_config(tmp_path / 'encoder')}"), tmp_path / "few")
     assert not (tmp_path / "few").exists()
