@@ -18,6 +18,7 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.locations import cache_folder
 from twinset.models.encoders.contract import Floats, ModelKind, Running, Scorer
 from twinset.models.language_models.answers import REFUSED, Answer, Answers
+from twinset.models.visual_questions.encoder_decoder import open_vision_language
 from twinset.models.visual_questions.vision_language import (
     NOT_A_NUMBER,
     WRITTEN,
@@ -120,7 +121,7 @@ def _sha256(image: Image) -> str:
 def open_local(text: str, parts: Sequence[str], running: Running) -> Scorer:
     """A multimodal language model in this process, in float32: ``vlm:FOLDER``, or ``vlm/PROMPT:FOLDER``."""
     prompt = prompt_of(text.partition(":")[0].partition("/")[2] or DEFAULT, text)
-    return prompted(text, prompt, LocalSpeaker(VisionLanguageModel(parts[0], running)))
+    return prompted(text, prompt, LocalSpeaker(open_vision_language(parts[0], running)))
 
 
 def _check(text: str, parts: Sequence[str]) -> None:

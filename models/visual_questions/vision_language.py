@@ -36,10 +36,12 @@ LAYOUT = Layout(
     (
         *("config.json", "generation_config.json", *_IMAGES, "video_preprocessor_config.json"),
         *("chat_template.jinja", "chat_template.json", *TOKENIZERS, _SAFE),
+        *("qformer_tokenizer/tokenizer.json", "qformer_tokenizer/tokenizer_config.json"),
     ),
 )
 LIBRARIES = ("torch", "torchvision", "transformers", "tokenizers", "pillow", "numpy")
 _OTHER = "name a Qwen-VL, LLaVA, InternVL, SmolVLM or another such"
+ENCODING = ("blip-2", "instructblip")  # `models.visual_questions.encoder_decoder`
 CLOSE = 1e-3  # between log-probabilities of two ways to the same score; rounding gives some 1e-6
 WRITTEN = 300  # tokens of an answer
 LIKELIEST = 20  # tokens among which yes or no must be: as many as servers tell of
@@ -47,11 +49,21 @@ NOT_A_NUMBER = "not a number"  # how an answer of a network that gives NaN ends
 
 
 def find_vision_language(name: str) -> ModelFiles:
-    """The files of a model by its folder or hub id; raises `ModelMissing`, or `WrongUse` for one that encodes texts."""
+    """The files of a model by its folder or hub id; raises `ModelMissing`, or `WrongUse` for one that encodes texts and
+    is none of `ENCODING`.
+    """
     files = find_model(name, LAYOUT)
-    if read_json(files.folder / "config.json").get("is_encoder_decoder"):
+    if has_encoder(files) and read_json(files.folder / "config.json").get("model_type") not in ENCODING:
         raise WrongUse(f"{files.folder}: has an encoder of texts beside its decoder; {_OTHER}")
     return files
+
+
+def has_encoder(files: ModelFiles) -> bool:
+    """Whether a model encodes texts beside its decoder."""
+    said = read_json(files.folder / "config.json")
+    text = said.get("text_config")
+    inner = text if isinstance(text, dict) else {}
+    return bool(said.get("is_encoder_decoder") or inner.get("is_encoder_decoder") or inner.get("model_type") == "t5")
 
 
 class ImageRefused(Exception):
@@ -76,15 +88,19 @@ class VisionLanguageModel:
         self.device = running.start()
         self.tokenizer, network = load_with_tokenizer("AutoModelForImageTextToText", files, "float32")
         self.processor = load_beside(transformers.AutoProcessor, files.folder)
+        self.model = network.to(self.device)
+        self._takes = inspect.signature(self.model.forward).parameters
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Find what else asking needs; raises `WrongUse` where the folder lacks it."""
         self.template = getattr(self.processor, "chat_template", None) or self.tokenizer.chat_template
         self.image_token = getattr(self.processor, "image_token", None)
         if not self.template or not isinstance(self.image_token, str):
-            raise WrongUse(f"{files.folder}: has no chat template or no token for images; name a model tuned to chats")
-        check_template(self.template, files.folder)
+            raise WrongUse(f"{self.folder}: has no chat template or no token for images; name a model tuned to chats")
+        check_template(self.template, self.folder)
         self.image_id = self.tokenizer.convert_tokens_to_ids(self.image_token)
-        self.model = network.to(self.device)
         self._shares: bool | None = None  # whether shared passes give the same: tried on the first images
-        self._takes = inspect.signature(self.model.forward).parameters
 
     def prompt(self, images: int, text: str) -> str:
         """A chat with one turn, as the model's template writes it, up to where its answer begins."""
@@ -159,11 +175,15 @@ class VisionLanguageModel:
         with torch.inference_mode():
             made = self.model.generate(**read, generation_config=settings)
         prompt = read["input_ids"].shape[1]
-        tokens: list[int] = made.sequences[0, prompt:].tolist()
+        tokens: list[int] = made.sequences[0, self.before(prompt) :].tolist()
         if any(bool(one.isnan().any()) for one in made.logits):
             return Answer("", NOT_A_NUMBER, prompt, len(tokens))
         finish = STOP if tokens[-1] in ends else LENGTH
         return Answer(self.tokenizer.decode(tokens, skip_special_tokens=True), finish, prompt, len(tokens))
+
+    def before(self, prompt: int) -> int:
+        """How many tokens are written before the answer, of a prompt of so many."""
+        return prompt
 
     def _special(self, prompt: str) -> dict[str, bool]:
         # As transformers' own `apply_chat_template`: a template may begin with the token that the tokenizer adds.

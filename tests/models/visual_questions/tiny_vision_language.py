@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 KINDS = ("qwen2_vl", "llava", "internvl", "idefics3")
+ENCODING = ("blip-2", "instructblip")  # with T5
 SPECIAL = (
     *("<pad>", "<s>", "</s>", "<unk>", "<image>", "<video>", "<|vision_start|>", "<|vision_end|>"),
     *("<img>", "</img>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>"),
@@ -61,6 +62,8 @@ def save(folder: Path, kind: str, size: tuple[int, int, int] = SMALL, seed: int 
         "hidden_size": width, "intermediate_size": 2 * width, "num_hidden_layers": layers, "num_attention_heads": 4,
         "image_size": side, "patch_size": 14,
     }  # fmt: skip
+    if kind in ENCODING:
+        return _save_encoding(folder, kind, seed)
     patches = (side // 14) ** 2
     fixed = {"size": {"height": side, "width": side}}
     torch.manual_seed(seed)
@@ -134,6 +137,45 @@ def save(folder: Path, kind: str, size: tuple[int, int, int] = SMALL, seed: int 
     for name, weight in model.named_parameters():  # so that answers differ: as made, all are nearly alike
         if weight.ndim > 1 and "embed" not in name:
             weight.data *= 3
+    model.save_pretrained(folder)
+    processor.save_pretrained(folder)
+    return folder
+
+
+def _save_encoding(folder: Path, kind: str, seed: int) -> Path:
+    """A model of `ENCODING`; its tokenizers end a prompt as T5's does."""
+    import transformers
+
+    from tests.evaluation.scorers.tiny_models import save_tokenizer
+
+    words = tokenizer()
+    known = len(words) + 1  # and the token of images, which the processor adds
+    small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    parts = {
+        "vision_config": {**small, "image_size": 28, "patch_size": 14},
+        "qformer_config": {**small, "encoder_hidden_size": 16, "vocab_size": 14},
+        "text_config": {
+            "model_type": "t5", "vocab_size": known, "d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2,
+            "num_heads": 2,
+            "pad_token_id": 0, "decoder_start_token_id": 0, "eos_token_id": 2,
+        },
+    }  # fmt: skip
+    torch.manual_seed(seed)
+    image_token = words.convert_tokens_to_ids("<image>")
+    pixels: Any = transformers.BlipImageProcessor(size={"height": 28, "width": 28})
+    if kind == "blip-2":
+        config: Any = transformers.Blip2Config(**parts, num_query_tokens=3, image_token_index=image_token)
+        model: Any = transformers.Blip2ForConditionalGeneration(config)
+        processor: Any = transformers.Blip2Processor(pixels, words, num_query_tokens=3)
+    else:
+        config = transformers.InstructBlipConfig(**parts, num_query_tokens=3, image_token_index=image_token)
+        model = transformers.InstructBlipForConditionalGeneration(config)
+        save_tokenizer(folder / "qformer_tokenizer", "blip")
+        reads = transformers.AutoTokenizer.from_pretrained(folder / "qformer_tokenizer")
+        processor = transformers.InstructBlipProcessor(pixels, words, reads, num_query_tokens=3)
+    for weight in model.parameters():  # so that answers differ with images: as made, all are nearly alike
+        if weight.ndim > 1:
+            torch.nn.init.normal_(weight, std=0.4)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return folder
