@@ -15,8 +15,8 @@ from twinset.manifests.errors import WrongUse
 
 def add(commands: Any) -> None:
     """Add the commands to the subparsers of ``twinset eval``."""
-    add_cache(add_described(commands, "run", run, "run", "devices"))
-    add_described(commands, "report", report)
+    add_cache(add_described(commands, "run", run, "run", "seeds", "devices"))
+    add_described(commands, "report", report, "report", "seeds")
     add_cache(add_described(commands, "submission", submission, "submission", "devices"))
     add_described(commands, "benchmarks", benchmarks)
 
@@ -29,9 +29,23 @@ def run(asked: argparse.Namespace) -> None:
     how = {name: getattr(asked, name) for name in ("limit", "seed", "cache", "device", "batch", "threads")}
     with progress() as on_progress:
         found = twinset.evaluate(
-            benchmarks, asked.model, asked.out, subsets=asked.only, prompts=asked.prompt, on_progress=on_progress, **how
+            benchmarks,
+            asked.model,
+            asked.out,
+            subsets=asked.only,
+            prompts=asked.prompt,
+            seeds=_by_name(asked.seeds),
+            on_progress=on_progress,
+            **how,
         )
     answer(asked, found, lambda: print_run(found))
+
+
+def _by_name(seeds: Sequence[tuple[str, Sequence[str]]]) -> dict[str, list[str]]:
+    found = dict[str, list[str]]()
+    for name, models in seeds:
+        found.setdefault(name, []).extend(models)
+    return found
 
 
 def named(benchmarks: Sequence[str], folders: Sequence[str]) -> list[tuple[str, str]]:
@@ -96,7 +110,7 @@ def report(asked: argparse.Namespace) -> None:
 
     opened = [one for name, folder in asked.benchmark for one in open_benchmarks(name, folder)]
     benchmarks = {one.name: one for one in opened}
-    written = [str(path) for path in write_report(asked.run_folder, benchmarks)]
+    written = [str(path) for path in write_report(asked.run_folder, benchmarks, seeds=_by_name(asked.seeds))]
     answer(asked, {"written": written}, lambda: say(*written, sep="\n"))
 
 

@@ -116,6 +116,14 @@ def named_folder(text: str) -> tuple[str, str]:
     return name, folder
 
 
+def seeds(text: str) -> tuple[str, tuple[str, ...]]:
+    """A model and those that are its seeds, ``NAME=MODEL,…``."""
+    name, equals, models = text.partition("=")
+    if not (name and equals and models):
+        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=MODEL,MODEL; * in it stands for any text")
+    return name, names(models)
+
+
 def names(text: str) -> tuple[str, ...]:
     """Different names with commas between them."""
     found = tuple(name.strip() for name in text.split(","))
@@ -143,5 +151,6 @@ TYPES: dict[str, Callable[[str], Any]] = {
     "number": number,
     "path": Path,
     "place": place,
+    "seeds": seeds,
     "whole": whole_number,
 }

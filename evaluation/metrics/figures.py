@@ -11,20 +11,27 @@ class Figure:
     value: strict, a tie is wrong.
     expected: with ties broken at random; None where ties cannot be known or do not matter.
     low, high: 95 % interval of ``value``, clustered by group; None for fewer than 2 groups, or 0 resamples.
+    sd: of a mean over runs of a model, their standard deviation (of a sample: n - 1); else None.
     """
 
     value: float
     expected: float | None = None
     low: float | None = None
     high: float | None = None
+    sd: float | None = None
 
 
 def figures_json(figures: dict[str, Figure]) -> dict[str, Any]:
-    """``{FIGURE: value, …, "expected": {FIGURE: …}, "interval": {FIGURE: [low, high]}}``; nothing where it is None."""
+    """``{FIGURE: value, …, "expected": {FIGURE: …}, "interval": {FIGURE: [low, high]}}``; nothing where it is None.
+
+    Means over runs have ``"sd": {FIGURE: …}`` too.
+    """
+    spread = {name: figure.sd for name, figure in figures.items() if figure.sd is not None}
     return {
         **{name: figure.value for name, figure in figures.items()},
         "expected": {name: figure.expected for name, figure in figures.items() if figure.expected is not None},
         "interval": {name: [figure.low, figure.high] for name, figure in figures.items() if figure.low is not None},
+        **({"sd": spread} if spread else {}),
     }
 
 

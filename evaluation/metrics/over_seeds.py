@@ -7,6 +7,7 @@ bootstrap"). Of one seed it is the bootstrap of `evaluation.metrics.measure`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from twinset.evaluation.metrics.bootstrap import distinct_rows, interval, resamp
 from twinset.evaluation.metrics.figures import Figure
 from twinset.evaluation.metrics.outcomes import Floats, ScoreKind
 from twinset.evaluation.metrics.score_kinds import group_column, kinds_of
-from twinset.evaluation.score_files.opening import Digests, ScoreFile, digests, open_scores
+from twinset.evaluation.score_files.opening import Digests, Labels, ScoreFile, digests, open_scores
 from twinset.manifests.errors import WrongUse
 
 
@@ -47,33 +48,62 @@ def over_seeds(paths: Sequence[Path], label: str, seed: int = 0, resamples: int 
     Raises:
         WrongUse: a file is broken, or two do not have the same groups.
     """
+    return over_seeds_by(paths, (), label, seed, resamples)[""]
+
+
+def over_seeds_by(
+    paths: Sequence[Path], by: Sequence[str], label: str, seed: int = 0, resamples: int = 2000
+) -> dict[str, dict[str, Resampled]]:
+    """As `over_seeds`, by value of a column, or "value / value" of two; by "" of none."""
     files = [open_scores(path) for path in paths]
-    found = {}
+    found = dict[str, dict[str, Resampled]]()
     for kind in kinds_of(files[0]):
-        each = [_by_group(file, kind) for file in files]
-        for path, (groups, _) in zip(paths, each, strict=True):
-            if not np.array_equal(groups, each[0][0]):
+        each = [_by_group(file, kind, by) for file in files]
+        for path, one in zip(paths, each, strict=True):
+            same = one.keys() == each[0].keys() and all(
+                np.array_equal(groups, each[0][value][0]) for value, (groups, _) in one.items()
+            )
+            if not same:
                 raise WrongUse(f"{path}: has other examples than {paths[0]}; score both on the same data")
-        sums = np.concatenate([one for _, one in each], axis=1)  # (groups, seeds · events)
-        ways, counts = distinct_rows(sums, np.ones(len(sums), np.int64))
-        draws = resamples if len(sums) > 1 else 0  # one group has no spread
-        again = resampled(ways, counts, draws, seed, label).reshape(draws, len(paths), len(kind.events))
-        chosen = np.random.default_rng(seed).multinomial(len(paths), np.full(len(paths), 1 / len(paths)), draws)
-        drawn = np.einsum("rs,rse->re", chosen, again)
-        totals = sums.sum(0).reshape(len(paths), -1).sum(0).astype(np.float64)
-        for name in kind.names(totals):
-            found[name] = Resampled(float(kind.figure(name, totals)), kind.figure(name, drawn))
+        for value in [*each[0]]:
+            sums = np.concatenate([one.pop(value)[1] for one in each], axis=1)  # (groups, seeds · events)
+            of_value = _drawn(kind, sums, len(paths), f"{label}{value}", seed, resamples)
+            found.setdefault(value, {}).update(of_value)
     return found
 
 
-def _by_group(file: ScoreFile, kind: ScoreKind) -> tuple[Digests, NDArray[np.int64]]:
-    """Groups in order, (groups,), and sums of events of each, (groups, events)."""
+def _drawn(
+    kind: ScoreKind, sums: NDArray[np.signedinteger[Any]], seeds: int, label: str, seed: int, resamples: int
+) -> dict[str, Resampled]:
+    ways, counts = distinct_rows(sums, np.ones(len(sums), np.int64))
+    draws = resamples if len(sums) > 1 else 0  # one group has no spread
+    again = resampled(ways, counts, draws, seed, label).reshape(draws, seeds, len(kind.events))
+    chosen = np.random.default_rng(seed).multinomial(seeds, np.full(seeds, 1 / seeds), draws)
+    drawn = np.einsum("rs,rse->re", chosen, again)
+    totals = sums.sum(0, np.int64).reshape(seeds, -1).sum(0).astype(np.float64)
+    return {name: Resampled(float(kind.figure(name, totals)), kind.figure(name, drawn)) for name in kind.names(totals)}
+
+
+def _by_group(
+    file: ScoreFile, kind: ScoreKind, by: Sequence[str]
+) -> dict[str, tuple[Digests, NDArray[np.signedinteger[Any]]]]:
+    """By value: groups in order, (groups,), and sums of events of each, (groups, events)."""
     column = group_column(file, None) or "key"
-    codes, groups = [], []
-    for batch in file.batches([*kind.columns, column]):
+    labels = Labels(by)
+    codes, groups, numbers = [], [], []
+    for batch in file.batches([*kind.columns, column, *by]):
         codes.append(kind.outcomes(batch).code)
         groups.append(digests(batch, [column], empty=False))
-    names, places = np.unique(np.concatenate(groups), return_inverse=True)
-    truth = kind.truth[np.concatenate(codes)]
-    sums = np.stack([np.bincount(places, events, len(names)) for events in truth.T], axis=1)
-    return names, sums.astype(np.int64)
+        numbers.append(labels.numbered(batch) if by else np.zeros(len(batch), np.uint16))
+    code, group, number = (np.concatenate(one) for one in (codes, groups, numbers))
+    found = {}
+    for place, value in sorted(enumerate(labels.names if by else [""]), key=lambda one: one[1]):
+        here = number == place
+        names, places = np.unique(group[here], return_inverse=True)
+        # Sums are at most as large as a group: bytes, mostly.
+        small = np.min_scalar_type(-1 - int(np.bincount(places).max(initial=0)))
+        sums = np.empty((len(names), len(kind.events)), small)
+        for event, truth in enumerate(kind.truth.T):
+            sums[:, event] = np.bincount(places, truth[code[here]], len(names))
+        found[value] = names, sums
+    return found

@@ -14,6 +14,7 @@ from twinset.evaluation.report.distributions import on_both_papers
 from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, answers_to, keep, kept, kept_file
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
+from twinset.evaluation.report.seeds import with_seeds
 from twinset.evaluation.report.tables import (
     as_csv,
     as_latex,
@@ -30,7 +31,11 @@ TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_report(
-    out: Path, benchmarks: Mapping[str, Benchmark] | None = None, seed: int = 0, resamples: int = RESAMPLES
+    out: Path,
+    benchmarks: Mapping[str, Benchmark] | None = None,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    seeds: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Path]:
     """Write ``report.html``, ``results.json`` and ``tables/`` of a run; the same bytes for the same score files.
 
@@ -38,14 +43,15 @@ def write_report(
         out: folder of the run, with its ``scores``.
         benchmarks: by name, from which pictures of the worst mistakes are read; kept in ``mistakes`` for other times.
         seed, resamples: of the bootstrap.
+        seeds: models by the name of the one that they are runs of, as `report.seeds.with_seeds` takes them.
 
     Returns:
         The files that were written.
 
     Raises:
-        WrongUse: no score files, or one is broken.
+        WrongUse: no score files, one is broken, or ``seeds`` names what is not there.
     """
-    run = measured_run(out, seed, resamples)
+    run = with_seeds(measured_run(out, seed, resamples), seeds or {}, seed, resamples)
     sections, tables = [], []
     for results in run:
         ours = benchmark_tables(results)

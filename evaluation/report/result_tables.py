@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, groupby
 from math import isnan
-from statistics import fmean
+from statistics import fmean, stdev
 
 from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.metrics.rank_correlation import LEAST, rank_correlation
 from twinset.evaluation.report.model_answers import Probes
 from twinset.evaluation.report.prompts import prompts_table
 from twinset.evaluation.report.published import MEAN, Column, Published
-from twinset.evaluation.report.results import BenchmarkResults, ModelResults
+from twinset.evaluation.report.results import BenchmarkResults, ModelResults, SeedResults
 from twinset.evaluation.report.tables import COUNTS, Cell, Row, Table
 
 KINDS = ("chance", "human", "published")
@@ -84,8 +84,15 @@ def _cell(value: object) -> Cell:
     return value if isinstance(value, str | int | float) else None
 
 
+def _asked(results: BenchmarkResults) -> list[tuple[str, ModelResults | SeedResults, str]]:
+    """Models, and the means of those that are runs of one: as rows call them, results, and the kind of row."""
+    runs = {run.name for one in results.seeds for run in one.runs}
+    models = [(one.name, one, "seed" if one.name in runs else "model") for one in results.models]
+    return [*models, *((f"{one.name}, mean of {len(one.runs)}", one, "model") for one in results.seeds)]
+
+
 def _whole(results: BenchmarkResults) -> Table:
-    rows = [Row([model.name, *_cells(model.all, results.figures)]) for model in results.models]
+    rows = [Row([name, *_cells(model.all, results.figures)], kind) for name, model, kind in _asked(results)]
     for kind in KINDS:
         rows += [row for row in _beside(results) if row.kind == kind]
     heads = ["model", *COUNTS, *results.figures]
@@ -118,16 +125,16 @@ def _values(labels: Sequence[str], values: Mapping[str, float], figures: Sequenc
     return Row([*labels, *[None] * len(COUNTS), *cells], kind, source)
 
 
-def _parts(model: ModelResults, part: str) -> Mapping[str, Measured]:
+def _parts(model: ModelResults | SeedResults, part: str) -> Mapping[str, Measured]:
     return model.by_subset if part == "subset" else model.by_category
 
 
 def _by(results: BenchmarkResults, part: str) -> Table:
     rows = []
     for value in dict.fromkeys(value for model in results.models for value in _parts(model, part)):
-        for model in results.models:
+        for name, model, kind in _asked(results):
             if value in _parts(model, part):
-                rows.append(Row([value, model.name, *_cells(_parts(model, part)[value], results.figures)]))
+                rows.append(Row([value, name, *_cells(_parts(model, part)[value], results.figures)], kind))
         if value in results.chance and part == "subset":
             rows.append(_values([value, "chance"], results.chance[value], results.figures, "chance", RANDOM))
     name = "subset" if part == "subset" else "subset / category"
@@ -147,9 +154,12 @@ def _beside_papers(results: BenchmarkResults) -> Iterator[Table]:
         first = papers[0]
         means = [] if first.average_with else [*first.means]
         ours = []
-        for model in results.models:
-            found = {column: _pooled(model, first, *column) for column in first.columns}
-            ours.append(Row([model.name, *found.values(), *(_mean(found, first.means[name]) for name in means)]))
+        for name, model, kind in _asked(results):
+            each = []
+            for run in model.runs if isinstance(model, SeedResults) else [model]:
+                found = {column: _pooled(run, first, *column) for column in first.columns}
+                each.append([*found.values(), *(_mean(found, first.means[mean]) for mean in means)])
+            ours.append(Row([name, *(_over(cells) for cells in zip(*each, strict=True))], kind))
         theirs = [
             Row([row.name, *_printed(row), *(_average(row, name) for name in means)], row.kind, _said(row))
             for row in papers
@@ -168,6 +178,14 @@ def _mean(found: Mapping[Column, Cell], columns: Sequence[Column]) -> Cell:
     """A model's mean over some columns; None where it was not asked all of them."""
     values = [cell.value for column in columns if isinstance(cell := found[column], Figure)]
     return Figure(fmean(values)) if values and len(values) == len(columns) else None
+
+
+def _over(cells: Sequence[Cell]) -> Cell:
+    """One cell as it is; of several runs their mean and standard deviation."""
+    values = [cell.value for cell in cells if isinstance(cell, Figure)]
+    if len(cells) == 1 or len(values) < len(cells):
+        return cells[0] if len(cells) == 1 else None
+    return Figure(fmean(values), sd=stdev(values))
 
 
 def _average(row: Published, name: str) -> Cell:

@@ -100,6 +100,20 @@ class ModelResults:
 
 
 @dataclass(frozen=True, slots=True)
+class SeedResults:
+    """What several runs of one model get, such as its seeds: means, each with its standard deviation and interval.
+
+    by_subset, by_category: as of `ModelResults`.
+    """
+
+    name: str
+    runs: Sequence[ModelResults]
+    all: Measured
+    by_subset: Mapping[str, Measured]
+    by_category: Mapping[str, Measured]
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """One figure of two models on the same examples. figure.p_holm: corrected for all differences of the benchmark."""
 
@@ -115,6 +129,7 @@ class BenchmarkResults:
     figures: names in order, of all models. chance: percent by subset ("": all) and figure.
     differences: of two models each, on the examples that both answered.
     probes: what the data give away, where it was probed.
+    seeds: models that several of ``models`` are runs of.
     """
 
     name: str
@@ -126,6 +141,7 @@ class BenchmarkResults:
     published: Sequence[Published]
     differences: Sequence[Difference] = ()
     probes: Probes | None = None
+    seeds: Sequence[SeedResults] = ()
 
     @property
     def same_data(self) -> bool:
@@ -216,6 +232,19 @@ def _benchmark_json(results: BenchmarkResults) -> dict[str, Any]:
         ],
         "differences": [_difference_json(one) for one in results.differences],
         "probes": results.probes and results.probes.model_dump(),
+        **({"seeds": {one.name: _seeds_json(one) for one in results.seeds}} if results.seeds else {}),
+    }
+
+
+def _seeds_json(seeds: SeedResults) -> dict[str, Any]:
+    return {"models": [one.name for one in seeds.runs], **_measured_json(seeds)}
+
+
+def _measured_json(model: ModelResults | SeedResults) -> dict[str, Any]:
+    return {
+        "all": model.all.as_json(),
+        "by_subset": {name: measured.as_json() for name, measured in model.by_subset.items()},
+        "by_category": {name: measured.as_json() for name, measured in model.by_category.items()},
     }
 
 
@@ -225,9 +254,7 @@ def _model_json(model: ModelResults) -> dict[str, Any]:
         "model_digest": about.model_digest,
         "data_digest": about.data_digest,
         "left_out": dict(sorted(about.left_out.items())),
-        "all": model.all.as_json(),
-        "by_subset": {name: measured.as_json() for name, measured in model.by_subset.items()},
-        "by_category": {name: measured.as_json() for name, measured in model.by_category.items()},
+        **_measured_json(model),
         "mistakes": [
             {"key": one.key, "subset": one.subset, "category": one.category, "by": one.by, **one.scores}
             for one in model.mistakes

@@ -21,7 +21,11 @@ Cell = str | int | float | Figure | None
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of a table. kind: ``model``, or ``chance``, ``human`` or ``published``. source: where it is from."""
+    """A line of a table.
+
+    kind: ``model``; ``seed``, of several whose mean is another row; ``chance``, ``human`` or ``published``.
+    source: where it is from.
+    """
 
     cells: Sequence[Cell]
     kind: str = "model"
@@ -60,12 +64,17 @@ class Table:
 
 
 def compact(table: Table) -> Table:
-    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first."""
+    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first,
+    and of seeds there is their mean.
+    """
     heads = [head.split("\n") for head in table.heads]
     kept = [place for place, head in enumerate(heads) if place < table.labels or _short(head[-1]) is not None]
+    parts = list(dict.fromkeys(row.cells[0] for row in table.rows)) if table.labels > 1 else []
+    order = sorted(
+        table.rows, key=lambda row: (row.cells[0] in parts and parts.index(row.cells[0]), row.kind != "chance")
+    )
     rows = [
-        Row([_plainer(row.cells[place]) for place in kept], row.kind, row.source)
-        for row in sorted(table.rows, key=lambda row: row.kind != "chance")
+        Row([_plainer(row.cells[place]) for place in kept], row.kind, row.source) for row in order if row.kind != "seed"
     ]
     shown = [table.heads[place] for place in range(table.labels)]
     shown += ["\n".join([*heads[place][:-1], _short(heads[place][-1]) or ""]) for place in kept[table.labels :]]
@@ -77,7 +86,7 @@ def _short(head: str) -> str | None:
 
 
 def _plainer(cell: Cell) -> Cell:
-    return Figure(cell.value) if isinstance(cell, Figure) else cell
+    return Figure(cell.value, sd=cell.sd) if isinstance(cell, Figure) else cell
 
 
 def marked(table: Table) -> dict[tuple[int, int], str]:
@@ -102,8 +111,8 @@ def marked(table: Table) -> dict[tuple[int, int], str]:
 
 
 def as_csv(table: Table) -> str:
-    """One line a row, numbers unrounded; a figure takes four columns, of which those that nothing has are left out."""
-    parts = ("", " expected", " low", " high")
+    """One line a row, numbers unrounded; a figure takes five columns, of which those that nothing has are left out."""
+    parts = ("", " sd", " expected", " low", " high")
     columns: list[tuple[str, int, str]] = []
     for place, head in enumerate(table.heads):
         figures = [row.cells[place] for row in table.rows if isinstance(row.cells[place], Figure)]
@@ -121,7 +130,7 @@ def as_csv(table: Table) -> str:
 def _part(cell: Cell, part: str) -> str | int | float | None:
     if not isinstance(cell, Figure):
         return None if part else cell
-    return {"": cell.value, " expected": cell.expected, " low": cell.low, " high": cell.high}[part]
+    return {"": cell.value, " sd": cell.sd, " expected": cell.expected, " low": cell.low, " high": cell.high}[part]
 
 
 def _plain(value: str | int | float | None) -> str:
@@ -146,7 +155,7 @@ def as_markdown(table: Table, marks: Mapping[tuple[int, int], str] = MappingProx
 
 def _markdown(cell: Cell, head: str) -> str:
     if isinstance(cell, Figure):
-        shown = decimals(cell.value, head)
+        shown = decimals(cell.value, head) + ("" if cell.sd is None else f" ± {decimals(cell.sd, head)}")
         if cell.low is not None and cell.high is not None:
             shown += f" [{decimals(cell.low, head)}, {decimals(cell.high, head)}]"
         return Markdown(shown)
@@ -210,6 +219,8 @@ def _latex_head(head: str) -> str:
 def _latex(cell: Cell, head: str) -> str:
     if isinstance(cell, Figure):
         value = decimals(cell.value, head)
+        if cell.sd is not None:
+            value += f" {{\\scriptsize $\\pm$ {decimals(cell.sd, head)}}}"
         if cell.low is not None and cell.high is not None:
             value += f" {{\\scriptsize [{decimals(cell.low, head)}, {decimals(cell.high, head)}]}}"
         if differs(cell, head):

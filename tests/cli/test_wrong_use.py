@@ -103,6 +103,7 @@ WRONG = [
     (f"{' '.join(RUN)} --benchmark twinset=out --model random:ViT-B-32 --device cuda", "'cuda' is none of cpu, gpu"),
     ("eval report absent", "absent"),
     ("eval report out --benchmark sugarcrepe", "write NAME=DIR"),
+    ("eval report out --seeds trohn", "write NAME=MODEL,MODEL"),
     ("eval scores absent.csv", "absent.csv"),
     ("eval scores pairs.jsonl", "pairs.jsonl"),
     ("eval scores recipe.yaml --resample 3", "did you mean --resamples?"),

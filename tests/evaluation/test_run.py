@@ -69,7 +69,7 @@ def test_a_built_dataset_of_several_kinds_has_a_table_for_each(
     made_templates: MadeDataset,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("twinset.evaluation.report.page.write_report", lambda *_: [tmp_path])  # has tests of its own
+    monkeypatch.setattr("twinset.evaluation.report.page.write_report", lambda *_, **__: [tmp_path])  # tested elsewhere
     assert made_pairs.root == made_text_pairs.root == made_templates.root
     places, models = [("twinset", Path(made_pairs.root))], [model, f"text-only:{model}"]
     found = evaluate(places, models, tmp_path / "out", cache=tmp_path / "cache", batch=4, threads=1)
