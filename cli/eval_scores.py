@@ -25,6 +25,10 @@ def add(commands: Any) -> None:
 
 def scores(asked: argparse.Namespace) -> None:
     """``twinset eval scores``."""
+    if asked.scores is not None:
+        from twinset.evaluation.score_files.as_csv import write_csv
+
+        write_csv(asked.file, asked.scores)
     if asked.out or asked.model or asked.questions or asked.benchmark:
         _take(asked)
         return

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pyarrow.parquet as pq
 
-from twinset.evaluation.benchmarks.limited import Limited
+from twinset.evaluation.benchmarks.limited import limited
 from twinset.evaluation.dataset_parts import open_benchmarks
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.metrics.compare import compare as compared
@@ -64,11 +64,8 @@ def evaluate(
         raise WrongUse(f"benchmarks {benchmarks!r}: name the folder too, as in {{'sugarcrepe': 'data/sugarcrepe'}}")
     places = benchmarks.items() if isinstance(benchmarks, Mapping) else benchmarks
     out = local_folder_of(out)
-    opened: list[Benchmark] = [
-        one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))
-    ]
-    if limit is not None:
-        opened = [Limited(one, limit, seed) for one in opened]
+    whole = [one for name, folder in places for one in open_benchmarks(name, folder, names_in(subsets))]
+    opened = limited(whole, limit, seed)
     running = Running(device, batch, threads)
     cached = Path(cache) if cache else None
     asked = with_prompts(names_in(models), names_in(prompts))

@@ -10,6 +10,7 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 import twinset
 from twinset.evaluation.benchmarks import BENCHMARKS
+from twinset.evaluation.benchmarks.limited import limited
 from twinset.evaluation.dataset_parts import open_benchmarks
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.result_tables import benchmark_tables
@@ -25,7 +26,15 @@ from twinset.training.tasks import Task
 
 @task(name="score", task_run_name="{model} on {benchmark}", **RETRIED)
 def score_task(
-    benchmark: str, place: str, model: str, out: str, subsets: list[str], cache: str | None, running: dict[str, Any]
+    benchmark: str,
+    place: str,
+    model: str,
+    out: str,
+    subsets: list[str],
+    cache: str | None,
+    running: dict[str, Any],
+    limit: int | None = None,
+    seed: int = 0,
 ) -> str:
     """Score one benchmark with one model; a retry goes on from what is in the cache. Returns the score file.
 
@@ -33,7 +42,8 @@ def score_task(
         benchmark: name of one that `open_benchmarks` finds in ``place``, which is ``NAME=DIR``.
     """
     name, _, folder = place.partition("=")
-    reader = next(one for one in open_benchmarks(name, folder, subsets) if one.name == benchmark)
+    whole = next(one for one in open_benchmarks(name, folder, subsets) if one.name == benchmark)
+    (reader,) = limited([whole], limit, seed)
     return str(run([reader], [model], Path(out), Path(cache) if cache else None, Running(**running))[0].path)
 
 
@@ -47,6 +57,8 @@ def evaluate(
     device: Literal["cpu", "gpu"] = "cpu",
     batch: int = 32,
     threads: int = 0,
+    limit: int | None = None,
+    seed: int = 0,
 ) -> str:
     """Score benchmarks with models, one after the other, and write the report.
 
@@ -58,7 +70,7 @@ def evaluate(
         out: folder of the run.
         subsets: of the benchmarks that are read; all by default.
         cache: folder of features.
-        device, batch, threads: as ``twinset eval run``.
+        device, batch, threads, limit, seed: as ``twinset eval run``.
 
     Returns:
         Path of ``report.html``.
@@ -76,13 +88,13 @@ def evaluate(
     opened = [
         (place, one)
         for place, (name, folder) in zip(benchmarks, named, strict=True)
-        for one in open_benchmarks(name, folder, subsets or [])
+        for one in limited(open_benchmarks(name, folder, subsets or []), limit, seed)
     ]
     running = {"device": device, "batch": batch, "threads": threads}
     scored, failures = 0, []
     for model in models:
         for place, name in [(place, one.name) for place, one in opened]:
-            state = score_task(name, place, model, out, subsets or [], cache, running, return_state=True)
+            state = score_task(name, place, model, out, subsets or [], cache, running, limit, seed, return_state=True)
             if state.is_completed():
                 scored += 1
                 continue

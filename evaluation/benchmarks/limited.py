@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from heapq import nsmallest
 
 from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query, Statement
@@ -69,3 +69,8 @@ def shares(counts: dict[Stratum, int], total: int) -> dict[Stratum, int]:
     for one in left[: total - sum(found.values())]:
         found[one] += 1
     return found
+
+
+def limited(benchmarks: Sequence[Benchmark], limit: int | None, seed: int) -> list[Benchmark]:
+    """At most ``limit`` examples of each subset of benchmarks; None: all."""
+    return [*benchmarks] if limit is None else [Limited(one, limit, seed) for one in benchmarks]

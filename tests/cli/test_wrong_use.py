@@ -57,6 +57,7 @@ WRONG = [
     ("build recipe.yaml -o new --only pears", "pears"),
     ("eval questions --benchmark winoground -o Q", "--benchmark NAME=DIR"),
     ("eval questions --benchmark winoground=. -o .", "is there already"),
+    ("eval scores mine.csv --scores mine.parquet", "name a file that ends in .csv"),
     ("eval scores mine.csv --questions Q", "need --out RUN, --model NAME"),
     ("eval scores mine.csv --benchmark a=. --benchmark b=. --model m -o new", "--benchmark NAME=DIR"),
     ("eval scores mine.csv --questions absent --model m -o new", "benchmarks.json: it is not what"),

@@ -5,6 +5,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+import twinset
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from twinset.flows.models import evaluate, score_task
@@ -23,6 +24,19 @@ def test_a_task_scores_one_benchmark_with_one_model_and_a_retry_finds_it_cached(
     assert '"computed": 0' not in path.with_suffix(".run.json").read_text()
     assert Path(score_task.fn(*given)).read_bytes() == before
     assert path.with_suffix(".run.json").read_text() == '{"computed": 0}'
+
+
+def test_a_limit_asks_the_examples_that_the_command_asks(tmp_path: Path) -> None:
+    sugarcrepe(tmp_path / "data")
+    model, place = f"random:{open_clip_config(tmp_path)}", f"sugarcrepe={tmp_path / 'data'}"
+    given = (place, model, str(tmp_path / "out"), [], str(tmp_path / "cache"), RUNNING)
+    path = Path(score_task.fn("sugarcrepe", *given, limit=1, seed=3))
+    twinset.evaluate([("sugarcrepe", tmp_path / "data")], model, tmp_path / "own", limit=1, seed=3)
+    own = pq.read_table(tmp_path / "own" / path.relative_to(tmp_path / "out"))["key"].to_pylist()
+    asked = pq.read_table(path)
+    assert asked["key"].to_pylist() == own and len(own) == len({*asked["subset"].to_pylist()})
+    with pytest.raises(WrongUse, match="limit 0"):
+        evaluate.fn([place], [model], str(tmp_path / "new"), limit=0)
 
 
 @pytest.mark.parametrize(
