@@ -144,6 +144,8 @@ class Design(_Strict):
         if repeated := [one for one in self.seeds if self.seeds.count(one) > 1]:
             raise ValueError(f"seeds: {repeated[0]} is duplicated; remove one")
         for task, settings in self.common.items():
+            if task not in (arm.task for arm in self.arms.values()):
+                raise ValueError(f"common.{task}: no arm is of this task; write task: {task} in those that are")
             if named := [name for name, value in settings.items() if isinstance(value, str) and _OF_ARM.search(value)]:
                 raise ValueError(f"common.{task}.{named[0]}: only an arm's own settings name arms; move it there")
         _ = self.order  # a circle

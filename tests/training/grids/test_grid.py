@@ -174,6 +174,7 @@ def test_a_test_that_asks_nothing_is_refused_before_the_first_arm(
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"model": "{b}"}}}}, "'b' is not defined"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"model": "{a}"}}}}, "begin from each other"),
         ({"common": {"clip": {"model": "{eqsim}"}}}, "common.clip.model: only an arm's own settings name arms"),
+        ({"common": {"fusion": {}}}, "common.fusion: no arm is of this task; write task: fusion in those that are"),
         ({"arms": {"a": {"title": "A"}}}, "data: name some, or a model alone"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"epoch": 1}}}}, "arms.a: epoch: unknown"),
         ({"arms": {"a": {"title": "A", "data": ["twins"], "settings": {"regulariser": "eqsimm"}}}}, "eqsim"),

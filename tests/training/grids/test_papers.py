@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.evaluation.scorers.tiny_models import open_clip_config, save_transformers
 from tests.made_datasets import MadeDataset
 from twinset.training.grids.run import open_grid, run_grid
 
 DESIGNS = Path(__file__).resolve().parents[3] / "studies" / "grids"
 WAIT = 300  # seconds, at most
 CLIP = ("weights=null", "split=null", "batch=4", "epochs=1", "lr=0.001", "warmup=0", "threads=1", "checkpoint_every=1")
+FUSION = ("image_size=32", "split=null", "batch=8", "negatives=9", "epochs=1", "threads=1", "checkpoint_every=1")
 COMBINER = (
     "weights=null", "batch=2", "steps=3", "projection=12", "hidden=20", "threads=1", "checkpoint_every=1",
     "held_out=0.3", 
@@ -26,7 +27,7 @@ COMBINER = (
 MATCHING = "tests.twinset.figures=[text, group]"
 
 
-def arguments(design: str, root: str, model: str) -> list[str]:
+def arguments(design: str, root: str, model: str, fusion: str) -> list[str]:
     """Of ``twinset train grid``, on the made data below a root."""
     name, pairs, random = design.partition("-")[0], f"{root}:eq-ag", f"random:{model}:1"
     changed: list[str]
@@ -41,6 +42,10 @@ def arguments(design: str, root: str, model: str) -> list[str]:
             changed += ["tests.winoground.benchmark=twinset", "arms.ft-4m.settings.steps=2"]
             changed += ["arms.eqsim-4m.settings.steps=2"]
         changed += ["tests.twinset.subsets=[eq-gebc]"] if name == "eqben" else ["tests.winoground.subsets=[eq-gebc]"]
+    elif name == "eqben_fusion":
+        changed = [MATCHING, "tests.twinset.subsets=[eq-gebc]", f"arms.base.model={fusion}"]
+        changed += [f"common.fusion.{one}" for one in (f"model={fusion}", *FUSION)]
+        data, tests = [f"train={pairs}"], ["twinset"]
     elif name == "bivlc":
         changed = [f"common.clip.{one}" for one in (f"model={model}", *CLIP)]
         changed += [f"arms.none.model={random}", f"arms.detectors.settings.model={random}"]
@@ -77,12 +82,13 @@ def given(command: Sequence[str], option: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("design", ["eqben", "eqben_data", "bivlc", "genecis"])
+@pytest.mark.parametrize("design", ["eqben", "eqben_data", "eqben_fusion", "bivlc", "genecis"])
 def test_a_papers_grid_that_is_killed_ends_with_the_same_tables(
     made_pairs: MadeDataset, made_text_pairs: MadeDataset, made_triplets: MadeDataset, tmp_path: Path, design: str
 ) -> None:
     model = str(open_clip_config(tmp_path / "model"))
-    said = arguments(design, str(made_triplets.root), model)
+    fusion = f"blip-itm:{save_transformers(tmp_path / 'fusion', 'blip')}"
+    said = arguments(design, str(made_triplets.root), model, fusion)
     places = [given(said, option) for option in ("--data", "--test")]
     grid = open_grid(Path(said[0]), *places, tmp_path / "whole", given(said, "--set"))
     whole = run_grid(grid, lambda line: None)
