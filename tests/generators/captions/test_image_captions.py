@@ -98,6 +98,7 @@ def test_a_sample_is_an_image_with_all_its_captions(photos: Path) -> None:
     ]
     assert examples[3].key == f"{samples[2].key}-1"
     assert examples.read_image(examples[3], "image") == samples[2].images["image"]
+    assert "Known biases" not in (photos / "out/photos/README.md").read_text()  # none are counted
 
 
 def test_a_sample_is_a_caption(photos: Path) -> None:
