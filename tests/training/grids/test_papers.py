@@ -14,6 +14,7 @@ import pytest
 
 from tests.evaluation.scorers.tiny_models import open_clip_config, save_transformers
 from tests.made_datasets import MadeDataset
+from twinset.training.grids.design import load_design
 from twinset.training.grids.run import open_grid, run_grid
 
 DESIGNS = Path(__file__).resolve().parents[3] / "studies" / "grids"
@@ -30,6 +31,7 @@ MATCHING = "tests.twinset.figures=[text, group]"
 def arguments(design: str, root: str, model: str, fusion: str) -> list[str]:
     """Of ``twinset train grid``, on the made data below a root."""
     name, pairs, random = design.partition("-")[0], f"{root}:eq-ag", f"random:{model}:1"
+    arms = load_design(DESIGNS / f"{design}.yaml").arms
     changed: list[str]
     data: Sequence[str]
     if name in ("eqben", "eqben_data"):
@@ -57,20 +59,10 @@ def arguments(design: str, root: str, model: str, fusion: str) -> list[str]:
         changed += [f"arms.{arm}.model={kind}:{random}" for arm, kind in (
             ("image", "image-only"), ("text", "text-only"), ("both", "image+text")
         )]  # fmt: skip
-        trained = (
-            "on-cirr",
-            "full",
-            "mined-100k",
-            "mined-400k",
-            "any-words",
-            "freeze-image",
-            "freeze-text",
-            "freeze-both",
-        )
-        changed += [f"arms.{arm}.validation=[]" for arm in trained]
-        data = [f"{one}={root}:triplets" for one in ("mined", "mined-100k", "mined-400k", "any-words", "cirr")]
+        data = [f"{one}={root}:triplets" for one in sorted({one for arm in arms.values() for one in arm.data})]
         changed += ["tests.twinset.subsets=[triplets]"]
         tests = ["twinset"]
+    changed += [f"arms.{arm}.validation=[]" for arm in arms if arms[arm].validation]  # the made data are too few
     found = [str(DESIGNS / f"{design}.yaml")]
     for option, values in (("--data", data), ("--test", [f"{one}={root}" for one in tests]), ("--set", changed)):
         found += [part for value in values for part in (option, value)]
