@@ -28,7 +28,9 @@ MATCHING_CHOICES = pa.schema([*IDENTITY, *((name, pa.float32()) for name in _CHO
 #: ranked, and how many of them are targets; how many targets score as the best one does (1 or more); the place in the
 #: gallery of the wrong entry that scores highest, null where all are targets.
 RANKS = ("higher", "tied", "entries", "targets", "tied_targets", "best_wrong")
-QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in RANKS)])
+#: And the places of the entries that score highest, best first, at most `FIRST`; of equal ones the targets come last.
+TOP, FIRST = "top", 5
+QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in RANKS), (TOP, pa.list_(pa.int32()))])
 #: The same of benchmarks whose metric is about every target: of each, in order, how many wrong entries score higher,
 #: and how many the same.
 QUERY_TARGETS = pa.schema([*QUERY_RANKS, ("above", pa.list_(pa.int32())), ("level", pa.list_(pa.int32()))])

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.evaluation.examples import (
+    FIRST,
     GROUNDING_ERRORS,
     QUERY_RANKS,
     QUERY_TARGETS,
     STATEMENT_MARGINS,
+    TOP,
     Benchmark,
     Grounding,
     LeftOut,
@@ -236,11 +238,20 @@ def ranks(
         "targets": int(target.sum()),
         "tied_targets": int((scores[target] == best).sum()),
         "best_wrong": int(np.where(wrong, scores, -np.inf).argmax()) if wrong.any() else None,
+        TOP: _first(scores, wrong, target),
     }
     if every:
         left, right = (np.searchsorted(others, scores[target], side) for side in ("left", "right"))
         found |= {"above": (len(others) - right).tolist(), "level": (right - left).tolist()}
     return found
+
+
+def _first(scores: np.ndarray[Any, Any], wrong: np.ndarray[Any, Any], target: np.ndarray[Any, Any]) -> list[int]:
+    ranked = np.flatnonzero(wrong | target)
+    if len(ranked) > FIRST:
+        ranked = ranked[scores[ranked] >= np.partition(scores[ranked], -FIRST)[-FIRST]]
+    order = np.lexsort((ranked, target[ranked], -scores[ranked]))  # by score; a tie counts against the target
+    return [int(place) for place in ranked[order][:FIRST]]
 
 
 def grounding_errors(scores: np.ndarray[Any, Any], example: Grounding) -> list[float]:

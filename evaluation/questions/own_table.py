@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinset.evaluation.examples import IDENTITY, Benchmark, LeftOut
+from twinset.evaluation.examples import IDENTITY, TOP, Benchmark, LeftOut
 from twinset.evaluation.report.model_answers import MATCHINGS_OF_ONE, OPTIONAL, TABLES, scores_path
 from twinset.evaluation.run import WrittenScores
 from twinset.evaluation.score_files.batch import Batch
@@ -36,7 +36,7 @@ def take_scores(
     if schema is None:
         wanted = "; or ".join(", ".join(one.names[len(IDENTITY) :]) for one in TABLES)
         raise WrongUse(f"{file}: no scores in its columns: {opened.listed}; needed are {wanted}")
-    names = [name for name in schema.names[len(IDENTITY) :] if name in opened.names]
+    names = [name for name in schema.names[len(IDENTITY) :] if name in opened.names and name != TOP]
     rows = _read(opened, schema, names)
     keyed = _places(rows, file) if KEY in opened.names else None
     found, chosen, left_out = dict[str, list[str]](), list[int](), Counter[str]()

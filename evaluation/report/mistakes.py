@@ -31,6 +31,7 @@ from twinset.evaluation.report.model_answers import Asked, ModelAnswers, floats
 from twinset.manifests.errors import TwinsetError
 from twinset.shards.storage.whole_file import whole_file
 
+Question = Matching | Query | Statement | Grounding
 COUNT = 8
 #: Candidates from which the shown ones are chosen: one source image or video should not fill the page.
 POOL = 400
@@ -164,8 +165,18 @@ def kept_file(out: Path, benchmark: str) -> Path:
     return out / "mistakes" / f"{benchmark}.parquet"
 
 
-def keep(path: Path, benchmark: Benchmark, names: Collection[Name], data_digest: str) -> dict[Name, Shown]:
-    """Read examples from a benchmark and keep them; returns them with those that were kept before."""
+def keep(
+    path: Path,
+    benchmark: Benchmark,
+    names: Collection[Name],
+    data_digest: str,
+    show: Callable[[Question, int | None], Shown] | None = None,
+) -> dict[Name, Shown]:
+    """Read examples from a benchmark and keep them; returns them with those that were kept before.
+
+    Args:
+        show: what is kept of an example under a name; by default all that a mistake is shown with.
+    """
     found = kept(path, data_digest)
     wanted: dict[str, list[int | None]] = {}
     for key, wrong in sorted(set(names) - set(found), key=str):
@@ -175,7 +186,7 @@ def keep(path: Path, benchmark: Benchmark, names: Collection[Name], data_digest:
     for example in benchmark.examples():
         if not isinstance(example, LeftOut) and example.key in wanted:
             for wrong in wanted.pop(example.key):
-                found[example.key, wrong] = _shown(example, wrong)
+                found[example.key, wrong] = (show or _shown)(example, wrong)
             if not wanted:
                 break
     rows = [
@@ -215,7 +226,7 @@ def kept(path: Path, data_digest: str) -> dict[Name, Shown]:
     }
 
 
-def _shown(example: Matching | Query | Statement | Grounding, wrong: int | None) -> Shown:
+def _shown(example: Question, wrong: int | None) -> Shown:
     if isinstance(example, Matching):
         images: Mapping[str, Picture] = {f"image {place}": image for place, image in enumerate(example.images)}
         texts = {f"caption {place}": text for place, text in enumerate(example.captions)}
@@ -232,7 +243,7 @@ def _shown(example: Matching | Query | Statement | Grounding, wrong: int | None)
         places = [place for place in (after - 1, after) if place < len(example.frames)]
         images = {f"{example.times[place]:.2f} s": example.frames[place] for place in places}
         texts = {"before": example.captions[0], "after": example.captions[1]}
-    return Shown([(label, _jpeg(image, example.key)) for label, image in images.items()], list(texts.items()))
+    return Shown([(label, jpeg(image, example.key)) for label, image in images.items()], list(texts.items()))
 
 
 def _shown_of_query(example: Query, wrong: int | None) -> tuple[dict[str, Picture], dict[str, str]]:
@@ -250,9 +261,10 @@ def _shown_of_query(example: Query, wrong: int | None) -> tuple[dict[str, Pictur
     return images, texts
 
 
-def _jpeg(picture: Picture, key: str) -> bytes | None:
+def jpeg(picture: Picture, key: str, box: tuple[int, int] = PIXELS) -> bytes | None:
+    """A picture of the example ``key`` made to fit (width, height) pixels; None where it cannot be read."""
     try:
-        image = thumbnail(picture.read(), key, PIXELS)
+        image = thumbnail(picture.read(), key, box)
     except (TwinsetError, OSError):
         return None  # it could be read when it was scored; the page says that it cannot any more
     stream = io.BytesIO()

@@ -22,6 +22,7 @@ from twinset.evaluation.examples import (
     MATCHING_SCORES,
     QUERY_RANKS,
     STATEMENT_MARGINS,
+    TOP,
 )
 from twinset.manifests.errors import WrongUse
 
@@ -31,7 +32,7 @@ Asked = Literal["matching", "query", "statement", "grounding"]
 SCHEMAS: dict[Asked, pa.Schema] = {
     "matching": MATCHING_SCORES, "query": QUERY_RANKS, "statement": STATEMENT_MARGINS, "grounding": GROUNDING_ERRORS
 }  # fmt: skip
-OPTIONAL = {"tied_targets", "best_wrong"}  # columns
+OPTIONAL = {"tied_targets", "best_wrong", TOP}  # columns
 MATCHINGS_OF_ONE = {"s10", "s11"}  # columns that are null where there is one image
 TABLES = (*SCHEMAS.values(), MATCHING_OUTCOMES)
 COUNTED = ("images", "texts", "pairs")  # what a model is asked for, each once

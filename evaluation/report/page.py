@@ -15,6 +15,7 @@ from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, answ
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
 from twinset.evaluation.report.seeds import with_seeds
+from twinset.evaluation.report.strips import strip_blocks
 from twinset.evaluation.report.tables import (
     as_csv,
     as_latex,
@@ -61,6 +62,7 @@ def write_report(
                 "results": results,
                 "tables": ours,
                 "plots": [{"caption": said, **on_both_papers(panels)} for said, panels in _plots(results)],
+                "strips": list(strip_blocks(out, results, (benchmarks or {}).get(results.name))),
                 "mistakes": list(_mistakes(out, results, (benchmarks or {}).get(results.name))),
             }
         )

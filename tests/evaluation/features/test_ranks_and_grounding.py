@@ -148,6 +148,9 @@ def test_ranks_are_what_brute_force_counts(data: st.DataObject) -> None:
         "best_wrong": next(
             (at for at, score in enumerate(scores) if at not in targets | excluded and score == top), None
         ),
+        "top": sorted(
+            (at for at in range(len(scores)) if at not in excluded), key=lambda at: (-scores[at], at in targets, at)
+        )[:5],
     }
     ordered = [scores[place] for place in sorted(targets - excluded)]
     assert every == {
