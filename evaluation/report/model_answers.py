@@ -202,11 +202,14 @@ class Probe(_Lenient):
 
 
 class ProbedRow(_Lenient):
-    """All pairs, or those of a subset. same_bag: percent of pairs whose captions share one bag of words."""
+    """All pairs, or those of a subset. same_bag: percent of pairs whose captions share one bag of words. detectors:
+    percent that detectors of synthetic halves get right, by what (`evaluation.blind_probes.detectors`).
+    """
 
     pairs: int
     same_bag: float | None = None
     probes: dict[str, Probe]
+    detectors: dict[str, float] = {}
 
 
 class Probes(_Lenient):

@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 from twinset.evaluation.metrics.figures import Figure, Measured
 from twinset.evaluation.metrics.rank_correlation import LEAST, rank_correlation
-from twinset.evaluation.report.model_answers import Probes
+from twinset.evaluation.report.model_answers import ProbedRow, Probes
 from twinset.evaluation.report.prompts import prompts_table
 from twinset.evaluation.report.published import MEAN, Column, Published
 from twinset.evaluation.report.results import BenchmarkResults, ModelResults, SeedResults
@@ -15,6 +15,9 @@ from twinset.evaluation.report.tables import COUNTS, Cell, Row, Table
 
 KINDS = ("chance", "human", "published")
 ORDERED_BY = ("group", "accuracy", "recall@1", "grounding")  # the first that a benchmark has
+#: Figures of detectors by what probes call them.
+DETECTED = {"text detector": "text detection", "image detector": "image detection"}
+DETECTED |= {"i2t": "text", "t2i": "image", "group": "group"}
 MISPRINT = 0.11  # percentage points that rounding does not explain, of averages with one decimal
 RANDOM = "chance: what random answers to these questions get, on average"
 
@@ -31,6 +34,7 @@ def benchmark_tables(results: BenchmarkResults) -> list[Table]:
         tables.append(_differences(results))
     if results.probes is not None:
         tables.append(_probes(results, results.probes))
+        tables += _detectors(results, results.probes)
     return tables
 
 
@@ -244,6 +248,40 @@ def _probes(results: BenchmarkResults, probes: Probes) -> Table:
             rows.append(Row([*cells, "yes" if one.solves else "no"]))
     title = f"{results.title}: what blind probes get right, ties broken at random"
     return Table(f"{_folder(results)}-probes", title, heads, 2, rows)
+
+
+def _detectors(results: BenchmarkResults, probes: Probes) -> Iterator[Table]:
+    """What detectors of synthetic captions and images get right (BiVLC, Table 4), by the categories that papers pool
+    (Table 6), and by its own.
+    """
+    rows = {"all": probes.all, **probes.by}
+    names = [name for name in DETECTED if name in probes.all.detectors]
+    if not names:
+        return
+    pooled = dict[str, list[ProbedRow]]()
+    for row in results.published:
+        for part, wanted in row.pooled.items():
+            if part not in rows:
+                pooled[part] = [of for one in wanted for name, of in rows.items() if _is(name, one)]
+    found = [Row(["all", "ours", probes.all.pairs, *(Figure(probes.all.detectors[name]) for name in names)])]
+    figures = [DETECTED[name] for name in names]
+    for one in results.published:
+        values = one.figures.get("", {})
+        if values.keys() & {"text detection", "image detection"}:
+            cells = [Figure(values[name]) if name in values else None for name in figures]
+            found.append(Row(["all", one.name, None, *cells], one.kind, one.source))
+    every = {
+        **{part: some for part, some in pooled.items() if some},
+        **{name: [one] for name, one in probes.by.items()},
+    }
+    for part, some in every.items():
+        if all(name in one.detectors for one in some for name in names):
+            n = sum(one.pairs for one in some)
+            means = [sum(one.pairs * one.detectors[name] for one in some) / n for name in names]
+            found.append(Row([part, "ours", n, *map(Figure, means)]))
+    heads = ["examples", "detectors", "n", *figures]
+    title = f"{results.title}: what detectors get right that compare no image with a caption"
+    yield Table(f"{_folder(results)}-detectors", title, heads, 2, found)
 
 
 def _folder(results: BenchmarkResults) -> str:

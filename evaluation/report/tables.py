@@ -14,6 +14,7 @@ from twinset.manifests.markdown import table as markdown_table
 COUNTS = ("n", "groups", "ties %")  # columns beside figures
 #: Figures as papers head them; those that are not here have no place in a compact table.
 SHORT = {"text": "I2T", "image": "T2I", "group": "Group", "accuracy": "Acc.", "min": "min", "acc": "acc"}
+SHORT |= {"text detection": "Text det.", "image detection": "Img det."}
 SHORT |= {"grounding": "Acc.", "mean": "Avg", **{f"recall@{k}": f"R@{k}" for k in (1, 2, 3, 5, 10)}}
 BEST, SECOND = "best", "second"
 Cell = str | int | float | Figure | None
