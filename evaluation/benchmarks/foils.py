@@ -46,13 +46,18 @@ class SugarCrepe(OneImage):
 class Valse(OneImage):
     """``INSTRUMENT.json``: ``{ID: {image_file, caption, foil, mturk: {caption, foil, other}}}``.
 
-    Only valid foils count; the others are left out.
+    Only valid foils count; the others are left out. ``counts`` are those of the released files (Heidelberg-NLP/VALSE).
     """
 
     name = "valse"
     title = "VALSE (2022)"
     citation = "https://arxiv.org/abs/2112.07566"
     licence = "MIT"
+    counts: ClassVar = {
+        **{"existence": 505, "plurals": 851, "counting-hard": 868, "counting-small-quant": 900},
+        **{"counting-adversarial": 691, "relations": 535, "action-replacement": 648, "actant-swap": 949},
+        **{"coreference-standard": 708, "coreference-hard": 104, "foil-it": 943},
+    }
     expects = "existence.json, plurals.json … foil-it.json, and the images of their data sets in any folder below"
     obtained = (
         "The annotations are in the folder data of the repository Heidelberg-NLP/VALSE; images come from Visual7W, "

@@ -25,6 +25,7 @@ from twinset.evaluation.examples import (
     Query,
     Statement,
 )
+from twinset.evaluation.features.sets import add_sets
 from twinset.evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import NotApplicable
@@ -39,6 +40,7 @@ NAMED = 5  # examples left out that are named on the terminal; all are in a file
 SCHEMAS = {Query: QUERY_RANKS, Statement: STATEMENT_MARGINS, Grounding: GROUNDING_ERRORS}
 #: Metrics of queries that need more than the best target.
 OF_EVERY_TARGET = frozenset({"all-targets", "map"})
+SETS_TOGETHER = "sets"  # the metric of rows that are right together
 _LOG = logging.getLogger("twinset")
 
 
@@ -150,6 +152,8 @@ def write_scores(
     for empty, beside in ((not left_out, listing), (not without.total(), silent)):
         if empty:
             beside.unlink(missing_ok=True)
+    if SETS_TOGETHER in benchmark.metrics:
+        add_sets(path)
     return rows
 
 
@@ -204,7 +208,8 @@ def _row(example: Asked, similarities: Similarities, every: bool, threshold: flo
     if isinstance(example, Matching):
         return row | similarities.of_matching(example)
     if isinstance(example, Query):
-        return row | ranks(similarities.gallery(example), example.targets, example.excluded, every)
+        tags = {"tags": ";".join(example.tags)} if every else {}
+        return row | tags | ranks(similarities.gallery(example), example.targets, example.excluded, every)
     if isinstance(example, Statement):
         if threshold is None:
             raise NotApplicable(

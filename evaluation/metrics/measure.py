@@ -144,7 +144,7 @@ def _measured(kind: ScoreKind, rows: _Rows, label: int | None, seed: int, resamp
     for place, figure in enumerate(kind.means):
         if (mean := _mean(rows.numbers[chosen, place], groups)) is not None:
             if kind.expected_means:
-                chance = float(rows.numbers[chosen, place + len(kind.means)].mean(dtype=np.float64))
+                chance = float(np.nanmean(rows.numbers[chosen, place + len(kind.means)], dtype=np.float64))
                 mean = replace(mean, expected=chance)
             figures[figure] = mean if resamples else replace(mean, low=None, high=None)
     tied = kind.tied(totals)

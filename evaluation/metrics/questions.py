@@ -91,6 +91,33 @@ class AllTargets(ScoreKind):
         return float(sums[2])
 
 
+#: Columns of What'sUp's score files: whether all rows of a pair, or of a set, are right; the chance of it, where equal
+#: scores are put in random order.
+SETS = ("pair_right", "set_right", "pair_chance", "set_chance")
+
+
+class PairsAndSets(ScoreKind):
+    """``pair_accuracy`` and ``set_accuracy`` (What'sUp, section 3): percent of pairs of opposite prepositions, and of
+    sets of four, whose images all get their caption. A pair has two rows and a set four, so means over rows are these.
+    """
+
+    columns = SETS
+    events = ("rows",)
+    truth = np.ones((1, 1), np.uint8)
+    means = ("pair_accuracy", "set_accuracy")
+    expected_means = True
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        numbers = np.stack([batch.numbers(name, nullable=True) for name in self.columns], axis=1)
+        return Outcomes(np.zeros(len(batch), np.uint16), None, 100 * numbers)
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        return ()
+
+    def tied(self, sums: Floats) -> None:
+        return None
+
+
 PLACES = (5, 10, 25, 50)
 
 
@@ -109,7 +136,7 @@ class MeanAveragePrecision(ScoreKind):
     expected_means = True
 
     def outcomes(self, batch: Batch) -> Outcomes:
-        (above, begins), (level, _) = (batch.lists(name) for name in self.columns)
+        (above, begins), (level, _) = (batch.lists(name) for name in EVERY_TARGET)
         both = [np.split(values.astype(np.int64), begins[1:]) for values in (above, level)]
         numbers = np.array(
             [[*strict_precision(*one), *expected_precision(*one)] for one in zip(*both, strict=True)], np.float64
@@ -122,6 +149,28 @@ class MeanAveragePrecision(ScoreKind):
 
     def tied(self, sums: Floats) -> float:
         return float(sums[1])
+
+
+#: What CIRCO's texts say, in the order of its released evaluation.
+ASPECTS = (
+    *("cardinality", "addition", "negation", "direct_addressing", "compare_change", "comparative_statement"),
+    *("statement_with_conjunction", "spatial_relations_background", "viewpoint"),
+)
+
+
+class SemanticMap(MeanAveragePrecision):
+    """``map@10 ASPECT``: as `MeanAveragePrecision`, over the queries with that semantic aspect (CIRCO's release)."""
+
+    columns = (*EVERY_TARGET, "tags")
+    means = tuple(f"map@10 {aspect}" for aspect in ASPECTS)
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        found = super().outcomes(batch)
+        tags = [{*one.split(";")} for one in batch.texts("tags").to_pylist()]
+        has = np.array([[aspect in one for aspect in ASPECTS] for one in tags])
+        strict, expected = (found.numbers[:, [at]] for at in (PLACES.index(10), PLACES.index(10) + len(PLACES)))
+        numbers = np.hstack([np.where(has, one, np.nan) for one in (strict, expected)])
+        return Outcomes(found.code, None, numbers)
 
 
 Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]

@@ -148,7 +148,9 @@ def _hit(places: NDArray[np.int64], wrong: NDArray[np.int64], targets: NDArray[n
 KINDS = {
     "yes-no": "twinset.evaluation.metrics.questions:YesNo",
     "all-targets": "twinset.evaluation.metrics.questions:AllTargets",
+    "sets": "twinset.evaluation.metrics.questions:PairsAndSets",
     "map": "twinset.evaluation.metrics.questions:MeanAveragePrecision",
+    "semantic-map": "twinset.evaluation.metrics.questions:SemanticMap",
     "detection": "twinset.evaluation.metrics.detection:Detection",
 }
 METRICS = Registry[ScoreKind]("metric", ScoreKind, __name__, "twinset.metrics")

@@ -19,13 +19,14 @@ class WhatsUp(OneImage):
     and under furniture, B before and behind objects), and two in images of COCO and Visual Genome.
 
     The first caption is right; what follows the fourth was added later. Images of A and B with the same two objects are
-    one group.
+    one group, which the released code's pair and set accuracy are about.
     """
 
     name = "whatsup"
     title = "What'sUp (2023)"
     citation = "https://arxiv.org/abs/2310.19785"
     licence = "MIT"
+    metrics = ("sets",)
     counts: ClassVar = {"a": 412, "b": 408, "coco-one": 2247, "coco-two": 440, "vg-one": 1160, "vg-two": 291}
     expects = (
         "controlled_images_dataset.json, controlled_clevr_dataset.json, coco_qa_one_obj.json, coco_qa_two_obj.json, "

@@ -30,6 +30,10 @@ class Galleries(Records):
     def listed(self, path: Path) -> Iterator[str]:
         """The names of the images of the gallery."""
 
+    def tags(self, record: Record) -> Sequence[str]:
+        """Kinds of queries that a record is one of."""
+        return ()
+
     @abstractmethod
     def asked(self, record: Record) -> tuple[str, str, Sequence[str]]:
         """The name of the reference, the text, and the names of all targets."""
@@ -63,6 +67,7 @@ class Galleries(Records):
             gallery=gallery,
             targets=frozenset(places[name] for name in targets),
             excluded=frozenset({places[reference]} if self.excluding else ()),
+            tags=tuple(self.tags(record)),
         )
 
     @cached_property
@@ -89,7 +94,7 @@ class Circo(Galleries):
     citation = "https://arxiv.org/abs/2303.15247"
     licence = "CC BY-NC 4.0"
     counts: ClassVar = {"val": 220}
-    metrics = ("map",)
+    metrics = ("map", "semantic-map")
     expects = "annotations/val.json, image_info_unlabeled2017.json, and the images of COCO's unlabeled2017 below"
     obtained = "The annotations are in the repository miccunifi/CIRCO, list and images at COCO's site"
 
@@ -99,6 +104,10 @@ class Circo(Galleries):
 
     def listed(self, path: Path) -> Iterator[str]:
         return (text_of(one, "file_name", f"{path} image {number}") for number, one in json_items(path, "images"))
+
+    def tags(self, record: Record) -> Sequence[str]:
+        """Its semantic aspects, which the first release lacks."""
+        return record.texts("semantic_aspects") if "semantic_aspects" in record.fields else ()
 
     def asked(self, record: Record) -> tuple[str, str, Sequence[str]]:
         targets = self.targets(record)

@@ -183,6 +183,7 @@ def circo(root: Path, word: str = "red", split: str = "val") -> None:
     queries = [
         {
             "reference_img_id": n, "relative_caption": f"is {word}", "shared_concept": "a cup", "id": n,
+            "semantic_aspects": ["addition", "negation"][: n + 1],
             **({"target_img_id": n + 1, "gt_img_ids": [n + 1, n + 2]} if split == "val" else {}),
         }
         for n in range(3)

@@ -17,7 +17,7 @@ from twinset.evaluation.examples import MATCHING_SCORES, QUERY_TARGETS
 from twinset.evaluation.features.score_table import ranks
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.metrics.questions import PLACES, expected_precision, strict_precision
+from twinset.evaluation.metrics.questions import ASPECTS, PLACES, expected_precision, strict_precision
 
 
 def table(rows: list[dict[str, Any]], schema: pa.Schema, **about: object) -> pa.Table:
@@ -122,6 +122,37 @@ def test_yes_and_no_need_a_threshold_and_groups_are_compared() -> None:
     both = [table(one, MATCHING_SCORES, metrics=["yes-no"], threshold=0.5) for one in (better, rows)]
     lines = {line.figure: line for line in compare(*both, resamples=100).table}
     assert lines["g_acc"].difference == 62.5 and lines["g_acc"].only_a == 5 and "q_acc" not in lines
+
+
+def test_average_precision_by_aspect_is_that_of_circos_released_evaluation() -> None:
+    asked = json.loads((at_hand("benchmarks/circo") / "annotations/val.json").read_bytes())
+    answers = submission("submission_val.json")
+    rows, released = list[dict[str, Any]](), dict[str, list[float]]()
+    for one in asked:
+        order = [number in one["gt_img_ids"] for number in answers[str(one["id"])]]
+        targets = len(one["gt_img_ids"])
+        wrong = np.cumsum(~np.array(order))[np.array(order)]
+        above = [*wrong.tolist(), *[1000] * (targets - len(wrong))]  # those that were not answered come last
+        best = {"higher": above[0], "tied": 0, "entries": 2000, "targets": targets, "tied_targets": 1}
+        tags = ";".join(one["semantic_aspects"])
+        rows.append({**best, "above": above, "level": [0] * targets, "tags": tags})
+        for aspect in one["semantic_aspects"]:
+            released.setdefault(aspect, []).append(100 * released_precision(order, targets, 10))
+    found = measure(table(rows, QUERY_TARGETS, metrics=["map", "semantic-map"]), resamples=0).all.figures
+    assert {*released} == {*ASPECTS}
+    for aspect, values in released.items():
+        figure = found[f"map@10 {aspect}"]
+        assert figure.value == figure.expected == pytest.approx(mean(values), abs=1e-5)
+
+
+def test_aspects_are_means_over_their_queries_alone() -> None:
+    made = [({0}, "addition;negation"), ({1}, "negation"), ({1}, "")]
+    rows = [
+        ranks(np.array([2, 1], np.float32), frozenset(one), frozenset(), True) | {"tags": tags} for one, tags in made
+    ]
+    found = measure(table(rows, QUERY_TARGETS, metrics=["semantic-map"]), resamples=0).all.figures
+    named = {name: figure.value for name, figure in found.items() if name.startswith("map@10")}
+    assert named == {"map@10 addition": 100, "map@10 negation": 75}
 
 
 def test_a_metric_that_a_file_does_not_name_is_not_measured(tmp_path: Path) -> None:
