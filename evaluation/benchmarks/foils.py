@@ -93,6 +93,7 @@ class BiVlc(Reader):
     name = "bivlc"
     title = "BiVLC (2024)"
     citation = "https://arxiv.org/abs/2406.09952"
+    licence = "MIT"
     counts: ClassVar = {"test": 2933}
     expects = "data/test-00000-of-00002.parquet and the other part, or what `twinset export --format bivlc` wrote"
     obtained = "They are in the data set imirandam/BiVLC of Hugging Face"

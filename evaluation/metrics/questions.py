@@ -129,7 +129,7 @@ class MeanAveragePrecision(ScoreKind):
     Strict: in a tie wrong entries come first. Expected: the mean over all orders of equal scores.
     """
 
-    columns = EVERY_TARGET
+    columns: tuple[str, ...] = EVERY_TARGET
     events = ("rows", "tie")
     truth = np.array([[1, 0], [1, 1]], np.uint8)
     means = tuple(f"map@{k}" for k in PLACES)

@@ -20,6 +20,7 @@ class Winoground(TwoByTwo):
     image_folders = ("images", "data/images")
     title = "Winoground (2022)"
     citation = "https://arxiv.org/abs/2204.03162"
+    licence = "research only"
     counts: ClassVar = {"test": 400}
     expects = "examples.jsonl and a folder of the images that it names (ex_0_img_0.png …), or Parquet files"
     obtained = "Both are in the data set facebook/winoground of Hugging Face, once its terms are accepted"
@@ -124,7 +125,7 @@ class CocoCounterfactuals(TwoByTwo):
 
     name = "coco-counterfactuals"
     title = "COCO-Counterfactuals (2023)"
-    citation = "https://openreview.net/forum?id=7AjdHnjIHX"
+    citation = "https://arxiv.org/abs/2309.14356"
     licence = "CC BY 4.0"
     expects = "examples.jsonl, and images.zip unpacked below"
     obtained = "Both are in the folder data of Intel/COCO-Counterfactuals at Hugging Face"
@@ -225,6 +226,7 @@ class NaturalBench(TwoByTwo):
     name = "naturalbench"
     title = "NaturalBench (2024)"
     citation = "https://arxiv.org/abs/2410.14669"
+    licence = "Apache-2.0"
     counts: ClassVar = {"test": 950, "train": 1900}
     metrics = ("yes-no",)
     expects = "the Parquet files of the split train, or test_set.json with the images that it names"
