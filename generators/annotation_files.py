@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Place
+from twinset.manifests.source import AnnotationFile, Place
 from twinset.shards.contracts import LeftOut
 from twinset.shards.media.media_folder import EscapesRoot, inside
 from twinset.shards.storage.parquet_reader import batches
@@ -29,7 +29,9 @@ def _listed(value: Any) -> Any:
 _Files = tuple[Annotated[Location, Place("any", "annotations")], ...]
 #: Setting: files or folders of annotations, also one alone.
 SeveralFiles = Annotated[_Files, BeforeValidator(_listed), Field(min_length=1)]
-#: The same, or none.
+#: Setting: files of one format, also one alone.
+AnnotationFiles = Annotated[tuple[AnnotationFile, ...], BeforeValidator(_listed), Field(min_length=1)]
+#: As `SeveralFiles`, or none.
 OptionalFiles = Annotated[_Files, BeforeValidator(_listed)]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

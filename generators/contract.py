@@ -116,7 +116,8 @@ def _check_left_out(source: Source, generator: Generator[Any]) -> None:
 def _check_records(source: Source, generator: Generator[Any], planned: Sequence[Candidate], context: Context) -> None:
     """Plan again without a record of an annotation file, for several records."""
     for setting, place, path in source.places():
-        if place.what != "file" or place.need != "annotations" or "." in setting or not isinstance(path, Path):
+        alone = place.what == "file" and place.need == "annotations" and "." not in setting
+        if not alone or not isinstance(path, Path) or getattr(source, setting) != path:
             continue
         for number, (record, content) in enumerate(_without_one(path)):
             with tempfile.TemporaryDirectory() as folder:

@@ -63,8 +63,9 @@ class KubricGenerator(Generator[Kubric]):
     def plan(self) -> Iterator[KubricCandidate]:
         """Pairs without end, each a scene of its own; how many are taken does not change the first ones."""
         vocabulary, available = load_vocabulary(), self.shelf.entries
-        self.excluded = usable(vocabulary, self.source.aspect, available).excluded
-        for planned in draw_pairs(self.source.aspect, vocabulary, available, self.seed, self.name):
+        source = self.source
+        self.excluded = usable(vocabulary, source.aspect, available).excluded
+        for planned in draw_pairs(source.aspect, vocabulary, available, self.seed, self.name, source.sizes):
             yield KubricCandidate(
                 **self.identified(planned.index, group=f"scene-{planned.index:06d}"),
                 captions0=planned.captions0,

@@ -32,7 +32,9 @@ class Kubric(Source):
     denoise: whether Blender's denoiser, a network, cleans the picture.
     device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
     as there are cores are made at a time unless --workers says otherwise.
-    size_ratio: how much longer a large object is than a small one. attempts: sub-seeds tried before a pair is rejected.
+    size_ratio: how much longer a large object is than a small one. sizes: of the two objects of an attribute pair:
+    ``shared``, or ``each`` its own, as in the paper's Figures 8 and 16.
+    attempts: sub-seeds tried before a pair is rejected.
     look: grounds, light, cameras, bystanders and turns, which vary (`generators.kubric_scenes.scene.look.Look`).
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
     licence: of the assets, copied into every sample and the card; a package that draws assets brings theirs.
@@ -48,6 +50,7 @@ class Kubric(Source):
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=0)
     size_ratio: float = Field(default=1.8, gt=1, le=4)
+    sizes: Literal["shared", "each"] = "shared"
     look: Look = Look()
     attempts: int = Field(default=8, ge=1, le=100)
     masks: bool = False
@@ -61,6 +64,7 @@ class Kubric(Source):
     unbounded = True
     synthetic = True
     execution = ("device", "threads")
+    added = ("sizes",)
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "kubric")
 
@@ -74,7 +78,9 @@ class Kubric(Source):
         return given
 
     @model_validator(mode="after")
-    def _other_assets_have_one(self) -> Kubric:
+    def _settings_fit(self) -> Kubric:
+        if self.sizes == "each" and self.aspect != "attribute":
+            raise ValueError("sizes: only captions of the aspect attribute say sizes; leave it out")
         if not self.licence and not is_drawn(self.assets):
             raise ValueError("set licence to that of these assets (CC-BY-4.0 for Google Scanned Objects)")
         return self

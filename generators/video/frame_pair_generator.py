@@ -1,6 +1,7 @@
 """What the generators of the three video sources share: pairs of frames planned from annotations, and made."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from twinset.generators.annotation_files import is_media_name, refuse_unusable
@@ -16,7 +17,7 @@ S = TypeVar("S", bound=FramePairSource)
 
 
 class FramePairGenerator(Generator[S]):
-    """Plans pairs of frames from one annotation file, and has them decoded."""
+    """Plans pairs of frames from annotations, and has them decoded."""
 
     candidate = FramePairCandidate
     libraries = ("av", "numpy")
@@ -38,10 +39,10 @@ class FramePairGenerator(Generator[S]):
         return "seconds"
 
     def usable_videos(
-        self, videos: Mapping[str, Any], is_usable: Callable[[Any], bool], remedy: str
+        self, path: Path, videos: Mapping[str, Any], is_usable: Callable[[Any], bool], remedy: str
     ) -> Iterator[tuple[str, str]]:
-        """Names and places of the videos of a JSON object, sorted; raises `WrongUse` where none can be used."""
-        path, usable = self.source.annotations, False
+        """Names and places of the videos of a file's JSON object, sorted; raises `WrongUse` where none can be used."""
+        usable = False
         for video in sorted(videos):
             place = f"{path.name} video {video!r}"
             if not is_media_name(video):

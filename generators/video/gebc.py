@@ -1,19 +1,20 @@
 """EQ-GEBC: frames before one event boundary and after a later one of the same video (EqBen, 4.1 and B.2)."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from twinset.generators.annotation_files import read_json, seconds
+from twinset.generators.annotation_files import AnnotationFiles, read_json, seconds
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
+from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Reference
+from twinset.manifests.source import Need, Reference
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")
@@ -22,12 +23,14 @@ FLAGS = ("/0", "/1")
 class Gebc(FramePairSource):
     """EQ-GEBC (EqBen, sections 4.1 and B.2).
 
+    annotations: GEBC's file, or several; the paper took those of training and validation.
     skip: boundaries between the twins beyond the first (1: before boundary i and after boundary i + 1).
     before, after: where in the interval before boundary i, and after boundary i + skip, the frame is taken
     (0 its start, 1 its end).
     """
 
     kind: Literal["gebc"]
+    annotations: AnnotationFiles  # type: ignore[assignment]  # several, where the base has one
     skip: int = Field(default=1, ge=0)
     before: float = Field(default=0.5, ge=0, le=1)
     after: float = Field(default=0.5, ge=0, le=1)
@@ -36,6 +39,16 @@ class Gebc(FramePairSource):
     generator = "twinset.generators.video.gebc:GebcGenerator"
     reference = Reference("Kinetics-GEB+ (GEBC)", "https://github.com/showlab/geb-plus", bibtex("wang2022gebplus"))
     reasons: ClassVar[Mapping[str, str]] = {**FRAME_REASONS, **reasons_beside(__file__, "gebc")}
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        super().check_inputs(key, needs)
+        files = [path.resolve() for path in self.annotations]
+        for path in self.annotations:
+            if files.count(path.resolve()) > 1:
+                raise WrongUse(f"{key}.annotations: {path} is named more than once; name each file once")
+
+
+_Record = tuple[str, Any]  # where it stands, and what should be a boundary
 
 
 @dataclass(slots=True)
@@ -55,24 +68,34 @@ class GebcGenerator(FramePairGenerator[Gebc]):
 
     version = 2
 
+    def inputs(self) -> str:
+        hashed = [sha256_of_file(path)[0] for path in self.source.annotations]
+        return hashed[0] if len(hashed) == 1 else digest(hashed)
+
     def plan(self) -> Iterator[FramePairCandidate]:
-        """Pairs by video and time, whatever the order of the file."""
-        whole = read_json(self.source.annotations)
-        if not isinstance(whole, dict):
-            raise WrongUse(f"{self.source.annotations}: not a mapping of videos to boundaries; {_REMEDY}")
-        for video, place in self.usable_videos(whole, lambda entry: isinstance(entry, list), _REMEDY):
-            boundaries = self._boundaries(whole[video], place)
+        """Pairs by video and time, whatever the order of the files and in them."""
+        videos: dict[str, tuple[str, list[_Record]]] = {}
+        for path in self.source.annotations:
+            whole = read_json(path)
+            if not isinstance(whole, dict):
+                raise WrongUse(f"{path}: not a mapping of videos to boundaries; {_REMEDY}")
+            for video, place in self.usable_videos(path, whole, lambda entry: isinstance(entry, list), _REMEDY):
+                found = [(f"{place} boundary {number}", record) for number, record in enumerate(whole[video], 1)]
+                others = videos.setdefault(video, (place, []))[1]
+                _refuse_repeated(others, found)
+                others += found
+        for video, (place, records) in sorted(videos.items()):
+            boundaries = self._boundaries(records)
             for first, second in zip(boundaries, boundaries[self.source.skip :], strict=False):
                 pair = self._pair(video, first, second, place)
                 if pair is not None:
                     yield pair
 
-    def _boundaries(self, records: list[Any], video: str) -> list[Boundary]:
+    def _boundaries(self, records: list[_Record]) -> list[Boundary]:
         """Distinct moments in time order, each with the tightest interval that the annotation gives on either side."""
         boundaries: dict[float, Boundary] = {}
         seen: set[str] = set()
-        for number, record in enumerate(records, 1):
-            place = f"{video} boundary {number}"
+        for place, record in records:
             if not isinstance(record, dict):
                 self.excluded.add("boundary-malformed", place)
                 continue
@@ -80,8 +103,7 @@ class GebcGenerator(FramePairGenerator[Gebc]):
             if time is None:
                 self.excluded.add("boundary-without-time", place)
                 continue
-            name = record.get("boundary_id")
-            if isinstance(name, str):
+            if (name := _name(record)) is not None:
                 if name in seen:
                     self.excluded.add("boundary-repeated", f"{place} ({name})")
                     continue
@@ -118,6 +140,22 @@ class GebcGenerator(FramePairGenerator[Gebc]):
 _REMEDY = "source.annotations must be a GEBC file of {VIDEO: [{boundary_id, timestamp, ...}]}"
 
 
+def _refuse_repeated(records: list[_Record], more: list[_Record]) -> None:
+    """Raise `WrongUse` where a boundary of one file is in another one too: what is in it twice is left out."""
+    named = {name: place for place, record in records if (name := _name(record)) is not None}
+    for place, record in more:
+        if (name := _name(record)) in named:
+            raise WrongUse(
+                f"{place}: {name} is also {named[name]}; source.annotations must be files of different boundaries: "
+                "leave one of them out"
+            )
+
+
+def _name(record: Any) -> str | None:
+    name = record.get("boundary_id") if isinstance(record, dict) else None
+    return name if isinstance(name, str) else None
+
+
 def _add(boundary: Boundary, record: dict[str, Any]) -> None:
     """Takes over what one annotator's record says; neighbours on the wrong side of the boundary are not believed."""
     previous, following = seconds(record.get("prev_timestamp")), seconds(record.get("next_timestamp"))
@@ -125,8 +163,8 @@ def _add(boundary: Boundary, record: dict[str, Any]) -> None:
         boundary.previous = max(boundary.previous, previous)
     if following is not None and following > boundary.time:
         boundary.next = min(boundary.next, following)
-    if isinstance(record.get("boundary_id"), str):
-        boundary.ids.append(record["boundary_id"])
+    if (name := _name(record)) is not None:
+        boundary.ids.append(name)
     for captions, name in ((boundary.before, "status_before"), (boundary.after, "status_after")):
         subject, status = record.get("subject"), record.get(name)
         if not isinstance(subject, str) or not isinstance(status, str):

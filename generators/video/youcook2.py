@@ -45,7 +45,7 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
         database = whole.get("database") if isinstance(whole, dict) else None
         if not isinstance(database, dict):
             raise WrongUse(f"{self.source.annotations}: no mapping under 'database'; {_REMEDY}")
-        for video, place in self.usable_videos(database, _has_annotations, _REMEDY):
+        for video, place in self.usable_videos(self.source.annotations, database, _has_annotations, _REMEDY):
             entry = database[video]
             about = {
                 "video": video,

@@ -5,7 +5,7 @@ Captions are the templates of EqBen in right English.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, count, permutations, product
+from itertools import count, permutations, product
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -111,14 +111,20 @@ def all_black(name: str) -> bool:
 
 
 def draw_pairs(
-    aspect: Aspect, vocabulary: Vocabulary, available: Collection[str], seed: int, subset: str
+    aspect: Aspect,
+    vocabulary: Vocabulary,
+    available: Collection[str],
+    seed: int,
+    subset: str,
+    sizes: Literal["shared", "each"] = "shared",
 ) -> Iterator[Planned]:
     """An endless stream of pairs, the same for the same arguments; raises `WrongUse` when too few names can be shown.
 
-    available: asset ids that can be shown. Asking for more pairs keeps the first ones.
+    available: asset ids that can be shown. sizes: of both objects of an attribute pair. Asking for more pairs keeps the
+    first ones.
     """
     names = usable(vocabulary, aspect, available)
-    drawing = _Drawing(vocabulary, names, available, Balance(generator_for(seed, subset, "captions")))
+    drawing = _Drawing(vocabulary, names, available, Balance(generator_for(seed, subset, "captions")), sizes)
     draw, enough = {
         "location": (drawing.location, len(names.objects) > 1),
         "counting": (drawing.counting, len(names.objects) > 0),
@@ -138,8 +144,11 @@ class _Drawing:
     No fact comes again before all facts that share its relations (or what is counted, or its members and relation).
     """
 
-    def __init__(self, vocabulary: Vocabulary, names: Usable, available: Collection[str], balance: Balance) -> None:
+    def __init__(
+        self, vocabulary: Vocabulary, names: Usable, available: Collection[str], balance: Balance, sizes: str
+    ) -> None:
         self._vocabulary, self._names, self._available = vocabulary, names, available
+        self._equal_sizes = sizes == "shared"
         self._pick = balance.pick
         self._rounds = Rounds()
         objects = names.objects
@@ -186,21 +195,32 @@ class _Drawing:
         members = self._names.sets[kind]
         name0 = self._pick("member0", members)
         name1 = self._pick("member1", [name for name in members if told_apart(name, name0)], name0)
-        objects = self._names.objects
+        objects, shape = self._names.objects, (len(self._names.objects),)
         subjects = np.array([self._vocabulary.objects[name].kind != kind for name in objects])
         carriers = subjects & [self._fits(name0, name) and self._fits(name1, name) for name in objects]
         relation = self._pick("relation", [r for r in RELATIONS if r != "on-top" or carriers.any()], kind)
-        # Nothing large is put on something smaller, where it would not lie.
-        both = combinations_with_replacement(SIZES, 2) if relation == "on-top" else product(SIZES, repeat=2)
-        sizes = list(both)
+        sizes = [each for each in product(SIZES, repeat=3) if self._sizes_fit(relation, *each)]
         open_subjects = carriers if relation == "on-top" else subjects
-        ranks = self._rounds.ranks((relation, name0, name1), (relation, name1, name0), (len(sizes), len(objects)))
+        ranks = np.stack(
+            [
+                self._rounds.ranks(
+                    (relation, name0, name1, own), (relation, name1, name0, (*own[1::-1], own[2])), shape
+                )
+                for own in sizes
+            ]
+        )
         due = open_subjects & (ranks == ranks[:, open_subjects].min())
         picked = self._pick("sizes", _where(sizes, due.any(axis=1)), relation)
         subject = self._pick("subject", _where(objects, due[sizes.index(picked)]), relation, kind)
-        self._rounds.use((relation, name0, name1), (sizes.index(picked), objects.index(subject)))
-        object0, object1 = self._thing(name0, picked[0]), self._thing(name1, picked[0])
-        return Drawn("attribute", object0, object1, self._thing(subject, picked[1]), relation, relation, 1, 1)
+        self._rounds.use((relation, name0, name1, picked), (objects.index(subject),))
+        object0, object1 = self._thing(name0, picked[0]), self._thing(name1, picked[1])
+        return Drawn("attribute", object0, object1, self._thing(subject, picked[2]), relation, relation, 1, 1)
+
+    def _sizes_fit(self, relation: Relation, object0: Size, object1: Size, subject: Size) -> bool:
+        if self._equal_sizes and object0 != object1:
+            return False
+        # Nothing large is put on something smaller, where it would not lie.
+        return relation != "on-top" or max(map(SIZES.index, (object0, object1))) <= SIZES.index(subject)
 
     def _wording(self, which: Literal[0, 1], drawn: Drawn) -> Wording:
         relation = (drawn.relation0, drawn.relation1)[which]

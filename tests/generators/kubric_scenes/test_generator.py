@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from twinset.generators.kubric_scenes.generator import DRAWN, KubricCandidate, KubricGenerator
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
@@ -46,6 +47,16 @@ def test_more_pairs_begin_with_the_same_ones(aspect: str) -> None:
         assert re.fullmatch(rf"eq-kubric-{aspect}-[a-z2-7]{{16}}", one.key)
         drawn = DRAWN.validate_json(one.drawn)
         assert canonical_json(asdict(drawn)).decode() == one.drawn and drawn.aspect == aspect
+
+
+def test_sizes_that_differ_are_of_attributes_and_off_by_default() -> None:
+    said = [one.captions0[0].split()[1] for one in planned(generator("attribute", sizes="each"), 40)]
+    others = [one.captions1[0].split()[1] for one in planned(generator("attribute", sizes="each"), 40)]
+    assert ("small", "large") in zip(said, others, strict=True)
+    assert "sizes" in generator("attribute").source.incidental
+    assert "sizes" not in generator("attribute", sizes="each").source.incidental
+    with pytest.raises(ValidationError, match="sizes: only captions of the aspect attribute say sizes"):
+        generator("counting", sizes="each")
 
 
 def test_another_seed_draws_other_pairs_with_the_same_keys() -> None:

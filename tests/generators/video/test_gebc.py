@@ -8,6 +8,7 @@ from twinset.filters.equal_captions import EqualCaptionsFilter
 from twinset.filters.motion_words import MotionWords
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.gebc import Gebc, GebcGenerator
+from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Drop
@@ -31,12 +32,12 @@ def boundary(name: str, previous: Any, time: Any, following: Any, **more: Any) -
 THREE = [boundary("v_0A", 0, 2.0, 4.0), boundary("v_1A", 2.0, 4.0, 8.0), boundary("v_2A", 4.0, 8.0, 10.0)]
 
 
-def generator(path: Path, **settings: Any) -> GebcGenerator:
-    return Gebc(kind="gebc", annotations=path, media=path.parent, **settings).open(Context("eq-gebc"))
+def generator(path: Path, *more: Path, **settings: Any) -> GebcGenerator:
+    return Gebc(kind="gebc", annotations=(path, *more), media=path.parent, **settings).open(Context("eq-gebc"))
 
 
-def saved(folder: Path, value: Any) -> Path:
-    path = folder / "val.json"
+def saved(folder: Path, value: Any, name: str = "val.json") -> Path:
+    path = folder / name
     path.write_text(json.dumps(value), "utf-8")
     return path
 
@@ -123,6 +124,35 @@ def test_order_and_form_of_the_file_do_not_matter(tmp_path: Path) -> None:
 def test_the_tightest_interval_is_used(tmp_path: Path) -> None:
     wide = [THREE[0], THREE[1] | {"prev_timestamp": 0, "next_timestamp": 10.0}, THREE[2]]
     assert [pair.at1 for pair in planned(tmp_path, wide)] == [6.0, 9.0]
+
+
+def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
+    other = [one | {"boundary_id": one["boundary_id"].replace("v", "a")} for one in THREE]
+    val, train = saved(tmp_path, {"v": THREE[:1]}), saved(tmp_path, {"v": THREE[1:], "a": other, "b": 3}, "train.json")
+    both, whole = generator(val, train), generator(saved(tmp_path, {"v": THREE, "a": other}, "whole.json"))
+    assert list(both.plan()) == list(whole.plan()) == list(generator(train, val).plan())
+    assert [pair.video for pair in whole.plan()] == ["a", "a", "v", "v"]
+    assert both.excluded.examples == [("video-malformed", "train.json video 'b'")]
+    # One file has the digest that it had when there could be no other, so that datasets stay valid.
+    assert generator(val).inputs() == sha256_of_file(val)[0]
+    assert len({generator(*files).inputs() for files in ((val,), (train,), (val, train))}) == 3
+
+
+def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    val, again = saved(tmp_path, {"v": THREE}), saved(tmp_path, {"w": THREE, "v": THREE[2:]}, "again.json")
+    with pytest.raises(WrongUse) as same:
+        list(generator(val, again).plan())
+    assert str(same.value) == (
+        "again.json video 'v' boundary 1: v_2A is also val.json video 'v' boundary 3; source.annotations must be files "
+        "of different boundaries: leave one of them out"
+    )
+    for files, message in (
+        ((val, tmp_path / "." / "val.json"), f"s.annotations: {val} is named more than once; name each file once"),
+        ((val, tmp_path / "train.json"), f"s.annotations: there is no file {tmp_path / 'train.json'}; name it with"),
+    ):
+        with pytest.raises(WrongUse) as refused:
+            generator(*files).source.check_inputs("s", ("annotations",))
+        assert message in str(refused.value)
 
 
 def test_unusable_boundaries_are_counted(tmp_path: Path) -> None:

@@ -153,6 +153,18 @@ def test_no_count_comes_again_before_all_have() -> None:
     assert len(set(map(shown, pairs("counting", 26 * 10)))) == 26 * 10
 
 
+def test_sizes_of_an_attribute_pair_can_differ() -> None:
+    drawn = [one.drawn for one in islice(draw_pairs("attribute", VOCABULARY, GSO, 0, "sizes", "each"), 2000)]
+    sizes = Counter((one.object0.size, one.object1.size, one.subject.size) for one in drawn if one.subject)
+    assert len(sizes) == 27 and max(sizes.values()) - min(sizes.values()) <= 2
+    order = ("small", "", "large")
+    for one in (one for one in drawn if one.relation0 == "on-top"):
+        object0, object1, subject = (order.index(each.size) for each in (one.object0, one.object1, one.subject) if each)
+        assert subject >= max(object0, object1)
+    facts = {frozenset((one.object0, one.object1)) | {one.subject, one.relation0} for one in drawn}
+    assert len(facts) == len(drawn)
+
+
 def test_no_attribute_comes_again_before_all_with_its_members_and_relation_have() -> None:
     uses = Counter(map(shown, pairs("attribute", 2000)))
     again = [images for (images, _), number in uses.items() if number > 1]
