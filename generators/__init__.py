@@ -3,6 +3,7 @@
 KINDS = {
     "action-genome": "twinset.generators.video.action_genome:ActionGenome",
     "caption-scores": "twinset.generators.caption_scores.source:CaptionScores",
+    "caption-twins": "twinset.generators.caption_twins.source:CaptionTwins",
     "gebc": "twinset.generators.video.gebc:Gebc",
     "generated-pairs": "twinset.generators.generated_pairs.source:GeneratedPairs",
     "genecis-attributes": "twinset.generators.galleries.source:AttributeTemplates",

@@ -30,7 +30,7 @@ from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Reference, Settings
 from twinset.shards.contracts import Generator
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Json, Rejected
+from twinset.shards.kinds.samples import Frame, Json, Rejected
 
 
 class NamedPairSource(ImageFolderSource):
@@ -53,6 +53,18 @@ class NamedPairCandidate(CaptionedCandidate):
     provenance: str
 
 
+def paired(one: NamedPairCandidate, read: Mapping[str, Frame | UnusableImage]) -> Pair | Rejected:
+    """A pair with its images, or why one has none. read: what their names give."""
+    first, second = read[one.image0], read[one.image1]
+    if isinstance(first, UnusableImage):
+        return first.rejected(one.key)
+    if isinstance(second, UnusableImage):
+        return second.rejected(one.key)
+    if first.source.sha256 == second.source.sha256:
+        return Rejected(one.key, "same-image", f"{first.source.path} and {second.source.path} are the same")
+    return Pair(**one.placed, change=one.change, image0=first, image1=second, provenance=json.loads(one.provenance))
+
+
 S = TypeVar("S", bound=NamedPairSource)
 
 
@@ -70,21 +82,7 @@ class NamedPairGenerator(Generator[S]):
         planned = cast(Sequence[NamedPairCandidate], candidates)
         read = self._files.read(name for one in planned for name in (one.image0, one.image1))
         for one in planned:
-            first, second = read[one.image0], read[one.image1]
-            if isinstance(first, UnusableImage):
-                yield first.rejected(one.key)
-            elif isinstance(second, UnusableImage):
-                yield second.rejected(one.key)
-            elif first.source.sha256 == second.source.sha256:
-                yield Rejected(one.key, "same-image", f"{first.source.path} and {second.source.path} are the same")
-            else:
-                yield Pair(
-                    **one.placed,
-                    change=one.change,
-                    image0=first,
-                    image1=second,
-                    provenance=json.loads(one.provenance),
-                )
+            yield paired(one, read)
 
     @cached_property
     def _files(self) -> ImageFiles:

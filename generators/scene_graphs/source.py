@@ -52,19 +52,13 @@ class ParsedCaptions(Source):
         check_installed(key, self.pipeline, *LIBRARIES)
 
 
-class SceneGraphs(ParsedCaptions):
-    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2).
+class ConfirmedCaptions(ParsedCaptions):
+    """Captions that a second pipeline may parse too.
 
-    confirm: a second pipeline, by name or folder; every relation then says whether that one finds it too.
+    confirm: that one, by name or folder, for a second opinion.
     """
 
-    kind: Literal["scene-graphs"]
     confirm: Annotated[str, Place("model", "models")] | None = Field(default=None, min_length=1)
-
-    generator = "twinset.generators.scene_graphs.source:SceneGraphGenerator"
-    paper = GENECIS
-    verb = "parsed from"
-    reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 
     def check_parser(self, key: str) -> None:
         super().check_parser(key)
@@ -73,9 +67,23 @@ class SceneGraphs(ParsedCaptions):
                 find_pipeline(self.confirm)
             if find_pipeline(self.confirm).digest == find_pipeline(self.pipeline).digest:
                 raise WrongUse(
-                    f"{key}.confirm: {self.confirm} is the pipeline that reads the relations; name another one, or "
-                    "leave confirm out"
+                    f"{key}.confirm: {self.confirm} is the pipeline that parses already; name another one, or leave "
+                    "confirm out"
                 )
+
+
+class SceneGraphs(ConfirmedCaptions):
+    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2).
+
+    confirm: a second pipeline, by name or folder; every relation then says whether that one finds it too.
+    """
+
+    kind: Literal["scene-graphs"]
+
+    generator = "twinset.generators.scene_graphs.source:SceneGraphGenerator"
+    paper = GENECIS
+    verb = "parsed from"
+    reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 
 
 #: Number, secret of eight to ten hexadecimal digits, and size. A secret of decimal digits alone is believed where it
@@ -179,7 +187,27 @@ class ParsedCaptionGenerator(CaptionGenerator[S]):
         return find_pipeline(self.source.pipeline)
 
 
-class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
+C = TypeVar("C", bound=ConfirmedCaptions)
+
+
+class ConfirmedCaptionGenerator(ParsedCaptionGenerator[C]):
+    """Works on two parses of each caption, where a second pipeline is named."""
+
+    def weights(self) -> Mapping[str, str]:
+        confirm = {"confirm": self._confirm.digest} if self._confirm is not None else {}
+        return {**super().weights(), **confirm}
+
+    @property
+    def second_parser(self) -> SceneGraphParser | None:
+        """None where no second pipeline is named; raises `WrongUse` when it cannot be used."""
+        return parser_of(self._confirm) if self._confirm is not None else None
+
+    @cached_property
+    def _confirm(self) -> Pipeline | None:
+        return find_pipeline(self.source.confirm) if self.source.confirm is not None else None
+
+
+class SceneGraphGenerator(ConfirmedCaptionGenerator[SceneGraphs]):
     """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
 
     version = 4
@@ -211,21 +239,14 @@ class SceneGraphGenerator(ParsedCaptionGenerator[SceneGraphs]):
                 rows.append({**told, **relation.row(), PHOTO: photo, CONFIRMED: confirmed})
             yield TableRows(caption.key, rows)
 
-    def weights(self) -> Mapping[str, str]:
-        confirm = {"confirm": self._confirm.digest} if self._confirm is not None else {}
-        return {**super().weights(), **confirm}
-
     def _second_opinion(self, captions: Sequence[str]) -> Iterator[set[tuple[str, ...]] | None]:
         """The relations that the second parser finds in each caption, as `_said`; None where none is asked for."""
-        if self._confirm is None:
+        parser = self.second_parser
+        if parser is None:
             yield from (None for _ in captions)
             return
-        for relations in parser_of(self._confirm).relations(captions):
+        for relations in parser.relations(captions):
             yield {_said(relation) for relation in relations}
-
-    @cached_property
-    def _confirm(self) -> Pipeline | None:
-        return find_pipeline(self.source.confirm) if self.source.confirm is not None else None
 
 
 def _said(relation: Relation) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Finished
 def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
     assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {
         "caption-scores",
+        "caption-twins",
         "human-baseline",
         "image-ambiguity",
         "image-captions",

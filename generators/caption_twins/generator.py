@@ -1,0 +1,173 @@
+"""Finds twins among all captions when planned; parses them and reads their images when made."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+
+from twinset.generators.caption_twins.choice import Limits, choose
+from twinset.generators.caption_twins.columns import Captions, span_of
+from twinset.generators.caption_twins.neighbours import Twins, twins
+from twinset.generators.caption_twins.roles import role_of
+from twinset.generators.caption_twins.source import CaptionTwins
+from twinset.generators.caption_twins.vocabulary import vocabulary
+from twinset.generators.captions.training_split import TrainingSplit, joined
+from twinset.generators.image_files import ImageFiles, looked_for_by
+from twinset.generators.image_pairs import NamedPairCandidate, paired
+from twinset.generators.scene_graphs.relations import BATCH
+from twinset.generators.scene_graphs.source import ConfirmedCaptionGenerator
+from twinset.generators.triplets.draws import Bools
+from twinset.generators.triplets.ratings import load_ratings
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import canonical_json, digest, mixed, sha256_of_file
+from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Rejected
+
+RATED = ("object", "place", "attribute")
+OTHER_ROLE = "other-role"
+COLUMNS = ("caption", "caption_id", "image_id", "image")
+LOOKED_AT = 64  # pairs whose images' names tell whether the captions name any files
+SLICE = 4096  # pairs that are Python objects at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinCandidate(NamedPairCandidate):
+    """A pair whose captions differ in ``words``, which begin at the same word of both (`columns.words_of`)."""
+
+    words: tuple[str, ...]
+    start: int
+
+    @property
+    def own(self) -> tuple[str, str]:
+        """The two captions that differ."""
+        return self.captions0[0], self.captions1[0]
+
+
+class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
+    """Twins of one set of captions; those that have photographs in common are a group."""
+
+    version = 1
+    candidate = TwinCandidate
+    libraries = (*ConfirmedCaptionGenerator.libraries, "pillow")
+
+    def inputs(self) -> str:
+        read = [super().inputs(), sha256_of_file(self.source.concreteness)[0], vocabulary().digest]
+        return joined(digest(read), self._training)
+
+    def plan(self) -> Iterator[TwinCandidate]:
+        """Twins, group by group. Raises `WrongUse` where there is none."""
+        self._training.check(self.name)
+        captions, words = Captions(self.captions()), vocabulary()
+        found = twins(captions, words, self._rated(), self._salt)
+        found = found.take(self._in_one_split(captions, found))
+        limits = Limits(self.source.uses_of_image, self.source.uses_of_word, self.source.uses_of_words)
+        drawn = captions.random(self._salt)[found.caption]
+        groups = choose(found.photo, found.line, mixed(drawn[:, 0] ^ drawn[:, 1]), limits)
+        if not groups:
+            raise WrongUse(
+                f"{', '.join(map(str, self.source.captions))}: no captions of two photographs differ in one word of "
+                "twins.yaml alone; name more captions, in English, that name the image of each"
+            )
+        self._refuse_addresses(captions, found)
+        numbers = [number for number, group in enumerate(groups) for _ in group]
+        yield from self._candidates(captions, found.take(np.concatenate(list(map(np.array, groups)))), numbers)
+
+    def _refuse_addresses(self, captions: Captions, found: Twins) -> None:
+        """Raise `WrongUse` where the captions name no file of any image."""
+        names = list(
+            map(looked_for_by, *(captions.column(name, found.caption[:LOOKED_AT, 0]) for name in COLUMNS[:1:-1]))
+        )
+        if all("://" in name for name in names):
+            raise WrongUse(
+                f"{', '.join(map(str, self.source.captions))}: name their images by address alone, such as {names[0]}; "
+                "download them with img2dataset and name the folder of its tars as captions and images"
+            )
+
+    def _rated(self) -> Bools:
+        """Whether the rating of each phrase is high enough, or not asked for."""
+        words, ratings = vocabulary(), load_ratings(self.source.concreteness, "strict")
+        rating = ratings.strict_of(words.phrases, words.bases)
+        asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
+        return np.asarray(~asked | (rating >= self.source.threshold))
+
+    def _in_one_split(self, captions: Captions, found: Twins) -> Bools:
+        """Whether both images of each pair are in one split."""
+        if self.source.train is None:
+            return np.ones(len(found), dtype=np.bool_)
+        unique, at = np.unique(found.caption, return_inverse=True)
+        ids, images = (captions.column(name, unique) for name in ("image_id", "image"))
+        trained = np.array([self._training.of(*one) != self.split for one in zip(ids, images, strict=True)], np.bool_)
+        side = trained[at.reshape(-1, 2)]
+        return np.asarray(side[:, 0] == side[:, 1])
+
+    def _candidates(self, captions: Captions, found: Twins, groups: Sequence[int]) -> Iterator[TwinCandidate]:
+        """A candidate a pair, in order. groups: the number of each pair's."""
+        words, last, group = vocabulary(), -1, ""
+        for start in range(0, len(found), SLICE):
+            some = found.take(np.arange(start, min(start + SLICE, len(found))))
+            texts, ids, image_ids, images = (captions.column(name, some.caption.ravel()) for name in COLUMNS)
+            others = captions.of_photos(some.photo.ravel())
+            for row in range(len(some)):
+                one, other = 2 * row, 2 * row + 1
+                identified = self.identified(ids[one], ids[other])
+                if groups[start + row] != last:
+                    last, group = groups[start + row], identified["key"]
+                identified["group"] = group
+                identified["split"] = self._training.of(image_ids[one], images[one])
+                phrases = tuple(words.phrases[phrase] for phrase in some.phrase[row].tolist())
+                line = words.lines[some.line[row, 0]]
+                about = {"kind": line.kind, "set": line.set_name, "word0": phrases[0], "word1": phrases[1]}
+                for side, place in enumerate((one, other)):
+                    about |= {f"caption_id{side}": ids[place], f"image_id{side}": image_ids[place]}
+                yield TwinCandidate(
+                    **identified,
+                    captions0=tuple(dict.fromkeys((texts[one], *others[one]))),
+                    captions1=tuple(dict.fromkeys((texts[other], *others[other]))),
+                    image0=looked_for_by(images[one], image_ids[one]),
+                    image1=looked_for_by(images[other], image_ids[other]),
+                    change=line.kind,
+                    provenance=canonical_json(about).decode(),
+                    words=phrases,
+                    start=int(some.start[row]),
+                )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Pairs with their images, or why one has none; ``other-role`` where a parse contradicts."""
+        planned = cast(Sequence[TwinCandidate], candidates)
+        agreed = self._agreed(planned)
+        names = (name for one, good in zip(planned, agreed, strict=True) if good for name in (one.image0, one.image1))
+        read = self._images.read(names)
+        for one, good in zip(planned, agreed, strict=True):
+            yield paired(one, read) if good else Rejected(one.key, OTHER_ROLE, " / ".join(one.words))
+
+    def _agreed(self, planned: Sequence[TwinCandidate]) -> list[bool]:
+        """Whether the words of each pair play the same part in both captions, by each parser."""
+        sides = [(text, word, one) for one in planned for text, word in zip(one.own, one.words, strict=True)]
+        agreed = [True] * len(planned)
+        for parser in filter(None, (self.parser, self.second_parser)):
+            docs = parser.nlp.pipe([text for text, _, _ in sides], batch_size=BATCH)
+            roles = [
+                role_of(doc, *span_of(text, word, one.start), one.change)
+                for doc, (text, word, one) in zip(docs, sides, strict=True)
+            ]
+            for number, both in enumerate(zip(roles[::2], roles[1::2], strict=True)):
+                agreed[number] = agreed[number] and both[0] is not None and both[0] == both[1]
+        return agreed
+
+    @property
+    def _salt(self) -> np.uint64:
+        """What depends on the seed of the recipe."""
+        hashed = hashlib.blake2b(canonical_json(["twins", self.seed, self.name]), digest_size=8).digest()
+        return np.uint64(int.from_bytes(hashed, "big"))
+
+    @cached_property
+    def _training(self) -> TrainingSplit:
+        return TrainingSplit(self.source.train, self.split, self.seed, self.source.held_out)
+
+    @cached_property
+    def _images(self) -> ImageFiles:
+        return ImageFiles(self.source.images, upright=True)

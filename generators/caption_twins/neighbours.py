@@ -1,0 +1,185 @@
+"""Captions that are the same but for one word or phrase of the lists, and what all captions of each photo say."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from twinset.generators.caption_twins.columns import Captions, Numbers, Spans, phrase_hashes
+from twinset.generators.caption_twins.vocabulary import Vocabulary
+from twinset.generators.triplets.draws import Bools, Codes, distinct, found_in
+
+FEWEST = 2  # words beside the one that differs
+WINDOW = 32  # captions that one is compared with, where more are the same but for one word
+LONGEST_PHRASE = 3
+BLOCK = 1 << 18  # captions whose words are looked up together
+
+
+@dataclass(frozen=True, slots=True)
+class Phrases:
+    """Where captions have phrases. spans: each place; which: number of the phrase in the list that was searched."""
+
+    spans: Spans
+    which: Codes
+
+    def take(self, chosen: Numbers | Bools) -> "Phrases":
+        """Some of them."""
+        return Phrases(self.spans.take(chosen), self.which[chosen])
+
+
+def phrases_in(captions: Captions, phrases: tuple[str, ...]) -> Phrases:
+    """All places of some phrases, overlapping ones too."""
+    lengths = np.array([len(phrase.split()) for phrase in phrases])
+    hashes = phrase_hashes(phrases)
+    found: list[Spans] = []
+    which = [np.empty(0, np.int32)]
+    for words in range(1, LONGEST_PHRASE + 1):
+        of_length = np.flatnonzero(lengths == words)
+        of_length = of_length[np.argsort(hashes[of_length])]
+        ordered = hashes[of_length]
+        for first in range(0, len(captions) if len(of_length) else 0, BLOCK):
+            spans, said = captions.spans(words, first, first + BLOCK)
+            place = np.minimum(np.searchsorted(ordered, said), len(ordered) - 1)
+            here = np.flatnonzero(ordered[place] == said)
+            found.append(spans.take(here))
+            which.append(of_length[place[here]].astype(np.int32))
+    none = np.empty(0, np.int32)
+    joined = (np.concatenate([none, *(getattr(one, name) for one in found)]) for name in ("caption", "start", "words"))
+    return Phrases(Spans(*joined), np.concatenate(which))
+
+
+class Said:
+    """Which lines of the vocabulary the captions of each photo name, or leave open."""
+
+    def __init__(self, captions: Captions, words: Vocabulary) -> None:
+        self._lines = len(words.lines)
+        listed = tuple(sorted(words.says))
+        found = phrases_in(captions, listed)
+        photo = captions.photo[found.spans.caption].astype(np.int64) * self._lines
+        self._open = _keys(photo, found.which, [words.says[one] for one in listed])
+        self._open = distinct(self._open)
+        place = {phrase: number for number, phrase in enumerate(words.phrases)}
+        names = [words.named[place[one]] if one in place else () for one in listed]
+        # Once for each caption that names the line.
+        caption = found.spans.caption.astype(np.int64) * self._lines
+        once = distinct(_keys(caption, found.which, names))
+        photo = captions.photo[once // self._lines].astype(np.int64) * self._lines
+        self._named = np.sort(photo + once % self._lines)
+        sets: dict[tuple[str, str], int] = {}
+        self._set = np.array([sets.setdefault((one.kind, one.set_name), len(sets)) for one in words.lines])
+        of_set = self._set[once % self._lines]
+        self._of_set = np.sort(photo + of_set)
+        self._here = np.sort(once // self._lines * self._lines + of_set)
+
+    def open(self, photo: Codes, line: Codes) -> Bools:
+        """Whether some caption of each photo names a line, or has a word that leaves it open."""
+        return found_in(self._open, photo.astype(np.int64) * self._lines + line)
+
+    def contested(self, photo: Codes, caption: Codes, line: Codes) -> Bools:
+        """Whether one caption of each photo alone names a line, and others name another line of its set."""
+        base, of_set = photo.astype(np.int64) * self._lines, self._set[line]
+        here = _times(self._here, caption.astype(np.int64) * self._lines + of_set)
+        return np.asarray((_times(self._named, base + line) == 1) & (_times(self._of_set, base + of_set) > here))
+
+
+def _times(ordered: Numbers, values: Numbers) -> Numbers:
+    """How often each value is among sorted ones."""
+    return np.asarray(np.searchsorted(ordered, values, "right") - np.searchsorted(ordered, values))
+
+
+def _keys(base: Numbers, which: Codes, lines: list[tuple[int, ...]]) -> Numbers:
+    """Base + line, for each line that each phrase stands for."""
+    count = np.array([len(one) for one in lines], dtype=np.int64)
+    flat = np.array([line for one in lines for line in one], dtype=np.int64)
+    first = np.cumsum(count) - count
+    many = count[which]
+    at = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+    return np.asarray(np.repeat(base, many) + flat[np.repeat(first[which], many) + at])
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Pairs of captions: in each array a row of two a pair.
+
+    caption, photo: of both sides. words: how many words differ, from word ``start`` on (one a pair). phrase: what they
+    are, and line: what they stand for, by number in the vocabulary.
+    """
+
+    caption: Codes
+    photo: Codes
+    start: Codes
+    words: Codes
+    phrase: Codes
+    line: Codes
+
+    def __len__(self) -> int:
+        return len(self.caption)
+
+    def take(self, chosen: Numbers | Bools) -> "Twins":
+        """Some of them."""
+        return Twins(*(getattr(self, name)[chosen] for name in self.__slots__))
+
+
+def twins(captions: Captions, words: Vocabulary, allowed: Bools, salt: np.uint64) -> Twins:
+    """All pairs of captions of two photos that differ in one phrase, which is true of one photo alone.
+
+    Args:
+        captions: of which some may be repeated.
+        words: the vocabulary.
+        allowed: whether each phrase of it may be what differs.
+        salt: decides which ones are compared where more than `WINDOW` + 1 captions are the same but for a phrase.
+    """
+    found = phrases_in(captions, words.phrases)
+    left = captions.length[found.spans.caption] - found.spans.words
+    said = Said(captions, words)
+    found = found.take(allowed[found.which] & (left >= FEWEST) & ~captions.repeated()[found.spans.caption])
+    parts = []
+    for pairs in neighbours(captions, found, words, salt):
+        wrong = said.open(pairs.photo, pairs.line[:, ::-1]) | said.contested(pairs.photo, pairs.caption, pairs.line)
+        parts.append(pairs.take(np.flatnonzero(~wrong.any(axis=1))))
+    return _joined(parts)
+
+
+def neighbours(captions: Captions, found: Phrases, words: Vocabulary, salt: np.uint64) -> Iterator[Twins]:
+    """Pairs of places of two photos around which the captions are the same, and whose phrases exclude each other.
+
+    Of more than `WINDOW` + 1 captions that are the same around a place each is compared with the next ones, in an
+    order that depends on ``salt``: otherwise a phrase of thousands of photos would give millions of pairs.
+    """
+    rest = captions.without(found.spans)
+    place = np.argsort(rest)
+    same = rest[place][1:] == rest[place][:-1]
+    some = np.zeros(len(place), dtype=np.bool_)
+    some[1:] |= same
+    some[:-1] |= same
+    found, rest = found.take(place[some]), rest[place[some]]
+    own = captions.random(salt)[found.spans.caption]
+    order = np.lexsort((found.spans.caption, own, rest))
+    found, rest = found.take(order), rest[order]
+    photo = captions.photo[found.spans.caption]
+    begins = np.flatnonzero(np.concatenate([np.ones(min(len(rest), 1), np.bool_), rest[1:] != rest[:-1]]))
+    size = np.diff(np.append(begins, len(rest)))
+    left = np.repeat(begins + size, size) - np.arange(len(rest)) - 1  # places with the same rest behind each
+    for apart in range(1, min(WINDOW, int(left.max(initial=0))) + 1):
+        one = np.flatnonzero(left >= apart)
+        line = words.twin[found.which[one], found.which[one + apart]]
+        one = one[(line >= 0) & (photo[one] != photo[one + apart])]
+        both = np.stack([one, one + apart], axis=1)
+        # Which side is first must not depend on how often a word is used.
+        own_first = own[order][both]
+        both = np.where((own_first[:, 0] < own_first[:, 1])[:, None], both, both[:, ::-1])
+        phrase = found.which[both]
+        yield Twins(
+            caption=found.spans.caption[both],
+            photo=photo[both],
+            start=found.spans.start[both[:, 0]],
+            words=found.spans.words[both],
+            phrase=phrase,
+            line=np.stack([words.twin[phrase[:, 0], phrase[:, 1]], words.twin[phrase[:, 1], phrase[:, 0]]], axis=1),
+        )
+
+
+def _joined(parts: list[Twins]) -> Twins:
+    two, one = np.empty((0, 2), np.int32), np.empty(0, np.int32)
+    none = {name: one if name == "start" else two for name in Twins.__slots__}
+    return Twins(**{name: np.concatenate([none[name], *(getattr(part, name) for part in parts)]) for name in none})
