@@ -36,6 +36,9 @@ QUERY_RANKS = pa.schema([*IDENTITY, *((name, pa.int32()) for name in RANKS), (TO
 QUERY_TARGETS = pa.schema(
     [*QUERY_RANKS, ("above", pa.list_(pa.int32())), ("level", pa.list_(pa.int32())), ("tags", pa.string())]
 )
+#: Of queries whose gallery people put in order: of each entry in turn, how many score higher, and how many people put
+#: before it.
+QUERY_ORDERS = pa.schema([*QUERY_RANKS, ("places", pa.list_(pa.int32())), ("people", pa.list_(pa.int32()))])
 #: Of statements: how far the score is on the right side of the model's threshold (above, where the statement is true),
 #: negative on the wrong one; and whether it is on the right one.
 STATEMENT_MARGINS = pa.schema([*IDENTITY, ("margin", pa.float32()), ("correct", pa.bool_())])
@@ -97,6 +100,7 @@ class Query(Example):
     targets: places in the gallery of the right entries; one found is enough.
     excluded: places that are not ranked, such as the reference's own.
     tags: kinds of queries that it is one of, where it can be of several.
+    order: how many entries people put before each, where they were asked; equal ones tie.
     """
 
     image: Picture | None
@@ -105,6 +109,7 @@ class Query(Example):
     targets: frozenset[int]
     excluded: frozenset[int] = frozenset()
     tags: tuple[str, ...] = ()
+    order: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

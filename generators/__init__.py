@@ -16,6 +16,7 @@ KINDS = {
     "image-features": "twinset.generators.neighbours.source:ImageFeatures",
     "image-neighbours": "twinset.generators.neighbours.source:ImageNeighbours",
     "image-pairs": "twinset.generators.image_pairs:ImagePairs",
+    "image-rankings": "twinset.generators.image_rankings:ImageRankings",
     "image-verification": "twinset.generators.image_verification.source:ImageVerification",
     "kubric": "twinset.generators.kubric_scenes.source:Kubric",
     "negative-captions": "twinset.generators.negative_captions.source:NegativeCaptions",

@@ -191,7 +191,7 @@ class Given(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: str = Field(max_length=64)
-    option: str = Field(max_length=16)
+    option: str = Field(max_length=256)  # of fifty options in order
     reason: str = Field(default="", max_length=64)
     seconds: float = Field(default=0.0, ge=0, allow_inf_nan=False)
 

@@ -32,12 +32,19 @@ def shown_options(task: ReviewTask, annotator: str) -> tuple[Option, ...]:
 
 
 def chosen(task: ReviewTask, annotator: str, name: str) -> Chosen | None:
-    """What the page's name of an option stands for; None when there is no such option."""
+    """What the page's name of an option, or of a ranked question its names in order, stands for; None when there is no
+    such option.
+    """
     shown = tuple(one.value for one in shown_options(task, annotator))
     extra = task.question.layout(task.candidate).extra
     named = {f"o{position}": Chosen(value, shown, position) for position, value in enumerate(shown)}
     named |= {f"x{number}": Chosen(one.value, shown, NO_POSITION) for number, one in enumerate(extra)}
-    return named.get(name)
+    if not task.question.ranked:
+        return named.get(name)
+    order = [named[one].value for one in name.split(" ") if one in named]
+    value = " ".join(order)
+    complete = len(order) == len(name.split(" ")) and task.question.takes(task.candidate, value)
+    return Chosen(value, shown, shown.index(order[0])) if complete else None
 
 
 def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, int], str]) -> dict[str, Any]:
@@ -79,4 +86,5 @@ def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, i
             for number, one in enumerate(layout.extra)
         ],
         "reasons": dict(question.reasons),
+        "ranked": question.ranked,
     }

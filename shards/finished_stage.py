@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.plan import parquet_columns, read_parquet
 from twinset.manifests.receipt import IndexRecord
+from twinset.manifests.recipe import Recipe
 from twinset.manifests.stage import parse_stage
 from twinset.shards.kinds.fields import REMEDY
 from twinset.shards.kinds.kind import Stored
@@ -115,3 +116,13 @@ class FinishedStage:
         if self.store.size(layout.meta(self.home, "index.parquet")) != record.files["index.parquet"][1]:
             raise WrongUse(f"{self.where}: index.parquet is not the one of {path}; run its build again")
         return record
+
+
+def earlier_stage(store: Store, recipe: Recipe, name: str) -> FinishedStage:
+    """A finished stage that a source reads: of its recipe by name, or below another OUT by folder or URL."""
+    if "/" not in name:
+        return FinishedStage(store, recipe.home(name))
+    root, _, home = name.rstrip("/").rpartition("/")
+    if "\0" in name or root.endswith(":/"):
+        raise WrongUse(f"{name!r} names no stage; write its folder or URL, as in ./out/_stages/scene-graphs")
+    return FinishedStage(Store(root or "/"), home)

@@ -15,7 +15,7 @@ from twinset.manifests.recipe.permissions import refuse_other_answers
 from twinset.manifests.source import Need
 from twinset.manifests.stage import Stage
 from twinset.shards.contracts import Context, Filter, Source
-from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -57,13 +57,8 @@ class Job:
                     refuse_other_answers(f"{key}.{setting}", place, self.store.root)
 
     def earlier(self, stage: str) -> FinishedStage:
-        """A finished stage that a source reads: of this recipe by name, or below another OUT by folder or URL."""
-        if "/" not in stage:
-            return FinishedStage(self.store, self.recipe.home(stage))
-        root, _, home = stage.rstrip("/").rpartition("/")
-        if "\0" in stage or root.endswith(":/"):
-            raise WrongUse(f"{stage!r} names no stage; write its folder or URL, as in ./out/_stages/scene-graphs")
-        return FinishedStage(Store(root or "/"), home)
+        """As `shards.finished_stage.earlier_stage`."""
+        return earlier_stage(self.store, self.recipe, stage)
 
 
 def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:

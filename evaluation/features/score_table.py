@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from twinset.evaluation.examples import (
     FIRST,
     GROUNDING_ERRORS,
+    QUERY_ORDERS,
     QUERY_RANKS,
     QUERY_TARGETS,
     STATEMENT_MARGINS,
@@ -40,6 +41,7 @@ NAMED = 5  # examples left out that are named on the terminal; all are in a file
 SCHEMAS = {Query: QUERY_RANKS, Statement: STATEMENT_MARGINS, Grounding: GROUNDING_ERRORS}
 #: Metrics of queries that need more than the best target.
 OF_EVERY_TARGET = frozenset({"all-targets", "map"})
+PEOPLES_ORDER = "ranking"  # the metric of galleries that people put in order
 SETS_TOGETHER = "sets"  # the metric of rows that are right together
 _LOG = logging.getLogger("twinset")
 
@@ -77,6 +79,8 @@ def write_scores(
     schemas: dict[type, pa.Schema] = {**SCHEMAS, Matching: similarities.matching}
     if every := bool(OF_EVERY_TARGET & {*benchmark.metrics}):
         schemas[Query] = QUERY_TARGETS
+    if PEOPLES_ORDER in benchmark.metrics:
+        schemas[Query] = QUERY_ORDERS
     if benchmark.metrics:
         facts = {**facts, "metrics": [*benchmark.metrics]}
     similarities.start_count()
@@ -208,8 +212,12 @@ def _row(example: Asked, similarities: Similarities, every: bool, threshold: flo
     if isinstance(example, Matching):
         return row | similarities.of_matching(example)
     if isinstance(example, Query):
-        tags = {"tags": ";".join(example.tags)} if every else {}
-        return row | tags | ranks(similarities.gallery(example), example.targets, example.excluded, every)
+        more: dict[str, Any] = {"tags": ";".join(example.tags)} if every else {}
+        scores = similarities.gallery(example)
+        if example.order:
+            before = len(scores) - np.searchsorted(np.sort(scores), scores, "right")
+            more |= {"places": before.tolist(), "people": list(example.order)}
+        return row | more | ranks(scores, example.targets, example.excluded, every)
     if isinstance(example, Statement):
         if threshold is None:
             raise NotApplicable(

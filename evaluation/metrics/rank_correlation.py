@@ -21,11 +21,11 @@ def rank_correlation(a: Sequence[float], b: Sequence[float], seed: int = 0, resa
     order = [np.sign(np.subtract.outer(some, some)).astype(np.int8) for some in (np.array(a), np.array(b))]
     draws = np.random.default_rng(seed).integers(0, len(a), (resamples, len(a)))
     lots = [draws[first : first + _DRAWS] for first in range(0, resamples, _DRAWS)]
-    again = np.concatenate([_tau(*(one[lot[:, :, None], lot[:, None, :]] for one in order)) for lot in lots])
-    return Figure(float(_tau(order[0][None], order[1][None])[0]), None, *interval(again))
+    again = np.concatenate([tau(*(one[lot[:, :, None], lot[:, None, :]] for one in order)) for lot in lots])
+    return Figure(float(tau(order[0][None], order[1][None])[0]), None, *interval(again))
 
 
-def _tau(a: NDArray[np.int8], b: NDArray[np.int8]) -> Floats:
+def tau(a: NDArray[np.int8], b: NDArray[np.int8]) -> Floats:
     """Of signs of differences, shape (n, models, models), shape (n,)."""
     # tau_b = Σ sign(a_i - a_j) sign(b_i - b_j) / sqrt(Σ sign(a_i - a_j)^2 · Σ sign(b_i - b_j)^2)
     above = np.einsum("nij,nij->n", a, b, dtype=np.int64)

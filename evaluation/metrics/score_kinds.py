@@ -151,6 +151,7 @@ KINDS = {
     "sets": "twinset.evaluation.metrics.questions:PairsAndSets",
     "map": "twinset.evaluation.metrics.questions:MeanAveragePrecision",
     "semantic-map": "twinset.evaluation.metrics.questions:SemanticMap",
+    "ranking": "twinset.evaluation.metrics.ranking:Ranking",
     "detection": "twinset.evaluation.metrics.detection:Detection",
 }
 METRICS = Registry[ScoreKind]("metric", ScoreKind, __name__, "twinset.metrics")

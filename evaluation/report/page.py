@@ -12,6 +12,7 @@ from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report import distributions
 from twinset.evaluation.report.distributions import on_both_papers
 from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, answers_to, keep, kept, kept_file
+from twinset.evaluation.report.rankings import ranking_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
 from twinset.evaluation.report.results import RESAMPLES, BenchmarkResults, as_json, measured_run
 from twinset.evaluation.report.seeds import with_seeds
@@ -56,13 +57,16 @@ def write_report(
     sections, tables = [], []
     for results in run:
         ours = benchmark_tables(results)
+        rankings = list(ranking_blocks(out, results, (benchmarks or {}).get(results.name)))
         tables += ours
         sections.append(
             {
                 "results": results,
                 "tables": ours,
                 "plots": [{"caption": said, **on_both_papers(panels)} for said, panels in _plots(results)],
-                "strips": list(strip_blocks(out, results, (benchmarks or {}).get(results.name))),
+                # Whole orders show the first five too.
+                "strips": [] if rankings else list(strip_blocks(out, results, (benchmarks or {}).get(results.name))),
+                "rankings": rankings,
                 "mistakes": list(_mistakes(out, results, (benchmarks or {}).get(results.name))),
             }
         )

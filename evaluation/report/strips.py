@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from twinset.cards.sheet import Block, Cell, words
+from twinset.cards.sheet import Block, Cell, Outline, words
 from twinset.evaluation.examples import FIRST, TOP, Benchmark, Picture, Query
 from twinset.evaluation.report.mistakes import Name, Question, Shown, jpeg, keep, kept
 from twinset.evaluation.report.model_answers import ModelAnswers, floats
@@ -109,22 +109,30 @@ def strip_blocks(
     asked = strips_of(results)
     if not asked:
         return
-    path = out / "strips" / f"{results.models[0].scored.folder}.parquet"
+    path = strips_file(out, results)
     digest = results.models[0].scored.about.data_digest
     names = [name for one in asked for name in one.names]
-    shown = kept(path, digest) if benchmark is None else keep(path, benchmark, names, digest, _entry)
+    shown = kept(path, digest) if benchmark is None else keep(path, benchmark, names, digest, entry)
     for one in asked:
         if all(name in shown for name in one.names):
             asks = shown[one.key, None]
-            query = Block(one.key, [_cell("query", asks)], FIRST if asks.images else 1, one.subset)
+            query = Block(one.key, [cell("query", asks)], FIRST if asks.images else 1, one.subset)
             strips = []
             for of in one.found:
-                entries = [_cell(str(n), shown[one.key, place]) for n, place in enumerate(of.top, 1)]
+                entries = [
+                    cell(str(n), found := shown[one.key, place], "right" if _is_right(found) else "")
+                    for n, place in enumerate(of.top, 1)
+                ]
                 strips.append(Block(one.key, entries, FIRST, ""))
             yield query, list(zip(one.found, strips, strict=True))
 
 
-def _entry(example: Question, place: int | None) -> Shown:
+def strips_file(out: Path, results: BenchmarkResults) -> Path:
+    """Where the pictures of queries and entries of a benchmark's galleries lie."""
+    return out / "strips" / f"{results.models[0].scored.folder}.parquet"
+
+
+def entry(example: Question, place: int | None) -> Shown:
     """The query, or an entry of its gallery, whose label says whether it is a target."""
     assert isinstance(example, Query)
     if place is None:
@@ -136,9 +144,13 @@ def _entry(example: Question, place: int | None) -> Shown:
     return Shown(images, [(label, one) for one in parts if isinstance(one, str)])
 
 
-def _cell(label: str, shown: Shown) -> Cell:
+def _is_right(shown: Shown) -> bool:
+    return any(label == RIGHT for label, _ in (*shown.images, *shown.texts))
+
+
+def cell(label: str, shown: Shown, outline: Outline = "") -> Cell:
+    """A query, or an entry of its gallery, as it was kept."""
     image = next((jpeg for _, jpeg in shown.images), None)
     text = next((text for _, text in shown.texts), "")
-    right = any(label == RIGHT for label, _ in (*shown.images, *shown.texts))
     unread = bool(shown.images) and image is None
-    return Cell(f"{label}: cannot be read" if unread else label, image, words(text), outline="right" if right else "")
+    return Cell(f"{label}: cannot be read" if unread else label, image, words(text), outline=outline)

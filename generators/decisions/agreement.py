@@ -17,8 +17,9 @@ from twinset.manifests.errors import WrongUse
 
 def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:
     """The answers that count: given for what the task shows now, and to an option that it has."""
-    binding, values = task.binding, question_of(task.question).layout(task).values
-    return [one for one in answers if one.task == task.key and one.binding == binding and one.answer in values]
+    binding, question = task.binding, question_of(task.question)
+    mine = [one for one in answers if one.task == task.key and one.binding == binding]
+    return [one for one in mine if question.takes(task, one.answer)]
 
 
 def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gold: str = "") -> Decision | None:
@@ -248,7 +249,8 @@ def read_gold(path: Path, tasks: Iterable[TaskCandidate]) -> dict[str, str]:
             "twinset review OUT --out FILE.csv lists as task_id"
         )
     for key, task in asked.items():
-        values = question_of(task.question).layout(task).values
-        if gold[key] not in values:
+        question = question_of(task.question)
+        if not question.takes(task, gold[key]):
+            values = question.layout(task).values
             raise WrongUse(f"{path}: the answer {gold[key]!r} to {key} is none of {', '.join(values)}; correct it")
     return gold

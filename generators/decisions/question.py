@@ -142,9 +142,10 @@ class ReviewQuestion(ABC):
     in `KINDS` of `generators.decisions.questions`, or comes by the door ``twinset.questions``.
 
     parts: names of the kinds of task that a protocol may ask in blocks of their own. shuffled: whether the order of
-    options is random. drops: values of options that drop the subject, and the reason of the rejection. reasons: codes
-    and words of why it is dropped, offered after a dropping answer. settled: whether of values with equal votes on one
-    side, kept or dropped, the first is taken; else that is a tie.
+    options is random. ranked: whether an answer is the values of options in order, best first, with spaces between
+    them; options that it lacks are equal, behind those. drops: values of options that drop the subject, and the reason
+    of the rejection. reasons: codes and words of why it is dropped, offered after a dropping answer. settled: whether
+    of values with equal votes on one side, kept or dropped, the first is taken; else that is a tie.
     """
 
     name: ClassVar[str]
@@ -153,6 +154,7 @@ class ReviewQuestion(ABC):
     examples: ClassVar[tuple[Example, ...]] = ()
     parts: ClassVar[tuple[str, ...]] = ()
     shuffled: ClassVar[bool] = True
+    ranked: ClassVar[bool] = False
     drops: ClassVar[Mapping[str, str]] = {}
     reasons: ClassVar[Mapping[str, str]] = {}
     settled: ClassVar[bool] = True
@@ -160,6 +162,11 @@ class ReviewQuestion(ABC):
     @abstractmethod
     def layout(self, task: TaskCandidate) -> Layout:
         """What a person sees of a task, in canonical order."""
+
+    def takes(self, task: TaskCandidate, value: str) -> bool:
+        """Whether a value is an answer to a task."""
+        given, values = value.split(" ") if self.ranked else [value], {*self.layout(task).values}
+        return {*given} <= values and len({*given}) == len(given)
 
     def part(self, task: TaskCandidate) -> str:
         """Which of `parts` a task is."""

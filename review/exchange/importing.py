@@ -108,7 +108,7 @@ def _answer(
         raise _Problem("stale binding", f"{key} showed something else when it was answered ({str(binding)[:12]}…)")
     question = task.question
     options = question.layout(task.candidate).values
-    if value not in options:
+    if not question.takes(task.candidate, value):
         raise _Problem("unknown answer", f"{key}: {value[:40]!r} is none of {', '.join(options)}")
     if reason and (value not in question.drops or reason not in question.reasons):
         raise _Problem("unknown reason", f"{key}: {reason[:40]!r} is not a reason of {value!r}")

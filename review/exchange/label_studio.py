@@ -34,7 +34,11 @@ class LabelStudio(Form):
     name, suffix, pictured = "label-studio", ".json", True
 
     def write(self, path: Path, answered: Answered, picture: Show, address: Address = None) -> None:
-        """As `Form.write`; the tasks must be of one kind of question. Raises `WrongUse` when they are not."""
+        """As `Form.write`; the tasks must be of one kind of question, not one that puts options in order. Raises
+        `WrongUse` when they are not.
+        """
+        if any(task.question.ranked for task, _ in answered):
+            raise WrongUse(f"{path}: Label Studio's choices have no order; export as .parquet or .csv")
         shapes = {_shape(task) for task, _ in answered}
         if len({task.question.name for task, _ in answered}) > 1 or len(shapes) > 1:
             raise WrongUse(

@@ -42,7 +42,8 @@ function act(key, digit, open, task, choose, undo) {
 }
 
 // The option that a movement means. Of two: left and right. Of one: right, and left is the extra. Up: the extra.
-function aimed({ options, extra }, x, y) {
+function aimed({ options, extra, ranked }, x, y) {
+  if (ranked) return undefined;
   if (y < -SWIPE && -y > 2 * Math.abs(x)) return extra[0];
   if (Math.abs(x) < SWIPE || Math.abs(x) < 2 * Math.abs(y) || options.length > 2) return undefined;
   if (options.length === 2) return options[x < 0 ? 0 : 1];

@@ -4,7 +4,7 @@
 import { annotator, ask, Trouble } from "./server.js";
 import { fit } from "./fitting.js";
 import { listen } from "./hands.js";
-import { $, announce, chooser, drawTask, drawWords, make, note, prepare } from "./view.js";
+import { $, announce, chooser, drawOrder, drawTask, drawWords, make, note, prepare } from "./view.js";
 
 const AHEAD = 3; // tasks that are loaded beside the one shown
 const GUARD = 150; // ms after a task appears before it takes an answer: else a double press would answer two tasks
@@ -158,11 +158,22 @@ function show() {
 function choose(option) {
   const task = shown;
   if (!task || undos || !open) return;
+  if (task.ranked) return task.extra.includes(option) ? saveOrder(task) : place(task, option);
   const reasons = Object.entries(task.extra.includes(option) ? task.reasons : {});
   if (!reasons.length) return answer(task, option);
   const buttons = reasons.map(([code, words], n) => chooser(String(n + 1), words, "", () => answer(task, option, code)));
   $("reasons").replaceChildren(...buttons);
   $("why").showModal();
+}
+
+// Give an option the next place, or take its place away.
+function place(task, option) {
+  task.order = task.order.includes(option) ? task.order.filter((other) => other !== option) : [...task.order, option];
+  drawOrder(task);
+}
+
+function saveOrder(task) {
+  if (task.order.length) answer(task, { value: task.order.map((option) => option.value).join(" ") });
 }
 
 function answer(task, option, reason) {
@@ -178,6 +189,7 @@ function answer(task, option, reason) {
 }
 
 function undo() {
+  if (shown?.order?.length) return place(shown, shown.order.at(-1));
   if (undos) return;
   undos += 1;
   exhausted = false;

@@ -15,11 +15,26 @@ export function prepare(task) {
   const many = task.statement.images.length > 1;
   task.pictures = task.statement.images.map((url, n) => picture(url, many ? `Image ${n + 1}` : "Image"));
   for (const [n, option] of task.options.entries()) {
-    option.key = String(n + 1);
+    option.key = task.ranked ? "" : String(n + 1); // many, and their buttons narrow
     option.name = task.options.length > 1 ? `${option.label} ${n + 1}` : option.label;
     if (option.image) task.pictures.push((option.picture = picture(option.image, option.name)));
   }
+  // Of a task whose options are put in order, those that have a place; the extra option saves them.
+  if (task.ranked) [task.order, task.extra] = [[], [{ value: "", label: "Save this order", key: "0" }]];
   return task;
+}
+
+// Show which place each option of a task has.
+export function drawOrder({ options, order, extra }) {
+  for (const option of options) {
+    const place = order.indexOf(option) + 1;
+    option.button.setAttribute("aria-pressed", place > 0);
+    option.button.querySelector("span").textContent = place ? `Place ${place}` : option.name;
+    option.button.ariaLabel = place ? `${option.name}: Place ${place}` : option.name;
+  }
+  extra[0].button.disabled = !order.length;
+  const left = options.length - order.length;
+  extra[0].button.querySelector("span").textContent = order.length ? `Save: ${order.length} in order, ${left} behind` : extra[0].label;
 }
 
 function picture(url, name) {
@@ -51,6 +66,7 @@ export function drawTask(task, choose) {
   $("options").classList.toggle("pictures", options.some((option) => option.picture));
   // A single option comes last, as it lies: the order of the keys 0 and 1, of the swipes, and of Tab.
   $("answers").append(...(options.length === 1 ? [$("extra"), $("options")] : [$("options"), $("extra")]));
+  if (task.ranked) drawOrder(task);
   drawGuide(task);
   const said = [...options, ...extra].map((option) => `${option.key}: ${option.text ?? option.name ?? option.label}.`);
   announce([task.title, ...statement.texts, "Options:", ...said].join(" "));
@@ -102,7 +118,7 @@ function drawnOption(task, option, n, choose) {
   return make("figure", {}, zoomer(task, option.picture), option.text && make("p", {}, option.text), option.button);
 }
 
-const upArrow = (task) => (task.options.length === 1 ? "←" : "↑");
+const upArrow = (task) => (task.ranked ? "" : task.options.length === 1 ? "←" : "↑");
 
 // A button with its key and, for touch screens, the direction of its swipe.
 export function chooser(key, words, arrow, onclick) {

@@ -48,6 +48,7 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "image-features",
         "image-neighbours",
         "image-pairs",
+        "image-rankings",
         "pair-screening",
         "screened-pairs",
         "selected-negatives",

@@ -51,8 +51,8 @@ def test_a_task_is_told_without_its_order_or_its_key(anna: Browser) -> None:
     assert len(tasks) == 15
     best = next(task for task in tasks if task["question"] == "best-image")
     assert sorted(best) == [
-        "block", "examples", "extra", "id", "instructions", "options", "part", "progress", "question", "reasons",
-        "stage", "statement", "title",
+        "block", "examples", "extra", "id", "instructions", "options", "part", "progress", "question", "ranked",
+        "reasons", "stage", "statement", "title",
     ]  # fmt: skip
     assert [one["value"] for one in best["options"]] == ["o0", "o1", "o2", "o3"]
     assert len({one["image"] for one in best["options"]}) == 4

@@ -12,6 +12,7 @@ import pytest
 from tests.review.asked import SHAPES, candidate, painted_desk, stage_of
 from twinset.generators.decisions.answers import Answer, read_answers
 from twinset.manifests.errors import WrongUse
+from twinset.review.access import Refused
 from twinset.review.desk import ReviewDesk
 from twinset.review.exchange.forms import FORMS, form_of
 from twinset.review.exchange.importing import Imported, import_answers
@@ -285,3 +286,20 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, name: str, content: b
     (tmp_path / name).write_bytes(content)
     with pytest.raises(WrongUse, match=words):
         imported(desk_of(tmp_path, "match"), tmp_path / name)
+
+
+def test_an_order_of_images_comes_back_from_files_that_can_hold_one(tmp_path: Path) -> None:
+    tasks = [candidate("s", "best-image", n, question="rank-images") for n in range(3)]
+    desk, again = (painted_desk(tmp_path / name, [stage_of("s", tasks, tmp_path / name)]) for name in ("one", "other"))
+    for task, option in zip(desk.tasks.now().tasks, ("o2 o0", "o1", "o3 o2 o1 o0"), strict=True):
+        desk.answer("anna", task.id, option, "", 2.0)
+    for option in ("o2 o2", "o0 o4", "o0 ", "", "2"):
+        with pytest.raises(Refused, match="no option"):
+            desk.answer("ben", desk.tasks.now().tasks[0].id, option, "", 2.0)
+    for form, name in (("prolific", "a.csv"), ("parquet", "a.parquet")):
+        exported(desk, tmp_path / name, form)
+        assert imported(again, tmp_path / name) == Imported(*((3, 0, 0) if form == "prolific" else (0, 3, 0)))
+    assert stored(again) == stored(desk)
+    with pytest.raises(WrongUse, match="Label Studio's choices have no order"):
+        exported(desk, tmp_path / "a.json", "label-studio")
+    assert not (tmp_path / "a.json").exists()
