@@ -62,7 +62,9 @@ def answer(asked: argparse.Namespace, document: Any, show: Callable[[], Any]) ->
     """
     with contextlib.redirect_stdout(asked.stdout):
         if asked.json:
-            print(json.dumps(document, default=str), flush=True)
+            from twinset.manifests.canonical import finite
+
+            print(json.dumps(finite(document), default=str), flush=True)
         else:
             show()
 

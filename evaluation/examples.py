@@ -74,6 +74,15 @@ class Ensemble(str):
         return made
 
 
+class TextPair(Ensemble):
+    """Two texts as an entry of a gallery without a query: it scores as these two are alike."""
+
+    def __new__(cls, first: str, second: str) -> Self:
+        made = str.__new__(cls, f"{first} / {second}")
+        made.texts = first, second
+        return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """What all examples have; ``category`` is "" where the benchmark has none."""
@@ -94,7 +103,8 @@ class Matching(Example):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(Example):
-    """Which entry of a gallery is meant by an image, a text, or an image with a text that modifies it.
+    """Which entry of a gallery is meant by an image, a text, or an image with a text that modifies it; without any of
+    these, which of some pairs of texts (`TextPair`) are most alike.
 
     gallery: pictures or texts; queries that share one share the object, which then is encoded once.
     targets: places in the gallery of the right entries; one found is enough.

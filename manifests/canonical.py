@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import math
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +19,15 @@ def canonical_json(value: Any) -> bytes:
     """One byte string for one JSON value: sorted keys, no spaces, UTF-8, no NaN."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "surrogatepass")
+
+
+def finite(value: Any) -> Any:
+    """A document with null for NaN and infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: finite(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def digest(value: Any) -> str:

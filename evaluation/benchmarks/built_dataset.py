@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, CaptionedGallery, CaptionedImage
 from twinset.evaluation.benchmarks.reader import Item, Reader
@@ -31,6 +31,7 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar, member_places, read_members
 
 WORDS = (".json", ".txt")
+NO_DISTRACTOR, NO_IMAGES = "no distractor", "an index without images"  # why a sample asks nothing
 REBUILD = "run its build again, or fetch it again"
 
 Pictures = Mapping[str, Picture]
@@ -48,6 +49,10 @@ class BuiltDataset(Reader):
     citation = "https://arxiv.org/abs/2303.14465"
     expects = "SUBSET/_meta and SUBSET/SPLIT/00000.tar, as `twinset build` writes them"
     obtained = "`twinset build RECIPE --out DIR` makes one"
+    remedies: ClassVar = {
+        NO_DISTRACTOR: "build the triplets with --set subsets.NAME.source.distractors=true, in another --out",
+        NO_IMAGES: "build the subset with its images, in another --out",
+    }
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         self.store = Store(str(data))
@@ -110,7 +115,7 @@ class BuiltDataset(Reader):
         with self.store.open(rows) as stream:
             for row in read_rows(stream, f"{self.store.root}/{rows}"):
                 if row.verdict == KEPT:
-                    yield LeftOut(f"{self.store.root}/{rows}: {row.key}", "an index without images")
+                    yield LeftOut(f"{self.store.root}/{rows}: {row.key}", NO_IMAGES)
 
     def _of_tar(self, subset: str, tar: str, kept: int, size: int) -> Iterator[Item | CaptionedImage]:
         where, count = f"{self.store.root}/{tar}", 0
@@ -203,7 +208,7 @@ def _text_pair(subset: str, sample: Stored[TextPairRecord], pictures: Pictures, 
 
 def _triplet(subset: str, sample: Stored[TripletRecord], pictures: Pictures, where: str) -> Item:
     if "distractor" not in pictures:
-        return LeftOut(where, "no distractor")
+        return LeftOut(where, NO_DISTRACTOR)
     return Query(
         key=sample.key,
         subset=subset,

@@ -44,9 +44,9 @@ class Reader(Benchmark, ABC):
 
     name, title, citation, metrics: as `evaluation.examples.Benchmark`. expects: the files that are looked for;
     obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of the
-    release by subset, where they are known. submissions: by subset, where a server has the targets. image_folders:
-    where images are looked for first. captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those that
-    are read; all when empty.
+    release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
+    to do where all examples are left out, by the reason; `obtained` for others. image_folders: where images are looked
+    for first. captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty.
     """
 
     expects: ClassVar[str]
@@ -55,6 +55,7 @@ class Reader(Benchmark, ABC):
     counts: ClassVar[Mapping[str, int]] = {}
     metrics: Sequence[str] = ()
     submissions: ClassVar[Mapping[str, Submission]] = {}
+    remedies: ClassVar[Mapping[str, str]] = {}
     image_folders: ClassVar[Sequence[str]] = ()
     captions_only = False
     categories: frozenset[str] = frozenset()
@@ -94,13 +95,13 @@ class Reader(Benchmark, ABC):
         """As `evaluation.examples.Benchmark.examples`. Raises `WrongUse`: a file is not what it should be, a subset is
         empty, every example is left out, or, at the end, two examples have one key.
         """
-        keys, asked, left_out, first = Ids(), 0, 0, ""
+        keys, asked, left_out, first = Ids(), 0, 0, LeftOut("", "")
         for subset in self.subsets:
             before = asked + left_out
             for item in self.items(subset):
                 if isinstance(item, LeftOut):
                     left_out += 1
-                    first = first or f"{item.where}: {item.reason}"
+                    first = first if first.where else item
                 elif self.categories and item.category not in self.categories:
                     continue
                 else:
@@ -112,7 +113,9 @@ class Reader(Benchmark, ABC):
                 raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} {what}; {self.obtained}")
         self._refuse_repeated(keys)
         if not asked:
-            why = f"all {left_out:,} examples are left out, the first because of {first}"
+            why = f"all {left_out:,} examples are left out, the first because of {first.where}: {first.reason}"
+            if (remedy := self.remedies.get(first.reason)) is not None:
+                raise NothingAsked(f"{self.place}: {why}; {remedy}")
             raise NothingAsked(str(self.refused(why)))
 
     def digest(self) -> str:

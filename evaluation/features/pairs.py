@@ -19,6 +19,7 @@ from twinset.evaluation.features.similarities import (
     Left,
     Silence,
     Similarities,
+    of_texts,
     own_pictures,
     own_texts,
 )
@@ -50,6 +51,11 @@ class ByPairs(Similarities):
             if self.scorer.has_prior and not isinstance(example, Matching):
                 raise NotApplicable(
                     f"{self.name}: its prior is removed from two captions alone, and example {example.key} has others"
+                )
+            if of_texts(example):
+                raise NotApplicable(
+                    f"{self.name}: scores an image with a text, and example {example.key} asks how alike two texts "
+                    "are; name a dual encoder, such as --model open_clip:ViT-B-32:openai"
                 )
             if isinstance(example, Query) and (example.image is None) == (example.text is None):
                 raise NotApplicable(

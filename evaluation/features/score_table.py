@@ -40,7 +40,7 @@ TOO_LONG = f"text over {LONGEST_TEXT:,} characters"
 NAMED = 5  # examples left out that are named on the terminal; all are in a file
 SCHEMAS = {Query: QUERY_RANKS, Statement: STATEMENT_MARGINS, Grounding: GROUNDING_ERRORS}
 #: Metrics of queries that need more than the best target.
-OF_EVERY_TARGET = frozenset({"all-targets", "map"})
+OF_EVERY_TARGET = frozenset({"all-targets", "average-precision", "map"})
 PEOPLES_ORDER = "ranking"  # the metric of galleries that people put in order
 SETS_TOGETHER = "sets"  # the metric of rows that are right together
 _LOG = logging.getLogger("twinset")

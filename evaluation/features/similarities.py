@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from twinset.evaluation.examples import MATCHING_SCORES, Ensemble, Grounding, Matching, Picture, Query, Statement
+from twinset.evaluation.examples import (
+    MATCHING_SCORES,
+    Ensemble,
+    Grounding,
+    Matching,
+    Picture,
+    Query,
+    Statement,
+    TextPair,
+)
 from twinset.evaluation.features.passes import Passes, lots
 from twinset.evaluation.features.pictures import Pictures, Unusable
 from twinset.evaluation.features.store import FeatureStore, text_name
@@ -169,6 +178,8 @@ class ByFeatures(Similarities):
 
     def _check(self, example: Asked) -> None:
         if self.composer is None:
+            if of_texts(example):
+                return
             if isinstance(example, Query) and (example.image is None) == (example.text is None):
                 raise NotApplicable(
                     f"{self.name}: does not say what an image together with a text asks for (example {example.key}); "
@@ -202,6 +213,10 @@ class ByFeatures(Similarities):
         return cosines(unit(rows), unit(np.stack([self._window[text_name(text)] for text in texts])))
 
     def gallery(self, query: Query) -> Floats:
+        if of_texts(query):
+            features = self.store.find(text_name(text) for entry in query.gallery for text in _said(entry))
+            pairs = [[unit(features[text_name(text)][None]) for text in _said(entry)] for entry in query.gallery]
+            return np.array([cosines(first, second)[0, 0] for first, second in pairs], np.float32)
         found = self._galleries.get(id(query.gallery))
         if found is None:
             names = [
@@ -227,8 +242,14 @@ class ByFeatures(Similarities):
         return cosines(found[1], asked)[:, 0]
 
 
-def _said(text: str) -> Sequence[str]:
+def of_texts(example: Asked) -> bool:
+    """Whether an example compares texts alone."""
+    return isinstance(example, Query) and isinstance(next(iter(example.gallery), None), TextPair)
+
+
+def _said(text: Picture | str) -> Sequence[str]:
     """The texts of an entry of a gallery."""
+    assert isinstance(text, str)
     return text.texts if isinstance(text, Ensemble) else (text,)
 
 

@@ -9,6 +9,7 @@ a threshold, and question j is to be answered yes for image j alone.
     g_acc     all four are right
 """
 
+from collections.abc import Sequence
 from math import comb
 
 import numpy as np
@@ -132,16 +133,21 @@ class MeanAveragePrecision(ScoreKind):
     columns: tuple[str, ...] = EVERY_TARGET
     events = ("rows", "tie")
     truth = np.array([[1, 0], [1, 1]], np.uint8)
-    means = tuple(f"map@{k}" for k in PLACES)
+    places: tuple[int, ...] = PLACES
+    means: tuple[str, ...] = tuple(f"map@{k}" for k in PLACES)
     expected_means = True
 
     def outcomes(self, batch: Batch) -> Outcomes:
         (above, begins), (level, _) = (batch.lists(name) for name in EVERY_TARGET)
         both = [np.split(values.astype(np.int64), begins[1:]) for values in (above, level)]
         numbers = np.array(
-            [[*strict_precision(*one), *expected_precision(*one)] for one in zip(*both, strict=True)], np.float64
+            [
+                [*strict_precision(a, b, self.places), *expected_precision(a, b, self.places)]
+                for a, b in zip(*both, strict=True)
+            ],
+            np.float64,
         )
-        ties = (numbers[:, : len(PLACES)] != numbers[:, len(PLACES) :]).any(1)
+        ties = (numbers[:, : len(self.places)] != numbers[:, len(self.places) :]).any(1)
         return Outcomes(code_of([ties]), None, 100 * numbers)
 
     def names(self, sums: Floats) -> tuple[str, ...]:
@@ -149,6 +155,13 @@ class MeanAveragePrecision(ScoreKind):
 
     def tied(self, sums: Floats) -> float:
         return float(sums[1])
+
+
+class AveragePrecision(MeanAveragePrecision):
+    """``map``: the mean over queries of the average precision of the whole gallery (Cola's single objects)."""
+
+    places = (2**31,)
+    means = ("map",)
 
 
 #: What CIRCO's texts say, in the order of its released evaluation.
@@ -176,22 +189,22 @@ class SemanticMap(MeanAveragePrecision):
 Ints = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
-def strict_precision(above: Ints, level: Ints) -> list[float]:
-    """Average precision at each of `PLACES`, wrong entries first where scores are equal.
+def strict_precision(above: Ints, level: Ints, ends: Sequence[int] = PLACES) -> list[float]:
+    """Average precision at each of ``ends``, wrong entries first where scores are equal.
 
     Args:
         above, level: of each target, how many wrong entries score higher, and how many the same; shape (targets,).
     """
     places = np.sort(above + level) + np.arange(1, len(above) + 1)  # of the targets, from 1
     precision = np.arange(1, len(above) + 1) / places
-    return [float(precision[places <= k].sum()) / min(len(above), k) for k in PLACES]
+    return [float(precision[places <= k].sum()) / min(len(above), k) for k in ends]
 
 
-def expected_precision(above: Ints, level: Ints) -> list[float]:
+def expected_precision(above: Ints, level: Ints, ends: Sequence[int] = PLACES) -> list[float]:
     """As `strict_precision`, but the mean over all orders of entries with one score."""
     if not level.any():
-        return strict_precision(above, level)
-    sums = np.zeros(len(PLACES))
+        return strict_precision(above, level, ends)
+    sums = np.zeros(len(ends))
     before = 0  # targets above the tie
     for wrong, tied in sorted({*zip(above.tolist(), level.tolist(), strict=True)}):
         targets = int(((above == wrong) & (level == tied)).sum())
@@ -201,6 +214,6 @@ def expected_precision(above: Ints, level: Ints) -> list[float]:
             # (t - 1) / (n - 1) of place - 1 targets.
             share = (place - 1) * (targets - 1) / max(size - 1, 1)
             at = wrong + before + place
-            sums += np.where(at <= np.array(PLACES), targets / size * (before + 1 + share) / at, 0)
+            sums += np.where(at <= np.array(ends), targets / size * (before + 1 + share) / at, 0)
         before += targets
-    return [float(one) / min(len(above), k) for one, k in zip(sums, PLACES, strict=True)]
+    return [float(one) / min(len(above), k) for one, k in zip(sums, ends, strict=True)]

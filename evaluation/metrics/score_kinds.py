@@ -150,6 +150,7 @@ KINDS = {
     "all-targets": "twinset.evaluation.metrics.questions:AllTargets",
     "sets": "twinset.evaluation.metrics.questions:PairsAndSets",
     "map": "twinset.evaluation.metrics.questions:MeanAveragePrecision",
+    "average-precision": "twinset.evaluation.metrics.questions:AveragePrecision",
     "semantic-map": "twinset.evaluation.metrics.questions:SemanticMap",
     "ranking": "twinset.evaluation.metrics.ranking:Ranking",
     "detection": "twinset.evaluation.metrics.detection:Detection",

@@ -23,6 +23,7 @@ from twinset.evaluation.examples import Benchmark, Picture, Query
 from twinset.evaluation.features.pairs import pairs_of
 from twinset.evaluation.features.pictures import FORMATS, REMEMBERED, Unusable
 from twinset.evaluation.features.score_table import windows
+from twinset.evaluation.features.similarities import of_texts
 from twinset.evaluation.features.store import image_name, text_name
 from twinset.manifests.errors import WrongUse, in_words
 from twinset.models.encoders.contract import NotApplicable
@@ -119,6 +120,11 @@ class _Asked(ExitStack):
         """Ask for all pairs of a benchmark's examples."""
         for window in windows(benchmark, lambda key, where, reason: self._leave_out(reason), by_pairs=True):
             for example in window:
+                if of_texts(example):
+                    raise NotApplicable(
+                        f"{benchmark.name}: example {example.key} asks how alike two texts are, and questions are "
+                        "pairs of an image and a text; score it by twinset eval run --model ENCODER"
+                    )
                 if isinstance(example, Query) and (example.image is None) == (example.text is None):
                     raise NotApplicable(
                         f"{benchmark.name}: example {example.key} asks with image and text together, and questions "

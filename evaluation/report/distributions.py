@@ -253,6 +253,7 @@ def plot(panels: Sequence[Panel], zero: bool = False) -> bytes:
             axes.spines[["top", "right"]].set_visible(False)
             axes.spines[["left", "bottom"]].set_color(RULE)
             axes.tick_params(labelsize=7, colors=RULE)
+            axes.locator_params(axis="x", nbins=5)  # more are wider than they are apart
             if zero:
                 axes.axvline(0, color=RULE, linewidth=0.6)
             for name, values in panel.y.items():

@@ -11,6 +11,7 @@ from twinset.cards.sheet import Block, Cell, mark_difference, words
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.report import distributions
 from twinset.evaluation.report.distributions import on_both_papers
+from twinset.evaluation.report.glossary import explained
 from twinset.evaluation.report.mistakes import QUERY_ROLES, Mistake, Shown, answers_to, keep, kept, kept_file
 from twinset.evaluation.report.rankings import ranking_blocks
 from twinset.evaluation.report.result_tables import benchmark_tables, run_tables
@@ -27,6 +28,7 @@ from twinset.evaluation.report.tables import (
     marked,
     number,
 )
+from twinset.manifests.canonical import finite
 from twinset.shards.storage.whole_file import write_text
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -73,9 +75,10 @@ def write_report(
     totals = run_tables(run)
     page = render(
         "report.html.j2", TEMPLATES, sections=sections, totals=totals, picture=as_uri, runs=runs, decimals=decimals,
-        differs=differs, number=number,
+        differs=differs, explained=explained, number=number,
     )  # fmt: skip
-    files = {out / "report.html": page, out / "results.json": json.dumps(as_json(run), indent=1, ensure_ascii=False)}
+    results_json = json.dumps(finite(as_json(run)), indent=1, ensure_ascii=False)
+    files = {out / "report.html": page, out / "results.json": results_json}
     for table in [*tables, *totals]:
         files[out / "tables" / f"{table.name}.csv"] = as_csv(table)
         files[out / "tables" / f"{table.name}.tex"] = as_latex(table)

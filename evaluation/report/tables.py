@@ -16,6 +16,7 @@ COUNTS = ("n", "groups", "ties %")  # columns beside figures
 SHORT = {"text": "I2T", "image": "T2I", "group": "Group", "accuracy": "Acc.", "min": "min", "acc": "acc"}
 SHORT |= {"text detection": "Text det.", "image detection": "Img det."}
 SHORT |= {"grounding": "Acc.", "mean": "Avg", **{f"recall@{k}": f"R@{k}" for k in (1, 2, 3, 5, 10)}}
+SHORT |= {"mean_kendall": "Kendall", "mean_spearman": "Spearman", "overlap@5": "Overlap@5"}
 BEST, SECOND = "best", "second"
 Cell = str | int | float | Figure | None
 
@@ -200,9 +201,12 @@ def as_latex(table: Table, marks: Mapping[tuple[int, int], str] = MappingProxyTy
     ]
     kind, first = "", ""
     for number, (row, cells) in enumerate(table.shown()):
-        if kind and (row.kind != kind or (table.labels > 1 and row.cells[0] != first)):
+        now = "model" if row.kind == "seed" else row.kind
+        if kind and table.labels > 1 and row.cells[0] == first and now != kind:
+            lines.append(f"\\cmidrule{{2-{len(table.heads)}}}")  # within what the first label names
+        elif kind and (now != kind or (table.labels > 1 and row.cells[0] != first)):
             lines.append("\\midrule")
-        kind, first = row.kind, str(row.cells[0])
+        kind, first = now, str(row.cells[0])
         comment = f" % {' '.join(row.source.split())}" if row.source else ""
         shown = [
             _MARKED.get(marks.get((number, place), ""), "{}").format(_latex(cell, table.heads[place]))
@@ -219,17 +223,22 @@ def _latex_head(head: str) -> str:
 
 def _latex(cell: Cell, head: str) -> str:
     if isinstance(cell, Figure):
-        value = decimals(cell.value, head)
+        value = _minus(decimals(cell.value, head))
         if cell.sd is not None:
             value += f" {{\\scriptsize $\\pm$ {decimals(cell.sd, head)}}}"
         if cell.low is not None and cell.high is not None:
-            value += f" {{\\scriptsize [{decimals(cell.low, head)}, {decimals(cell.high, head)}]}}"
+            low, high = (_minus(decimals(end, head)) for end in (cell.low, cell.high))
+            value += f" {{\\scriptsize [{low}, {high}]}}"
         if differs(cell, head):
             value += f" {{\\scriptsize exp. {decimals(cell.expected or 0.0, head)}}}"
         return value
     if isinstance(cell, str):
         return escaped(cell)
     return "--" if cell is None else number(cell)
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "$-$")
 
 
 def differs(figure: Figure, head: str) -> bool:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from twinset.manifests.canonical import CHUNK, canonical_json, digest, generator_for, sample_key, sha256_of
+from twinset.manifests.canonical import CHUNK, canonical_json, digest, finite, generator_for, sample_key, sha256_of
 
 STREAM = [910252455, 473475284, 538015296, 75476677]
 
@@ -17,6 +17,12 @@ def test_canonical_json_is_one_byte_string_a_value() -> None:
     assert canonical_json({"x": {"b": 1, "a": 2}}) == canonical_json({"x": {"a": 2, "b": 1}})
     with pytest.raises(ValueError):
         canonical_json({"score": float("nan")})
+
+
+def test_a_document_without_nan_is_json() -> None:
+    nan, inf = float("nan"), float("inf")
+    given = {"a": nan, "b": [1, -inf, (2.5, nan)], "c": {"d": inf, "e": "NaN", "f": None, "g": True}}
+    assert finite(given) == {"a": None, "b": [1, None, [2.5, None]], "c": {"d": None, "e": "NaN", "f": None, "g": True}}
 
 
 def test_digests_and_keys_never_change() -> None:

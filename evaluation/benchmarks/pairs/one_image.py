@@ -9,7 +9,7 @@ from twinset.evaluation.benchmarks.foils import KINDS
 from twinset.evaluation.benchmarks.json_items import list_of, object_of
 from twinset.evaluation.benchmarks.reader import Item
 from twinset.evaluation.benchmarks.records import REFETCH, OneImage, Record, Records, present
-from twinset.evaluation.examples import Picture, Query
+from twinset.evaluation.examples import Picture, Query, TextPair
 from twinset.manifests.errors import WrongUse
 from twinset.shards.media.media_folder import COCO_DIGITS
 
@@ -128,7 +128,7 @@ class SugarCrepePlus(OneImage):
     citation = "https://arxiv.org/abs/2406.11171"
     licence = "CC BY 4.0"
     counts: ClassVar = {"replace_obj": 1652, "replace_att": 788, "replace_rel": 1406, "swap_obj": 245, "swap_att": 666}
-    metrics = ("all-targets",)
+    metrics: Sequence[str] = ("all-targets",)
     expects = "replace_obj.json … swap_att.json, with caption2, and the images of COCO val2017 in any folder below"
     obtained = (
         "The annotations are in the folder data of Aman-J/SugarCrepe_pp at Hugging Face, the images at COCO's site"
@@ -143,6 +143,32 @@ class SugarCrepePlus(OneImage):
 
     def right(self, record: Record) -> frozenset[int]:
         return frozenset({0, 1})
+
+
+class SugarCrepePlusText(SugarCrepePlus):
+    """The same captions without the image: the two that say the same are more alike than either is like the wrong one.
+
+    recall@1 is the text-only score, of a text encoder alone.
+    """
+
+    name = "sugarcrepe++-text"
+    title = "SugarCrepe++ (2024), text only"
+    metrics = ()
+    expects = "replace_obj.json … swap_att.json, with caption2"
+    obtained = "They are in the folder data of Aman-J/SugarCrepe_pp at Hugging Face"
+
+    def example(self, record: Record) -> Item:
+        first, second, wrong = self.options(record)
+        return Query(
+            key=f"{record.subset}/{record.number}",
+            subset=record.subset,
+            group=self.group(record),
+            category=self.category(record),
+            image=None,
+            text=None,
+            gallery=(TextPair(first, second), TextPair(first, wrong), TextPair(second, wrong)),
+            targets=frozenset({0}),
+        )
 
 
 class Spec(Records):

@@ -208,6 +208,18 @@ def lasco(root: Path, word: str = "red") -> None:
     _pictures(root / "val2014", names)
 
 
+def cola_single(root: Path, word: str = "red") -> None:
+    """Four images; the third class has no right image, and the hard list of the second lacks the last image."""
+    labels = [f"{word} cup", "square plate", "white dog"]
+    right, hard = [[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]], [[1, 1, 1], [1, 1, 1], [1, 1, 0], [1, 0, 1]]
+    both = zip(right, hard, strict=True)
+    rows = [[f"visual_genome/{n}.jpg", {"cup": [word]}, *flags] for n, flags in enumerate(both)]
+    put(root / "data" / "COLA_singleobjects_benchmark_GQA.json", {"labels": labels, "data": rows})
+    paco = [[row[0], *row[2:]] for row in rows]  # without the objects; as the released script reads it
+    put(root / "data" / "COLA_singleobjects_benchmark_PACO.json", [labels, paco])
+    _pictures(root / "vg", [f"{n}.jpg" for n in range(4)])
+
+
 def imagenet(root: Path, word: str = "red") -> None:
     for name in (f"{word}_cup", "dog"):
         _pictures(root / "val" / name, ["a.JPEG", "b.jpg"])
@@ -229,5 +241,5 @@ PAIRS = {
     **{"colorswap": colorswap, "vismin": vismin, "cola": cola, "coco-counterfactuals": coco_counterfactuals},
     **{"mmvp": mmvp, "mmvp-corrected": mmvp_corrected, "mmvp-vlm": mmvp_vlm, "naturalbench": naturalbench},
     **{"whatsup": whatsup, "aro": aro, "aro-order": aro_order, "sugarcrepe++": sugarcrepe_pp, "spec": spec},
-    **{"vl-checklist": vl_checklist},
+    **{"vl-checklist": vl_checklist, "sugarcrepe++-text": sugarcrepe_pp, "cola-single": cola_single},
 }

@@ -30,6 +30,7 @@ def by_subset(items: list[Matching | Query]) -> dict[str, int]:
     ("name", "folder", "total"),
     [
         ("sugarcrepe++", "sugarcrepe_pp", 4757),
+        ("sugarcrepe++-text", "sugarcrepe_pp", 4757),
         ("cola", "cola", 210),
         ("vl-checklist", "vl_checklist", 54701),
         ("mmvp", "mmvp", 150),

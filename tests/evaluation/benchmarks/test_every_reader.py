@@ -15,12 +15,13 @@ from tests.evaluation.benchmarks.made_layouts import LAYOUTS
 from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item, Reader, image_group
 from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query, Statement
+from twinset.evaluation.features.similarities import of_texts
 from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 MEDIA = (".jpg", ".jpeg", ".png", ".npy", ".mp4")
 OWN = ("mit-states", "imagenet")  # whose images are their own annotation
-IN_FILES = ("bivlc", "vismin")  # whose images lie within the annotation
+IN_FILES = ("bivlc", "vismin", "sugarcrepe++-text")  # whose images lie within the annotation, or that have none
 
 #: By benchmark: examples by subset, and what is left out by reason.
 EXPECTED: dict[str, tuple[dict[str, int], dict[str, int]]] = {
@@ -54,6 +55,8 @@ EXPECTED: dict[str, tuple[dict[str, int], dict[str, int]]] = {
     "aro-order": ({"coco": 2}, {}),
     "sugarcrepe++": ({"replace_att": 2, "swap_obj": 2}, {}),
     "spec": ({"absolute-size-i2t": 3, "absolute-size-t2i": 3}, {}),
+    "sugarcrepe++-text": ({"replace_att": 2, "swap_obj": 2}, {}),
+    "cola-single": ({"gqa": 2, "paco": 2}, {"no right image": 2}),
     "vl-checklist": ({"attribute-vaw-size": 2, "relation-action": 1}, {}),
 }
 
@@ -75,7 +78,7 @@ def described(item: Item) -> object:
         return item
     words: object = item.captions if isinstance(item, Matching | Grounding) else item.text
     words = words, *(getattr(item, name, None) for name in ("targets", "excluded", "true"))
-    texts = [one for one in getattr(item, "gallery", ()) if isinstance(one, str)]
+    texts = [str(one) for one in getattr(item, "gallery", ()) if isinstance(one, str)]
     shown = [picture.where for picture in pictures_of(item)]
     return item.key, item.subset, item.group, item.category, words, texts, shown
 
@@ -122,7 +125,7 @@ def test_targets_and_exclusions_are_places_of_the_gallery(made_benchmark: Opener
                 *range(len(item.gallery))
             }
             assert not item.targets & item.excluded
-            assert item.image is not None or item.text
+            assert item.image is not None or item.text or of_texts(item)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

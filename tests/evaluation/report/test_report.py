@@ -279,3 +279,14 @@ def test_more_columns_than_a_score_file_has_are_no_matter(tmp_path: Path) -> Non
     pq.write_table(table.append_column("image", pa.array([b"\xff"] * len(table))), path)
     write_report(tmp_path, resamples=50)
     assert (tmp_path / "results.json").read_bytes() == before
+
+
+def test_no_number_of_the_document_is_nan(tmp_path: Path) -> None:
+    save(tmp_path, "pairs", "m", matchings(9, 0, 0.0), SCHEMAS["matching"], seconds=float("nan"))
+    write_report(tmp_path, resamples=0)
+
+    def refused(name: str) -> None:
+        raise AssertionError(f"{name} is no JSON")
+
+    found = json.loads((tmp_path / "results.json").read_text(), parse_constant=refused)
+    assert found["cost"]["pairs"]["m"]["seconds"] is None
