@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from twinset.evaluation.benchmarks.reader import NothingAsked
 from twinset.evaluation.examples import Benchmark
+from twinset.evaluation.features.detections import ByDetections, Detections
 from twinset.evaluation.features.pairs import ByChoices, ByPairs
 from twinset.evaluation.features.prior import remove_prior
 from twinset.evaluation.features.score_table import write_scores
@@ -147,6 +148,8 @@ def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similariti
     """The similarities that a scorer gives, with its store in the cache. Raises `WrongUse`: it is none of the kinds
     that score images with texts.
     """
+    if isinstance(scorer, Detections):
+        return ByDetections(scorer, FeatureStore(cache, scorer.digest()), running.batch)
     composer = scorer if isinstance(scorer, Composer) else None
     encoder = composer.encoder if composer is not None else scorer
     # A composer's features are its encoder's, which other composers share.

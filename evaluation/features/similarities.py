@@ -231,8 +231,8 @@ class ByFeatures(Similarities):
         self._galleries.move_to_end(id(query.gallery))
         image = None if query.image is None else self._window[self.pictures.name(query.image)][None]
         text = None if query.text is None else self._window[text_name(query.text)][None]
-        if self.composer is not None and image is not None and text is not None:
-            asked = np.asarray(self.composer.compose(image, text), np.float32)
+        if self.composer is not None and image is not None and text is not None and query.text is not None:
+            asked = np.asarray(self.composer.compose_said(image, text, [query.text]), np.float32)
         else:
             asked = unit(image if image is not None else text)  # type: ignore[arg-type]  # it has one: `_check`
         width = found[1].shape[1]

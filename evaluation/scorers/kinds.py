@@ -38,6 +38,9 @@ KINDS = {
     "text-only": "twinset.evaluation.scorers.kinds:TEXT_ONLY",
     "image+text": "twinset.evaluation.scorers.kinds:IMAGE_TEXT",
     "combiner": "twinset.evaluation.scorers.kinds:COMBINER",
+    "focus-attribute": "twinset.evaluation.scorers.specific_solutions:FOCUS_ATTRIBUTE",
+    "change-attribute": "twinset.evaluation.scorers.specific_solutions:CHANGE_ATTRIBUTE",
+    "detections": "twinset.evaluation.features.detections:DETECTIONS",
     "random": "twinset.models.encoders.open_clip_models:RANDOM",
 }
 INSTALL = "pip install 'twinset[models]'"
@@ -155,7 +158,7 @@ class Combiner(Composer):
 
 def open_averaged(image_share: float, name: str, parts: Sequence[str], running: Running) -> Averaged:
     """A query is the image alone, the text alone, or the mean of both, by the dual encoder that ENCODER names."""
-    return Averaged(name, _encoder(name, parts[0], running), image_share)
+    return Averaged(name, dual_encoder(name, parts[0], running), image_share)
 
 
 def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner:
@@ -163,7 +166,7 @@ def open_combiner(name: str, parts: Sequence[str], running: Running) -> Combiner
     _check_combiner(name, parts)
     from twinset.models.encoders.combiner import read_combiner
 
-    path, encoder = Path(parts[0]).expanduser(), _encoder(name, parts[1], running)
+    path, encoder = Path(parts[0]).expanduser(), dual_encoder(name, parts[1], running)
     network = read_combiner(path)
     return Combiner(name, encoder, sha256_once(path), network)
 
@@ -180,7 +183,8 @@ def _check_encoder(name: str, parts: Sequence[str]) -> None:
     check_model(parts[-1])
 
 
-def _encoder(name: str, spec: str, running: Running) -> DualEncoder:
+def dual_encoder(name: str, spec: str, running: Running) -> DualEncoder:
+    """The encoder in the model ``name``; raises `WrongUse` where it is not one with a feature an image."""
     found = open_model(spec, running)
     if not isinstance(found, DualEncoder) or found.several:
         raise WrongUse(
