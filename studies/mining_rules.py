@@ -74,7 +74,7 @@ def compare(relations: Relations, ratings: Ratings, source: Triplets, draws: Dra
 
 def _mined(rules: Rules, relations: Relations, ratings: Ratings, source: Triplets, draws: Draws) -> TripletTable | None:
     try:
-        pool = Pool(relations, ratings, rules, source.min_images, source.min_support)
+        pool = Pool(relations, ratings, rules, source.min_images, source.min_support, source.balance)
         miner = Miner(pool, source.threshold, source.distractors, source.max_unsaid)
     except WrongUse:
         return None

@@ -16,7 +16,7 @@ from twinset.models.spacy_pipelines import Pipeline, load_pipeline
 
 if TYPE_CHECKING:
     from spacy.language import Language
-    from spacy.tokens import Doc, Token
+    from spacy.tokens import Doc, Span, Token
 
 SINGULAR, PLURAL = "singular", "plural"
 _NUMBERS = {"Sing": SINGULAR, "Plur": PLURAL}  # of Universal Dependencies
@@ -28,6 +28,10 @@ NOUNS = ("NOUN", "PROPN")
 PARTICIPLES = ("VBG", "VBN")  # of the Penn Treebank
 #: Words that make another thing of the noun after them: a toy car is no car.
 UNREAL = frozenset({"fake", "stuffed", "toy"})
+#: What stands for a name in captions like Conceptual Captions', where it has no word of its own before it.
+STAND_INS = frozenset({"animal", "person", "species"})
+#: What makes of a noun the measure or the owner of another thing: "a cup *of* coffee", "a person *'s* hands".
+MEASURING = frozenset({"of", "'s", "’s"})
 #: Adverbs that make another deed of a verb, before its object or after it.
 PARTICLES = frozenset({"apart", "away", "back", "down", "off", "out", "over", "up"})
 #: Where the things stand that a picture shows behind its subject ("a girl with trees in the background").
@@ -41,9 +45,10 @@ class Grammar(NamedTuple):
     subject_number: ``singular``, ``plural``, or empty where the pipeline gives none. verb: lemma of the verb that a
     preposition belongs to, where the predicate leaves the verb out ("look", of "man at window"), else empty. negated:
     whether a word denies the relation. backdrop: whether "with" names what is in the background. contested: whether
-    another noun may be meant for the subject, for the object ("a *rock* climbing wall") or for what the preposition
-    belongs to; or the subject is one of several; or the verb has a particle that no predicate keeps ("blows *out* a
-    fire").
+    another noun may be meant for the subject, for the object ("a *rock* climbing wall", "a cup *of* coffee") or for
+    what the preposition belongs to; or the subject is one of several; or the verb has a particle that no predicate
+    keeps ("blows *out* a fire"). stand_in: whether subject or object stands for a name (`STAND_INS`). plain: whether
+    the sentence begins with the subject, with nothing but the predicate between it and the object.
     """
 
     subject_pos: str
@@ -53,10 +58,13 @@ class Grammar(NamedTuple):
     negated: bool
     backdrop: bool
     contested: bool
+    stand_in: bool
+    plain: bool
 
 
-def grammar_of(subject: Token, predicate: str, object_: Token) -> Grammar:
-    """The grammar of a relation, by the heads of its noun phrases."""
+def grammar_of(one: Span, predicate: str, other: Span) -> Grammar:
+    """The grammar of a relation, by the noun phrases of its subject and its object."""
+    subject, object_ = one.root, other.root
     path = _path(subject, object_)
     verb = next((word for word in path if word.pos_ in ("VERB", "AUX")), None)
     return Grammar(
@@ -74,8 +82,11 @@ def grammar_of(subject: Token, predicate: str, object_: Token) -> Grammar:
         or bool(subject.conjuncts)
         or any(map(_is_another_thing, (subject, object_)))
         or any(map(_is_modifier, (subject, object_)))
+        or any(map(_is_measure, (subject, object_)))
         or _begins_compound(object_)
         or any(map(_has_particle, path)),
+        any(map(_is_stand_in, (subject, object_))),
+        one.start == one.sent.start and subject.doc[one.end : other.start].text.lower() == predicate.lower(),
     )
 
 
@@ -134,6 +145,17 @@ def _is_modifier(noun: Token) -> bool:
     """Whether the next word is a noun or a hyphen too, so that this one names a kind of it ("dog sled")."""
     following = noun.doc[noun.i + 1 : noun.i + 2]
     return any(_is_noun(word) or word.lower_ == "-" for word in following)
+
+
+def _is_measure(noun: Token) -> bool:
+    """Whether what follows makes a noun the measure, the shape or the owner of what is meant."""
+    return any(word.lower_ in MEASURING for word in noun.doc[noun.i + 1 : noun.i + 2])
+
+
+def _is_stand_in(noun: Token) -> bool:
+    """Whether a noun has neither article nor number nor owner, where English asks for one."""
+    told = any(child.dep_ in ("det", "poss", "nummod") for child in noun.children)
+    return noun.lower_ in STAND_INS and not told
 
 
 def _begins_compound(noun: Token) -> bool:
@@ -234,7 +256,7 @@ def _relations(doc: Doc, graph: dict[str, Any]) -> list[Relation]:
                 *(subject["head"], relation["relation"], object_["head"]),
                 *(subject["lemma_head"], relation["lemma_relation"], object_["lemma_head"]),
                 *(one.start_char, one.end_char, other.start_char, other.end_char),
-                grammar_of(one.root, relation["relation"], other.root),
+                grammar_of(one, relation["relation"], other),
             )
         )
     return found

@@ -111,10 +111,10 @@ TYPES = {**dict.fromkeys((*TEXTS, *WORDS), pa.string()), **dict.fromkeys(SPANS, 
 #: What only the strict rules of triplets read: `generators.scene_graphs.relations.Grammar`, the photo,
 #: and whether the second parser finds the relation too, null where there is none.
 PHOTO, CONFIRMED, NO_RELATION = "photo", "confirmed", "no-relation"
-NEGATED, BACKDROP, CONTESTED = "negated", "backdrop", "contested"
+NEGATED, BACKDROP, CONTESTED, STAND_IN, PLAIN = "negated", "backdrop", "contested", "stand_in", "plain"
 GRAMMAR = {
     **dict.fromkeys(Grammar._fields, pa.string()),
-    **dict.fromkeys((NEGATED, BACKDROP, CONTESTED), pa.bool_()),
+    **dict.fromkeys((NEGATED, BACKDROP, CONTESTED, STAND_IN, PLAIN), pa.bool_()),
 }
 
 
@@ -210,7 +210,7 @@ class ConfirmedCaptionGenerator(ParsedCaptionGenerator[C]):
 class SceneGraphGenerator(ConfirmedCaptionGenerator[SceneGraphs]):
     """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
 
-    version = 4
+    version = 5
     candidate = CaptionCandidate
     columns = pa.schema(
         [pa.field(name, kind, nullable=False) for name, kind in {**TYPES, **GRAMMAR, PHOTO: pa.string()}.items()]

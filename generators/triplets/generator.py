@@ -54,7 +54,7 @@ class TripletCandidate(Candidate):
 class TripletGenerator(Generator[Triplets]):
     """Triplets without end, of one set of captions; of each the images where the settings name them, else an index."""
 
-    version = 3
+    version = 4
     candidate = TripletCandidate
     libraries = ("numpy", "pillow")
 
@@ -81,7 +81,7 @@ class TripletGenerator(Generator[Triplets]):
         """
         source = self.source
         ratings = load_ratings(source.concreteness, source.rules)
-        pool = Pool(self._relations, ratings, source.rules, source.min_images, source.min_support)
+        pool = Pool(self._relations, ratings, source.rules, source.min_images, source.min_support, source.balance)
         candidates = self._candidates(Miner(pool, source.threshold, source.distractors, source.max_unsaid))
         first = list(islice(candidates, LOOKED_AT))
         self._refuse_addresses(first)
@@ -97,13 +97,15 @@ class TripletGenerator(Generator[Triplets]):
         return load_relations(self._graphs)
 
     def _candidates(self, miner: Miner) -> Iterator[TripletCandidate]:
-        following = 0
-        for table in miner.stream(Draws(self.seed, self.name)):
+        following, used = 0, set[int]()
+        for table in miner.stream(Draws(self.seed, self.name), self.source.max_uses):
+            used.update(table.used.tolist())
             distractor = table.distractor if self.source.distractors else np.full_like(table.distractor, NONE)
             told = [self._relations.texts_of(part) for part in (table.reference, table.target, distractor)]
             for at, (number, mean) in enumerate(zip(table.number.tolist(), table.concreteness.tolist(), strict=True)):
                 for missed in range(following, number):
-                    self.excluded.add("no-triplet", f"draw {missed}")
+                    if missed not in used:
+                        self.excluded.add("no-triplet", f"draw {missed}")
                 following = number + 1
                 parts = {name: tuple(part[name][at] for part in told) for name in told[0]}
                 yield TripletCandidate(

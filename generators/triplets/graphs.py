@@ -8,7 +8,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinset.generators.scene_graphs.relations import PLURAL, SINGULAR
-from twinset.generators.scene_graphs.source import BACKDROP, CONFIRMED, CONTESTED, NEGATED, NO_RELATION, PHOTO, TEXTS
+from twinset.generators.scene_graphs.source import (
+    BACKDROP,
+    CONFIRMED,
+    CONTESTED,
+    NEGATED,
+    NO_RELATION,
+    PHOTO,
+    PLAIN,
+    STAND_IN,
+    TEXTS,
+)
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Bools, Codes, distinct
 from twinset.manifests.errors import WrongUse
@@ -27,7 +37,8 @@ PHRASES = frozenset({"next to", "in front of", "on top of", "outside of", "insid
 
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
 PREDICATE = "predicate"
-COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, NEGATED, BACKDROP, CONTESTED, CONFIRMED)
+JUDGED = (NEGATED, BACKDROP, CONTESTED, STAND_IN, PLAIN, CONFIRMED)
+COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, *JUDGED)
 # Lists, not arrays: of the first that is made of one, pyarrow imports pandas.
 NOUNS = ["NOUN", "PROPN"]
 PLACED_BY = sorted(CLASSES["placing"])
@@ -39,8 +50,8 @@ class Facts:
     """One entry a relation in each array.
 
     photo: equal for relations of one photo, under whatever names its captions have it. nouns: whether both heads are
-    nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, contested, verb: as
-    `generators.scene_graphs.relations.Grammar`; of the verb, whether there is one.
+    nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, contested, stand_in,
+    plain, verb: as `generators.scene_graphs.relations.Grammar`; of the verb, whether there is one.
     unplaced: whether the verb left out is needed to say where the subject is (``placing`` of `CLASSES`).
     confirmed: whether the second parser finds the relation too; None where the stage has no second parser.
     spoken: nouns of all captions, also of those without relations. photos: how many different ones.
@@ -51,6 +62,8 @@ class Facts:
     negated: Bools
     backdrop: Bools
     contested: Bools
+    stand_in: Bools
+    plain: Bools
     verb: Bools
     unplaced: Bools
     number: Codes
@@ -64,9 +77,7 @@ class FactColumns:
 
     def __init__(self) -> None:
         self._photos: list[pa.Array] = []
-        self._columns: dict[str, list[Bools]] = {
-            name: [] for name in ("nouns", "verb", "unplaced", NEGATED, BACKDROP, CONTESTED, CONFIRMED)
-        }
+        self._columns: dict[str, list[Bools]] = {name: [] for name in ("nouns", "verb", "unplaced", *JUDGED)}
         self._numbers: list[Codes] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -74,9 +85,10 @@ class FactColumns:
         self._photos.append(batch[PHOTO].dictionary_encode())
         nouns = pc.and_(*(pc.is_in(batch[name], pa.array(NOUNS)) for name in (SUBJECT, OBJECT)))
         verb = pc.not_equal(batch[VERB], "")
-        spared = pc.or_(pc.is_in(batch[VERB], pa.array(PLACED_BY)), pc.equal(pc.utf8_lower(batch[PREDICATE]), "with"))
+        posing = pc.and_(pc.equal(pc.utf8_lower(batch[PREDICATE]), "with"), pc.equal(batch[VERB], "pose"))
+        spared = pc.or_(pc.is_in(batch[VERB], pa.array(PLACED_BY)), posing)
         found = {"nouns": nouns, "verb": verb, "unplaced": pc.and_not(verb, spared)}
-        found |= {name: batch[name] for name in (NEGATED, BACKDROP, CONTESTED, CONFIRMED)}
+        found |= {name: batch[name] for name in JUDGED}
         for name, column in found.items():
             if column.null_count < len(column):
                 self._columns[name].append(column.fill_null(False).to_numpy(zero_copy_only=False))

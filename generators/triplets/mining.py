@@ -1,12 +1,14 @@
 """Triplets by number: any range of them, the same whoever mines the others and in whatever order."""
 
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.triplets.draws import NONE, Codes, Draws, Floats
+from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.proposals import nothing
 from twinset.generators.triplets.rules import PublishedRules, StrictRules
@@ -15,6 +17,8 @@ from twinset.manifests.errors import WrongUse
 ATTEMPTS = 1000  # at one triplet, after which its number is left out
 BATCH = 1 << 16  # attempts held at once
 BLOCK = 1 << 14  # numbers that a stream mines together
+IN_A_ROW = 1000  # triplets in which uses are counted
+COLUMNS = ("number", "reference", "target", "distractor", "concreteness")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class TripletTable:
 
     number: 0, 1, …; reference, target, distractor: relations, as places in the columns of `Relations`, `NONE` for no
     distractor; concreteness: the mean rating that was held against the threshold. left_out: numbers of the range for
-    which nothing passed.
+    which nothing passed. used: those whose triplet `Uses` refused.
     """
 
     number: NDArray[np.int64]
@@ -32,9 +36,53 @@ class TripletTable:
     distractor: Codes
     concreteness: Floats
     left_out: int
+    used: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.number)
+
+
+class Uses:
+    """Of 1,000 triplets in a row, lets one photo or caption be the reference so many times, and the target as often.
+
+    The same two are not let pass again.
+    """
+
+    def __init__(self, relations: Relations, most: int) -> None:
+        """Raises ValueError for relations without facts. most: times."""
+        if relations.facts is None:
+            raise ValueError("a limit of uses needs the facts of relations")
+        texts = relations.texts["caption"].combine_chunks().dictionary_encode().indices.to_numpy()
+        # Photos of the web share captions, and a photo has several of its own.
+        self._photo, self._text = relations.facts.photo, texts[relations.caption]
+        self._most = most
+        self._begin()
+
+    def _begin(self) -> None:
+        self._held = 0
+        self._times = Counter[tuple[str, int]]()
+        self._pairs = set[tuple[int, int]]()
+
+    def admitted(self, table: TripletTable) -> TripletTable:
+        """The triplets of the next table that it lets pass."""
+        parts = [
+            names[part].tolist() for part in (table.reference, table.target) for names in (self._photo, self._text)
+        ]
+        passes = np.array([self._admits(*one) for one in zip(*parts, strict=True)], dtype=np.bool_)
+        columns = {name: getattr(table, name)[passes] for name in COLUMNS}
+        return replace(table, **columns, used=table.number[~passes])
+
+    def _admits(self, reference: int, its_text: int, target: int, other_text: int) -> bool:
+        uses = (("reference", reference), ("of it", its_text), ("target", target), ("of the target", other_text))
+        pair = (its_text, other_text)
+        if pair in self._pairs or any(self._times[one] >= self._most for one in uses):
+            return False
+        self._pairs.add(pair)
+        self._times.update(uses)
+        self._held += 1
+        if self._held == IN_A_ROW:
+            self._begin()
+        return True
 
 
 class Miner:
@@ -83,12 +131,16 @@ class Miner:
         reference, target, distractor = np.where(relations == NONE, NONE, self.pool.row[relations])[:, mined]
         return TripletTable(mined + first, reference, target, distractor, mean[mined], left_out=len(missing))
 
-    def stream(self, draws: Draws) -> Iterator[TripletTable]:
-        """Triplets without end, a table a block of numbers.
+    def stream(self, draws: Draws, max_uses: int | None = None) -> Iterator[TripletTable]:
+        """Triplets, a table a block of numbers: without end, or up to the first block whose triplets all break a limit.
+
+        max_uses: under the strict rules, as `generators.triplets.source.Triplets`.
 
         Raises `WrongUse` for a block in which none passes: ones after it would look for ever.
         """
-        first = 0
+        first, uses = 0, None
+        if max_uses is not None and self.pool.rules == "strict":
+            uses = Uses(self.pool.relations, max_uses)
         while True:
             table = self.mine(draws, first, first + BLOCK)
             if not len(table):
@@ -96,5 +148,9 @@ class Miner:
                     f"no triplet in {BLOCK} times {ATTEMPTS} draws under the {self.pool.rules} rules, where only pairs "
                     "that nearly always break one are left; give more captions or lower the threshold"
                 )
+            if uses is not None:
+                table = uses.admitted(table)
+                if not len(table):
+                    return
             yield table
             first += BLOCK

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.generators.triplets.captions import forms_of
 from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct
 from twinset.generators.triplets.graphs import CLASSES, PHRASES, Facts, Relations
-from twinset.generators.triplets.ratings import Ratings, Rules
+from twinset.generators.triplets.ratings import Balance, Ratings, Rules
 from twinset.manifests.errors import WrongUse
 
 
@@ -20,11 +22,13 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
     space, words for pictures, and prepositions.
     """
     yield "with both words rated", rated
+    yield "of captions that neither comment nor tell of what is drawn", _says_what_a_photo_shows(relations)
     yield "that are of two nouns", facts.nouns
     yield "that no word denies", ~facts.negated
     nouns = _among(relations.words, _names_no_thing)
     named = nouns[relations.subject_lemma] | nouns[relations.object_lemma]
-    yield "without measures, parts of space and words for pictures", ~named
+    yield "without measures, parts of space, times, regions and words for pictures", ~named
+    yield "of no word that stands for a name", ~facts.stand_in
     parts = _among(relations.words, lambda word: word.lower() in CLASSES["parts"] | CLASSES["clothes"])
     yield (
         "of more than parts of a body and ordinary clothes",
@@ -43,6 +47,9 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
         "whose predicate says where or what without a verb left out",
         ~(nowhere[said] | nowhere[relations.predicate] | (directions[said] & facts.verb)),
     )
+    unseen = _among(relations.words, _is_one_of(CLASSES["unseen"]))
+    having = _among(relations.words, lambda word: word.lower() == "having")
+    yield "of deeds that a photo shows", ~(unseen[said] | having[relations.predicate] | _is_past(relations))
     objectless = _among(relations.words, lambda word: word.lower() in CLASSES["objectless"])
     broken = _among(relations.words, _is_unknown_phrase)
     yield (
@@ -50,17 +57,38 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
         ~(objectless[said] | broken[relations.predicate] | facts.unplaced),
     )
     owns, grounds = (_among(relations.words, _is_one_of(which)) for which in (CLASSES["owning"], CLASSES["grounds"]))
-    yield "of more than the background", ~(facts.backdrop | owns[said] & grounds[relations.object_lemma])
+    matter = _among(relations.words, lambda word: word.lower() in CLASSES["matter"])[relations.subject_lemma]
+    behind = facts.backdrop | owns[said] & grounds[relations.object_lemma]
+    yield "of more than the background and what covers or fills a place", ~(behind | matter)
     yield "whose words cannot belong to another noun", ~facts.contested
     if facts.confirmed is not None:
-        yield "that the second parser finds too", facts.confirmed
+        yield "that the second parser finds too, or that a sentence begins with", facts.confirmed | facts.plain
 
 
-def supported(one: Codes, other: Codes, photo: Codes, kept: Bools, min_support: int) -> Bools:
-    """Whether each relation is kept, and its two words are those of kept relations in as many photos."""
+def supported(one: Codes, other: Codes, photo: Codes, min_support: int) -> Bools:
+    """Whether the two words of each relation are those of relations of as many photos."""
     _, pair = np.unique(one.astype(np.int64) << 32 | other, return_inverse=True)
-    seen = distinct(pair[kept].astype(np.int64) << 32 | photo[kept]) >> 32
-    return np.asarray((np.bincount(seen, minlength=len(pair)) >= min_support)[pair] & kept)
+    seen = distinct(pair.astype(np.int64) << 32 | photo) >> 32
+    return np.asarray((np.bincount(seen) >= min_support)[pair])
+
+
+#: Marks of quotations, exclamations, questions, headings and pauses.
+_MARKS = r"[\"“”«»`?!#@:;…]|''|\.\.\."
+
+
+def _says_what_a_photo_shows(relations: Relations) -> Bools:
+    """Of each relation, whether its caption has no mark or word of those that comment, or tell of what is drawn."""
+    words = sorted({*CLASSES["remarks"], *forms_of(CLASSES["drawings"])})
+    pattern = rf"{_MARKS}|(?:^|[^\p{{L}}\p{{N}}])(?:{'|'.join(words)})(?:[^\p{{L}}\p{{N}}]|$)"
+    found = pc.match_substring_regex(relations.texts["caption"], pattern, ignore_case=True)
+    return np.asarray(~found.to_numpy()[relations.caption])
+
+
+def _is_past(relations: Relations) -> Bools:
+    """Whether each predicate is a verb in the past: of a story, or a participle that was misread ("reduced salt")."""
+    said, lemma = relations.predicate, relations.predicate_lemma
+    past = _among(relations.words, lambda word: " " not in word and not word.lower().endswith(("ing", "s")))
+    return np.asarray(past[said] & (said != lemma))
 
 
 def _among(words: Sequence[str], test: Callable[[str], bool]) -> Bools:
@@ -77,11 +105,14 @@ def _is_unknown_phrase(predicate: str) -> bool:
     return " " in lower and lower.partition(" ")[0] in CLASSES["unverbs"] and lower not in PHRASES
 
 
+_NO_THINGS = CLASSES["pictures"] | CLASSES["times"] | CLASSES["regions"]
+
+
 def _names_no_thing(noun: str) -> bool:
-    """Whether a noun measures, or names a part of space or the picture; a compound of the first two names a thing
-    ("fishing line", "street corner")."""
+    """Whether a noun measures, or names a part of space, a time, a region or the picture; a compound of the first two
+    names a thing ("fishing line", "street corner")."""
     lower = noun.lower()
-    return lower in CLASSES["measures"] | CLASSES["places"] or lower.rpartition(" ")[2] in CLASSES["pictures"]
+    return lower in CLASSES["measures"] | CLASSES["places"] or lower.rpartition(" ")[2] in _NO_THINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +130,20 @@ class Pool:
 
     Of each relation: row, its place in ``relations``; image; subject_rating, object_rating; pair.
     Of each pair: start and count, its relations; subject, object. Of each subject: pairs_start and pairs_count;
-    relations_count; images, how many different ones it is in; eligible, whether it has as many images and objects as
-    are asked for. Of each object: object_start and object_count, its relations in ``by_object``, which sorts relations
-    by object, then subject.
+    relations_count; images, how many different ones it is in, or 1 where subjects are drawn evenly; eligible, whether
+    it has as many images and objects as are asked for: strict, images of all its relations with two rated words. Of
+    each object: object_start and object_count, its relations in ``by_object``, which sorts relations by object, then
+    subject.
     """
 
     def __init__(
-        self, relations: Relations, ratings: Ratings, rules: Rules, min_images: int, min_support: int = 1
+        self,
+        relations: Relations,
+        ratings: Ratings,
+        rules: Rules,
+        min_images: int,
+        min_support: int = 1,
+        balance: Balance = "images",
     ) -> None:
         """Rate and group the relations, under the strict rules those alone that `strict_steps` lets pass.
 
@@ -114,7 +152,7 @@ class Pool:
         Args:
             relations, ratings, rules: to mine by.
             min_images: how many images a subject needs; it needs two objects besides (GeneCIS, as released: 5 images).
-            min_support: strict: photos whose captions must relate a subject to an object.
+            min_support, balance: strict: as `generators.triplets.source.Triplets`.
 
         Raises:
             WrongUse: the strict rules are asked for, and the relations come without what these ask.
@@ -130,7 +168,8 @@ class Pool:
                     f"{relations.where}: was made by an earlier twinset and lacks what the strict rules read; build "
                     "this stage of scene graphs again, or mine under rules: published"
                 )
-            image, good = facts.photo, self._strict(facts, rated, good, min_support)
+            image, both = facts.photo, good
+            good = self._strict(facts, rated, both, min_support)
         kept = np.flatnonzero(good)
         self.row = row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
         self.image = image[row]
@@ -142,7 +181,13 @@ class Pool:
         subject = self.subject[self.pair]  # of each relation
         self.relations_count = np.bincount(subject).astype(np.int32)
         self.images = np.bincount(distinct(subject.astype(np.int64) << 32 | self.image) >> 32).astype(np.int32)
-        self.eligible = (self.images >= min_images) & (self.pairs_count >= 2)
+        seen: NDArray[Any] = self.images
+        if rules == "strict":
+            every = np.bincount(distinct(rated.subject[both].astype(np.int64) << 32 | image[both]) >> 32)
+            seen = every[subjects[self.start][self.pairs_start]]
+            if balance == "subjects":
+                self.images = np.ones_like(self.images)
+        self.eligible = (seen >= min_images) & (self.pairs_count >= 2)
         self.by_object = np.argsort(self.object[self.pair], kind="stable").astype(np.int32)
         self.object_start, _, self.object_count = _groups(self.object[self.pair][self.by_object])
 
@@ -155,11 +200,17 @@ class Pool:
         for step, meets in strict_steps(self.relations, facts, both):
             good &= meets
             self.steps[f"relations {step}"] = int(good.sum())
-        said = supported(self.relations.predicate_lemma, rated.object, facts.photo, good, min_support)
-        good = supported(rated.subject, rated.object, facts.photo, good, min_support)
-        self.steps[f"relations of pairs of words that {min_support} photos or more have"] = int(good.sum())
-        good &= said
-        self.steps[f"relations that say of an object what {min_support} photos or more say of it"] = int(good.sum())
+        words, photo = self.relations.words, facts.photo
+        good &= facts.plain | supported(rated.subject, rated.object, photo, min_support)
+        step = f"relations of pairs of words that {min_support} photos or more have, or that a sentence begins with"
+        self.steps[step] = int(good.sum())
+        said = self.relations.predicate_lemma
+        place = _among(words, _is_one_of(CLASSES["prepositions"] | CLASSES["unverbs"] | CLASSES["owning"]))[said]
+        verb = np.unique([word.lower().partition(" ")[0] for word in words], return_inverse=True)[1].astype(np.int32)
+        deed = ~place & supported(verb[said], np.zeros_like(said), photo, min_support)
+        good &= deed | supported(said, rated.object, photo, min_support)
+        step = f"relations of a verb that {min_support} photos or more have, or that say of an object what as many say"
+        self.steps[step] = int(good.sum())
         return good
 
 

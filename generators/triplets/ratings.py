@@ -17,6 +17,7 @@ from twinset.generators.annotation_files import BYTE_ORDER_MARK, read_bytes
 from twinset.manifests.errors import WrongUse
 
 Rules = Literal["strict", "published"]
+Balance = Literal["images", "subjects"]
 
 WORD, MEAN = "Word", "Conc.M"
 LOWEST, HIGHEST = 1.0, 5.0

@@ -7,7 +7,7 @@ import numpy as np
 from twinset.generators.triplets.captions import SEVERAL
 from twinset.generators.triplets.draws import Codes, Draws
 from twinset.generators.triplets.graphs import Relations
-from twinset.generators.triplets.mining import Miner
+from twinset.generators.triplets.mining import IN_A_ROW, Miner, Uses
 from twinset.generators.triplets.pool import Pool, funnel
 from twinset.generators.triplets.ratings import Ratings
 from twinset.generators.triplets.rules import StrictRules
@@ -29,14 +29,14 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
 
     Returns:
         ``funnel``: how much is left of the captions at each step, in order. ``refused``: share of `SAMPLE` draws that
-        each of the strict rules for pairs refuses, of these rules alone. ``mined`` and ``left_out``: of the first
-        `SAMPLE` numbers, of which ``subjects``, ``objects`` and ``predicates`` are the most frequent of target
-        relations, with how often.
+        each of the strict rules for pairs refuses, of these rules alone, and share of what is mined that the limit of
+        uses refuses. ``mined`` and ``left_out``: of the first `SAMPLE` numbers, of which ``subjects``, ``objects`` and
+        ``predicates`` are the most frequent of target relations, with how often.
 
     Raises:
         WrongUse: nothing can be mined under the rules.
     """
-    pool = Pool(relations, ratings, source.rules, source.min_images, source.min_support)
+    pool = Pool(relations, ratings, source.rules, source.min_images, source.min_support, source.balance)
     miner = Miner(pool, source.threshold, source.distractors, source.max_unsaid)
     steps, refused = funnel(pool), dict[str, float]()
     if isinstance(miner.rules, StrictRules):
@@ -49,6 +49,10 @@ def make_report(relations: Relations, ratings: Ratings, source: Triplets, draws:
         refused = {rule: count / SAMPLE for rule, count in counts.items()}
     steps["references within reach of the threshold"] = len(miner.rules.references.relation)
     table = miner.mine(draws, 0, SAMPLE)
+    if isinstance(miner.rules, StrictRules) and source.max_uses is not None:
+        table = Uses(relations, source.max_uses).admitted(table)
+        rule = f"one photo as reference or as target at most {source.max_uses} times in {IN_A_ROW:,}"
+        refused[rule] = round(len(table.used) / SAMPLE, 6)
     parts = {"subjects": relations.subject, "objects": relations.object, "predicates": relations.predicate}
     words = {name: _frequent(codes[table.target], relations.words) for name, codes in parts.items()}
     return {"funnel": steps, "refused": refused, "mined": len(table), "left_out": table.left_out, **words}

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.papers import GENECIS
-from twinset.generators.triplets.ratings import load_ratings
+from twinset.generators.triplets.ratings import Balance, load_ratings
 from twinset.manifests.errors import naming
 from twinset.manifests.locations import Location
 from twinset.manifests.references import bibtex, reasons_beside
@@ -27,11 +27,15 @@ class Triplets(Source):
     ratings (Brysbaert et al. 2014, tab-separated).
     images: folder of the captions' images, or of tars of them; only an index of triplets is made when absent.
     rules: ``strict``, or ``published`` as the authors' code has it; the card says what differs. threshold: that
-    the mean concreteness of a triplet must be above. min_images: images that a subject needs. min_support: photos
-    whose captions must relate a subject to an object, and that must say of it what a condition says, under the strict
-    rules. max_unsaid: strict too: the largest share of references (0 to 1) that may show a target's object although
-    their captions do not say so, as estimated from images of several captions; 1 sets no limit, neither on this share
-    nor on how often captions leave an object out.
+    the mean concreteness of a triplet must be above. min_images: images that a subject needs. min_support: strict:
+    photos whose captions must relate a subject to an object, where no caption begins with the relation, and that must
+    say of an object what a condition without a verb says. max_unsaid: strict: the largest share of references (0 to 1)
+    that may show a target's object although their captions do not say so, as estimated from images of several captions;
+    1 sets no limit, neither on this share nor on how often captions leave an object out.
+    max_uses: strict: how often one photo may be the reference, and how often the target, of 1,000 triplets in a row;
+    the same two are not taken again. Where captions give no more, fewer triplets than the recipe's count are planned.
+    balance: strict: ``images`` samples a subject the more often the more images it has, as in the paper; ``subjects``
+    samples all of them evenly.
     distractors: whether an image that fits the condition, but not the reference, is stored too.
     licence: of captions and images, copied into every sample and the card.
     """
@@ -45,6 +49,8 @@ class Triplets(Source):
     min_images: int = Field(default=5, ge=2)
     min_support: int = Field(default=2, ge=1)
     max_unsaid: float = Field(default=0.03, ge=0, le=1)
+    max_uses: int | None = Field(default=None, ge=1)
+    balance: Balance = "images"
     distractors: bool = False
     licence: str
 

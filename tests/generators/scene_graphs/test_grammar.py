@@ -23,6 +23,7 @@ ROCK = "boy/nsubj/1/NOUN climbs/ROOT/1/VERB rock/dobj/1/NOUN climbing/amod/4/VER
 BLOWS = "man/nsubj/1/NOUN blows/ROOT/1/VERB out/prt/1/ADP fire/dobj/1/NOUN"
 TAKES = "man/nsubj/1/NOUN takes/ROOT/1/VERB pizza/dobj/1/NOUN out/advmod/1/ADV"
 SITS_DOWN = "man/nsubj/1/NOUN sits/ROOT/1/VERB down/prt/1/ADP on/prep/1/ADP chairs/pobj/3/NOUN"
+CUP = "a/det/1/DET person/nsubj/2/NOUN holds/ROOT/2/VERB the/det/4/DET cup/dobj/2/NOUN of/prep/4/ADP tea/pobj/5/NOUN"
 HAT = "man/ROOT/0/NOUN in/prep/0/ADP a/det/3/DET hat/pobj/1/NOUN with/prep/0/ADP a/det/6/DET cup/pobj/4/NOUN"
 
 
@@ -64,11 +65,21 @@ def doc_of(tree: str) -> Doc:
         (TAKES, 0, "takes", 2, {"contested": True}),
         (SITS_DOWN, 0, "on", 4, {"contested": False}),
         (HOT.replace("hot/", "big/"), 1, "with", 3, {"contested": False}),
+        (CUP, 1, "holds", 4, {"contested": True, "stand_in": False, "plain": True}),
+        (CUP.replace("of/", "'s/"), 1, "holds", 4, {"contested": True}),
+        (CUP.replace("of/", "near/"), 1, "Holds", 4, {"contested": False, "plain": True}),
+        (CUP.replace("a/det", "young/amod"), 1, "holds", 4, {"stand_in": True}),
+        (CUP.replace("a/det", "her/poss"), 1, "holds", 4, {"stand_in": False}),
+        (CUP.replace("the/det", "the/x").replace("cup/", "person/"), 1, "holds", 4, {"stand_in": True}),
+        (CUP, 1, "with", 4, {"plain": False}),
+        (HAT, 0, "with", 6, {"plain": False}),
+        (JACKET, 2, "holding", 5, {"plain": False}),
     ],
 )
 def test_grammar(tree: str, subject: int, predicate: str, object_: int, expected: dict[str, object]) -> None:
     doc = doc_of(tree)
-    found = grammar_of(doc[subject], predicate, doc[object_])._asdict()
+    one, other = (doc[doc[head].left_edge.i : head + 1] for head in (subject, object_))
+    found = grammar_of(one, predicate, other)._asdict()
     assert {name: found[name] for name in expected} == expected
 
 

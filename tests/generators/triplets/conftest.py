@@ -72,6 +72,8 @@ def relations_of(said: list[Said], others: Sequence[tuple[str, str]] = ()) -> Re
         negated=never,
         backdrop=never,
         contested=never,
+        stand_in=never,
+        plain=never,
         verb=never,
         unplaced=never,
         number=np.array([1 + (one[1] != base) for one, (base, _) in zip(said, lemma, strict=True)], dtype=np.int32),

@@ -1,5 +1,6 @@
 """The report of what was mined: its numbers are counted again here."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -7,10 +8,12 @@ import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
 from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.generator import TripletGenerator
 from twinset.generators.triplets.ratings import Ratings, Rules
 from twinset.generators.triplets.report import SAMPLE, make_report
 from twinset.generators.triplets.source import Triplets
 from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import Context
 
 DRAWS = Draws(5, "triplets")
 
@@ -83,3 +86,29 @@ def test_the_funnel_names_a_limit_as_it_is_set(
     source = mining("strict", 5, 4.0, False).model_copy(update={"max_unsaid": 0.995})
     report = make_report(relations_of(own_said), own_ratings, source, DRAWS)
     assert any("at most 99.5% of the references" in step for step in report["funnel"])
+
+
+def test_a_limit_of_uses_is_told_and_what_it_costs(own_said: list[Said], own_ratings: Ratings) -> None:
+    rule = "one photo as reference or as target at most 2 times in 1,000"
+    source = mining("strict", 5, 4.6, False)
+    limited = source.model_copy(update={"max_uses": 2, "balance": "subjects"})
+    whole, few = (make_report(relations_of(own_said), own_ratings, one, DRAWS) for one in (source, limited))
+    assert rule not in whole["refused"] and whole["mined"] == SAMPLE
+    assert few["mined"] == round(SAMPLE * (1 - few["refused"][rule])) < 100 and few["left_out"] == 0
+    assert few["mined"] == sum(few["subjects"].values())
+    said, told = (one.how_made({}) for one in (source, limited))
+    assert "at most 2 have one photo" in told and "all of them equally often" in told
+    assert "at most 2" not in said and "more images it has" in said
+    published = mining("published", 5, 4.6, False).model_copy(update={"max_uses": 2, "balance": "subjects"})
+    assert "at most 2" not in published.how_made({}) and "more images it has" in published.how_made({})
+
+
+def test_draws_that_a_limit_refuses_are_not_left_out(own_said: list[Said], monkeypatch: pytest.MonkeyPatch) -> None:
+    made = mining("strict", 5, 4.6, False).model_copy(update={"max_uses": 2}).open(Context("triplets"))
+    assert isinstance(made, TripletGenerator)
+    monkeypatch.setattr(TripletGenerator, "_relations", relations_of(own_said))
+    monkeypatch.setattr("twinset.generators.triplets.generator.load_ratings", lambda *_: Ratings(RATED, RATED))
+    planned = list(made.plan())
+    assert 0 < len(planned) < 100 and planned[-1].number > len(planned) and not made.excluded
+    for part in (0, 1):
+        assert max(Counter(one.image_ids[part] for one in planned).values()) == 2
