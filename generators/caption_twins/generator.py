@@ -36,10 +36,14 @@ SLICE = 4096  # pairs that are Python objects at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinCandidate(NamedPairCandidate):
-    """A pair whose captions differ in ``words``, which begin at the same word of both (`columns.words_of`)."""
+    """A pair whose captions differ in words of one set.
+
+    words: of both captions, as the vocabulary has them. start: where they begin (`columns.span_of`). set_name: theirs.
+    """
 
     words: tuple[str, ...]
     start: int
+    set_name: str
 
     @property
     def own(self) -> tuple[str, str]:
@@ -133,25 +137,26 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
                     provenance=canonical_json(about).decode(),
                     words=phrases,
                     start=int(some.start[row]),
+                    set_name=line.set_name,
                 )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs with their images, or why one has none; ``other-role`` where a parse contradicts."""
         planned = cast(Sequence[TwinCandidate], candidates)
-        agreed = self._agreed(planned)
+        agreed = self.agreed(planned)
         names = (name for one, good in zip(planned, agreed, strict=True) if good for name in (one.image0, one.image1))
         read = self._images.read(names)
         for one, good in zip(planned, agreed, strict=True):
             yield paired(one, read) if good else Rejected(one.key, OTHER_ROLE, " / ".join(one.words))
 
-    def _agreed(self, planned: Sequence[TwinCandidate]) -> list[bool]:
+    def agreed(self, planned: Sequence[TwinCandidate]) -> list[bool]:
         """Whether the words of each pair play the same part in both captions, by each parser."""
         sides = [(text, word, one) for one in planned for text, word in zip(one.own, one.words, strict=True)]
         agreed = [True] * len(planned)
         for parser in filter(None, (self.parser, self.second_parser)):
             docs = parser.nlp.pipe([text for text, _, _ in sides], batch_size=BATCH)
             roles = [
-                role_of(doc, *span_of(text, word, one.start), one.change)
+                role_of(doc, *span_of(text, word, one.start), one.change, one.set_name)
                 for doc, (text, word, one) in zip(docs, sides, strict=True)
             ]
             for number, both in enumerate(zip(roles[::2], roles[1::2], strict=True)):

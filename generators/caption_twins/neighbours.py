@@ -7,10 +7,10 @@ import numpy as np
 
 from twinset.generators.caption_twins.columns import Captions, Numbers, Spans, phrase_hashes
 from twinset.generators.caption_twins.vocabulary import Vocabulary
-from twinset.generators.triplets.draws import Bools, Codes, distinct, found_in
+from twinset.generators.triplets.draws import Bools, Codes, distinct
 
 FEWEST = 2  # words beside the one that differs
-WINDOW = 32  # captions that one is compared with, where more are the same but for one word
+WINDOW = 8  # captions that one is compared with, where more are the same but for one word
 LONGEST_PHRASE = 3
 BLOCK = 1 << 18  # captions whose words are looked up together
 
@@ -37,11 +37,14 @@ def phrases_in(captions: Captions, phrases: tuple[str, ...]) -> Phrases:
         of_length = np.flatnonzero(lengths == words)
         of_length = of_length[np.argsort(hashes[of_length])]
         ordered = hashes[of_length]
+        begin = np.zeros(1 << 16, dtype=np.bool_)  # the first 16 bits tell most words apart from all phrases
+        begin[ordered >> np.uint64(48)] = True
         for first in range(0, len(captions) if len(of_length) else 0, BLOCK):
             spans, said = captions.spans(words, first, first + BLOCK)
-            place = np.minimum(np.searchsorted(ordered, said), len(ordered) - 1)
-            here = np.flatnonzero(ordered[place] == said)
-            found.append(spans.take(here))
+            maybe = np.flatnonzero(begin[said >> np.uint64(48)])
+            place = np.minimum(np.searchsorted(ordered, said[maybe]), len(ordered) - 1)
+            here = ordered[place] == said[maybe]
+            found.append(spans.take(maybe[here]))
             which.append(of_length[place[here]].astype(np.int32))
     none = np.empty(0, np.int32)
     joined = (np.concatenate([none, *(getattr(one, name) for one in found)]) for name in ("caption", "start", "words"))
@@ -51,20 +54,24 @@ def phrases_in(captions: Captions, phrases: tuple[str, ...]) -> Phrases:
 class Said:
     """Which lines of the vocabulary the captions of each photo name, or leave open."""
 
-    def __init__(self, captions: Captions, words: Vocabulary) -> None:
-        self._lines = len(words.lines)
-        listed = tuple(sorted(words.says))
-        found = phrases_in(captions, listed)
+    def __init__(self, captions: Captions, found: Phrases, words: Vocabulary) -> None:
+        """found: all places of what is listed in ``words.says``."""
+        self._lines, listed = len(words.lines), tuple(words.says)
         photo = captions.photo[found.spans.caption].astype(np.int64) * self._lines
-        self._open = _keys(photo, found.which, [words.says[one] for one in listed])
-        self._open = distinct(self._open)
-        place = {phrase: number for number, phrase in enumerate(words.phrases)}
-        names = [words.named[place[one]] if one in place else () for one in listed]
+        # A bit for each line: a row of 70 bytes a photo, in which a bit is found at once.
+        self._open = np.zeros((captions.photos, self._lines // 8 + 1), dtype=np.uint8)
+        for first in range(0, len(photo), BLOCK):
+            some = slice(first, first + BLOCK)
+            key = _keys(photo[some], found.which[some], list(words.says.values()))
+            place, line = np.divmod(key, self._lines)
+            np.bitwise_or.at(self._open, (place, line >> 3), (1 << (line & 7)).astype(np.uint8))
+        names = [*words.named, *[()] * (len(listed) - len(words.named))]
         # Once for each caption that names the line.
         caption = found.spans.caption.astype(np.int64) * self._lines
         once = distinct(_keys(caption, found.which, names))
         photo = captions.photo[once // self._lines].astype(np.int64) * self._lines
         self._named = np.sort(photo + once % self._lines)
+        self._several = np.bincount(captions.photo, minlength=captions.photos) > 1
         sets: dict[tuple[str, str], int] = {}
         self._set = np.array([sets.setdefault((one.kind, one.set_name), len(sets)) for one in words.lines])
         of_set = self._set[once % self._lines]
@@ -73,13 +80,16 @@ class Said:
 
     def open(self, photo: Codes, line: Codes) -> Bools:
         """Whether some caption of each photo names a line, or has a word that leaves it open."""
-        return found_in(self._open, photo.astype(np.int64) * self._lines + line)
+        return np.asarray(self._open[photo, line >> 3] >> (line & 7).astype(np.uint8) & 1 == 1)
 
     def contested(self, photo: Codes, caption: Codes, line: Codes) -> Bools:
         """Whether one caption of each photo alone names a line, and others name another line of its set."""
+        wrong = self._several[photo]  # nothing else contests a caption that is the only one
+        photo, caption, line = photo[wrong], caption[wrong], line[wrong]
         base, of_set = photo.astype(np.int64) * self._lines, self._set[line]
         here = _times(self._here, caption.astype(np.int64) * self._lines + of_set)
-        return np.asarray((_times(self._named, base + line) == 1) & (_times(self._of_set, base + of_set) > here))
+        wrong[wrong] = (_times(self._named, base + line) == 1) & (_times(self._of_set, base + of_set) > here)
+        return wrong
 
 
 def _times(ordered: Numbers, values: Numbers) -> Numbers:
@@ -129,13 +139,16 @@ def twins(captions: Captions, words: Vocabulary, allowed: Bools, salt: np.uint64
         allowed: whether each phrase of it may be what differs.
         salt: decides which ones are compared where more than `WINDOW` + 1 captions are the same but for a phrase.
     """
-    found = phrases_in(captions, words.phrases)
+    found = phrases_in(captions, tuple(words.says))
+    said = Said(captions, found, words)
+    found = found.take(np.flatnonzero(found.which < len(words.phrases)))
     left = captions.length[found.spans.caption] - found.spans.words
-    said = Said(captions, words)
-    found = found.take(allowed[found.which] & (left >= FEWEST) & ~captions.repeated()[found.spans.caption])
+    good = allowed[found.which] & (left >= FEWEST) & ~captions.repeated()[found.spans.caption]
+    found = found.take(np.flatnonzero(good))
     parts = []
     for pairs in neighbours(captions, found, words, salt):
-        wrong = said.open(pairs.photo, pairs.line[:, ::-1]) | said.contested(pairs.photo, pairs.caption, pairs.line)
+        pairs = pairs.take(np.flatnonzero(~said.open(pairs.photo, pairs.line[:, ::-1]).any(axis=1)))
+        wrong = said.contested(pairs.photo, pairs.caption, pairs.line)
         parts.append(pairs.take(np.flatnonzero(~wrong.any(axis=1))))
     return _joined(parts)
 
@@ -149,25 +162,22 @@ def neighbours(captions: Captions, found: Phrases, words: Vocabulary, salt: np.u
     rest = captions.without(found.spans)
     place = np.argsort(rest)
     same = rest[place][1:] == rest[place][:-1]
-    some = np.zeros(len(place), dtype=np.bool_)
-    some[1:] |= same
+    again, some = np.zeros((2, len(place)), dtype=np.bool_)
+    again[1:] = some[1:] = same
     some[:-1] |= same
-    found, rest = found.take(place[some]), rest[place[some]]
-    own = captions.random(salt)[found.spans.caption]
-    order = np.lexsort((found.spans.caption, own, rest))
-    found, rest = found.take(order), rest[order]
+    run = np.cumsum(~again[some])  # places with the same rest have the same number
+    found = found.take(place[some])
+    drawn = captions.random(salt)[found.spans.caption] >> np.uint64(32)
+    order = np.argsort(run.astype(np.uint64) << np.uint64(32) | drawn)
+    found, run, drawn = found.take(order), run[order], drawn[order]
     photo = captions.photo[found.spans.caption]
-    begins = np.flatnonzero(np.concatenate([np.ones(min(len(rest), 1), np.bool_), rest[1:] != rest[:-1]]))
-    size = np.diff(np.append(begins, len(rest)))
-    left = np.repeat(begins + size, size) - np.arange(len(rest)) - 1  # places with the same rest behind each
-    for apart in range(1, min(WINDOW, int(left.max(initial=0))) + 1):
-        one = np.flatnonzero(left >= apart)
+    for apart in range(1, WINDOW + 1):
+        one = np.flatnonzero(run[apart:] == run[:-apart])
         line = words.twin[found.which[one], found.which[one + apart]]
         one = one[(line >= 0) & (photo[one] != photo[one + apart])]
         both = np.stack([one, one + apart], axis=1)
         # Which side is first must not depend on how often a word is used.
-        own_first = own[order][both]
-        both = np.where((own_first[:, 0] < own_first[:, 1])[:, None], both, both[:, ::-1])
+        both = np.where((drawn[one] < drawn[one + apart])[:, None], both, both[:, ::-1])
         phrase = found.which[both]
         yield Twins(
             caption=found.spans.caption[both],

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twinset.generators.caption_twins.columns import ARTICLES
 from twinset.generators.caption_twins.vocabulary import vocabulary
 from twinset.generators.scene_graphs.relations import NOUNS
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
 
-Role = tuple[str, str, int]
 
+def role_of(doc: Doc, start: int, end: int, kind: str, set_name: str) -> str | None:
+    """What a word or phrase is in a caption; None where it cannot be what its set is of.
 
-def role_of(doc: Doc, start: int, end: int, kind: str) -> Role | None:
-    """Kind of word, dependency, and how many words away its head is; None where the word cannot be of a kind.
-
-    start, end: characters of the word or phrase.
+    start, end: its characters. kind, set_name: of the set (`vocabulary.Line`).
     """
     span = doc.char_span(start, end)
-    if span is None:
+    if span is None or (set_name in vocabulary().together and _is_beside(span.root)):
         return None
-    root = span.root
-    role = _CHECKS[kind](span, root)
-    if role is None:
-        return None
-    head = root.head
-    between = doc[head.i : span.start] if head.i < span.start else doc[span.end : head.i + 1]
-    away = sum(1 for word in between if word.lower_ not in ARTICLES and not word.is_punct)
-    return role, root.dep_, -away if head.i < span.start else away
+    return _CHECKS[kind](span, span.root)
+
+
+def _is_beside(noun: Token) -> bool:
+    """Whether there may be others beside it: "a street with a car", "a car and", "a room has a bed"."""
+    listed = noun.dep_ == "conj" or any(child.dep_ == "cc" for child in noun.children)
+    return listed or noun.head.lower_ == "with" or (noun.dep_ == "dobj" and noun.head.lemma_.lower() == "have")
 
 
 def _object(span: Span, noun: Token) -> str | None:
@@ -57,7 +53,8 @@ def _count(span: Span, number: Token) -> str | None:
 
 
 def _attribute(span: Span, word: Token) -> str | None:
-    of_noun = word.dep_ in ("amod", "compound", "nmod") and word.head.pos_ in NOUNS and word.head.i >= span.end
+    first = word.head if word.dep_ == "conj" else word  # "black and white dog"
+    of_noun = first.dep_ in ("amod", "compound", "nmod") and first.head.pos_ in NOUNS and first.head.i >= span.end
     return "attribute" if of_noun else None
 
 

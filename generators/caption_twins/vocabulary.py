@@ -33,8 +33,10 @@ class Vocabulary:
     it is rated. lines: of all sets.
     twin: shape (phrases, phrases), the number of the line that the row's phrase has in the first set whose lines keep
     the two phrases apart, -1 where none does or their forms differ ("dog" and "cats").
-    named: numbers of the lines that a phrase is a name of. says: of the lines that a caption may mean by a phrase.
-    where: prepositions behind which a noun is a place. digest: sha256 of the file, in hexadecimal.
+    named: numbers of the lines that a phrase is a name of. says: of the lines that a caption may mean by a phrase,
+    first by all of ``phrases``.
+    where: prepositions behind which a noun is a place. together: sets of
+    things that are seen side by side. digest: sha256 of the file, in hexadecimal.
     """
 
     phrases: tuple[str, ...]
@@ -44,6 +46,7 @@ class Vocabulary:
     named: tuple[tuple[int, ...], ...]
     says: Mapping[str, tuple[int, ...]]
     where: frozenset[str]
+    together: frozenset[str]
     digest: str
 
 
@@ -90,8 +93,9 @@ def vocabulary() -> Vocabulary:
         lines=tuple(lines),
         twin=twin,
         named=tuple(tuple(sorted(one)) for one in named),
-        says={phrase: tuple(sorted(found)) for phrase, found in says.items()},
+        says={phrase: tuple(sorted(says[phrase])) for phrase in (*phrases, *sorted(says.keys() - place.keys()))},
         where=frozenset(raw["where"]),
+        together=frozenset(raw["together"]),
         digest=sha256_of_file(FILE)[0],
     )
 

@@ -107,10 +107,11 @@ class CaptionSources:
     def read(self) -> Iterator[Read]:
         """Captions and what is left out, in order. Raises `WrongUse` when nothing of a source can be read."""
         for source in self.each:
+            name = source.name  # asked for once: it looks at the current folder
             stem = f"{source.stem}/" if len(self.each) > 1 else ""
             captions, left_out, first = 0, 0, ""
             for read in source.read():
-                place = f"{source.name} {read.place}".encode("utf-8", "replace").decode()
+                place = f"{name} {read.place}".encode("utf-8", "replace").decode()
                 if isinstance(read, Caption):
                     captions += 1
                     yield replace(read, caption_id=stem + read.caption_id, place=place)

@@ -207,9 +207,9 @@ def test_neighbours_are_those_of_a_double_loop(monkeypatch: pytest.MonkeyPatch) 
     found = search.neighbours(captions, phrases_in(captions, listed.phrases), listed, np.uint64(1))
     both = np.sort(np.concatenate([one.caption for one in found]), axis=1)
     pairs = set(map(tuple, both.tolist()))
-    assert pairs == double_loop(texts) and len(pairs) > 500
+    assert pairs == double_loop(texts) and len(pairs) > 400
     kept = twins(captions, listed, np.ones(len(listed.phrases), np.bool_), np.uint64(1))
-    assert set(map(tuple, np.sort(kept.caption, axis=1).tolist())) <= pairs and len(kept) > 400
+    assert set(map(tuple, np.sort(kept.caption, axis=1).tolist())) <= pairs and len(kept) > 300
 
 
 def test_phrases_are_found_where_they_stand() -> None:
@@ -285,8 +285,8 @@ def test_a_build_gives_the_same_pairs_in_other_shards(captions: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("files", "planned"),
     [
-        (["flickr8k_token.txt"], {"object": 215, "place": 178, "relation": 69, "attribute": 62, "count": 33}),
-        (["coco_captions_val2017.json"], {"object": 74, "place": 6, "relation": 5, "attribute": 12, "count": 1}),
+        (["flickr8k_token.txt"], {"object": 215, "place": 179, "relation": 55, "attribute": 63, "count": 32}),
+        (["coco_captions_val2017.json"], {"object": 71, "place": 6, "relation": 5, "attribute": 12, "count": 1}),
     ],
 )
 def test_twins_of_real_captions(files: list[str], planned: dict[str, int]) -> None:
