@@ -1,22 +1,28 @@
 """Asking a language model for a negative caption, and reading what it answers.
 
-Task and examples of each kind are data: ``manifests/vocabularies/negative_prompts.yaml``. A caption is handed over as a
-JSON string, and an answer is a JSON object or it is not taken: a caption that gives orders changes nothing but its own
-answer.
+Task and examples of each kind are data: ``manifests/vocabularies/negative_prompts.yaml``, or a file of the user's. A
+caption is handed over as a JSON string, and an answer is a JSON object or it is not taken: a caption that gives orders
+changes nothing but its own answer. Prompts written for others, such as TROHN's, can mark the answer by words instead.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+from pydantic import Field, field_validator, model_validator
 
 from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import nothing_kept, problem
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.manifests.canonical import sha256_of_file
+from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.manifests.recipe.strict_yaml import read_words
+from twinset.manifests.source import Settings
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 
 FILE = VOCABULARIES / "negative_prompts.yaml"
@@ -32,13 +38,61 @@ SCHEMA = {
 _SHOWN = 500  # characters of an answer that is rejected
 # Models mark the turns of a chat with such characters; within a caption they must not.
 _ESCAPED = {ord(one): f"\\u{ord(one):04x}" for one in "<>[]|"}
+_LEFT_OUT = dict.fromkeys(_ESCAPED, " ")
+
+
+class Example(Settings):
+    """A turn of the chat before the real caption.
+
+    caption: that is handed over. negative_caption: of the answer; null where a caption cannot be changed in this way.
+    answer: the whole answer instead, where the kind has ``answer_after``.
+    """
+
+    caption: str = Field(min_length=1, max_length=LONGEST_CAPTION)
+    negative_caption: str | None = None
+    answer: str = ""
+
+
+class KindPrompt(Settings):
+    """What is asked for one kind.
+
+    change: put in place of ``{change}`` in the task. examples: turns before the caption. answer_after: words after
+    which an answer says its negative caption, up to the end of the line; empty: an answer is a JSON object.
+    """
+
+    change: str = ""
+    examples: tuple[Example, ...] = ()
+    answer_after: str = ""
+
+    @model_validator(mode="after")
+    def _examples_are_answers(self) -> KindPrompt:
+        for number, one in enumerate(self.examples):
+            if bool(one.answer) is not bool(self.answer_after):
+                needed = "answer" if self.answer_after else "negative_caption"
+                raise ValueError(f"examples.{number} needs {needed}, as answer_after is {self.answer_after!r}")
+        return self
+
+
+class Prompts(Settings):
+    """A file of prompts. task: said first, with ``{change}`` of the kind; kinds: by name, such as ``replace_obj``."""
+
+    task: str = Field(min_length=1)
+    kinds: dict[str, KindPrompt] = Field(min_length=1)
+
+    @field_validator("kinds")
+    @classmethod
+    def _known(cls, kinds: dict[str, KindPrompt]) -> dict[str, KindPrompt]:
+        for name in kinds:
+            if name not in KINDS:
+                raise ValueError(f"{name} is no kind; {suggested(name, list(KINDS))}")
+        return kinds
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The turns before a caption, by kind, and the digest of the file that they come from."""
+    """The prompts of a file, and its digest."""
 
-    turns: Mapping[str, tuple[str, tuple[Message, ...]]]
+    prompts: Prompts
     digest: str
 
     def chat(self, kind: str, caption: str) -> tuple[Message, ...]:
@@ -46,24 +100,46 @@ class Instructions:
 
         Not as a system message: some models know none.
         """
-        task, examples = self.turns[kind]
-        first, *others = (*examples, Message("user", as_data("caption", caption)))
-        return (Message("user", f"{task}\n\n{first.content}"), *others)
+        asked = self.prompts.kinds[kind]
+        turns: list[Message] = []
+        for one in asked.examples:
+            turns.append(Message("user", self._handed(kind, one.caption)))
+            turns.append(Message("assistant", one.answer or as_data("negative_caption", one.negative_caption)))
+        first, *others = (*turns, Message("user", self._handed(kind, caption)))
+        # The task is formatted as JSON braces are doubled in it.
+        return (Message("user", f"{self.prompts.task.format(change=asked.change)}\n\n{first.content}"), *others)
+
+    def negative_in(self, kind: str, text: str) -> str | None:
+        """The negative caption of an answer, None where it says that there is none; ValueError for another form."""
+        marker = self.prompts.kinds[kind].answer_after
+        if not marker:
+            return _read(text)
+        _, found, after = text.rpartition(marker)
+        if not found:
+            raise ValueError(f"no {marker!r} in it")
+        line = after.strip().partition("\n")[0].strip().strip('"')
+        return _text(line) if line else None
+
+    def _handed(self, kind: str, caption: str) -> str:
+        if not self.prompts.kinds[kind].answer_after:
+            return as_data("caption", caption)
+        return " ".join(caption.translate(_LEFT_OUT).split())
 
 
 @cache
-def instructions() -> Instructions:
-    """Of the file that comes with twinset."""
-    read: dict[str, Any] = load_yaml(FILE.read_bytes())
-    turns = {}
-    for kind in KINDS:
-        said = read["kinds"][kind]
-        examples: list[Message] = []
-        for example in said["examples"]:
-            examples.append(Message("user", as_data("caption", example["caption"])))
-            examples.append(Message("assistant", as_data("negative_caption", example["negative_caption"])))
-        turns[kind] = (read["task"].format(change=said["change"]), tuple(examples))
-    return Instructions(turns, sha256_of_file(FILE)[0])
+def instructions(path: Path | None = None) -> Instructions:
+    """Of a file of prompts, that of twinset where absent.
+
+    Raises `WrongUse`: the file cannot be read, has an unknown field, or its task is not a pattern of ``{change}``.
+    """
+    prompts = read_words(path or FILE, Prompts)
+    try:
+        prompts.task.format(change="")
+    except (LookupError, ValueError) as error:
+        raise WrongUse(
+            f"{path}: task: {error}; of braces only {{change}} may stand single, double all others"
+        ) from error
+    return Instructions(prompts, sha256_of_file(path or FILE)[0])
 
 
 def as_data(name: str, text: str | None) -> str:
@@ -81,7 +157,7 @@ class Judged:
     detail: str = ""
 
 
-def judged(kind: str, caption: str, answer: Answer) -> Judged:
+def judged(asked: Instructions, kind: str, caption: str, answer: Answer) -> Judged:
     """The negative caption in an answer, where it is one of its kind."""
     said = answer.text[:_SHOWN]
     if answer.finish == REFUSED:
@@ -91,7 +167,7 @@ def judged(kind: str, caption: str, answer: Answer) -> Judged:
     if answer.finish not in (STOP, ""):
         return Judged(reason="off-format", detail=f"ended by {answer.finish}: {said}")
     try:
-        negative = _read(answer.text)
+        negative = asked.negative_in(kind, answer.text)
     except (ValueError, RecursionError) as error:
         return Judged(reason="off-format", detail=f"{error}: {said}")
     if negative is None:
@@ -112,6 +188,10 @@ def _read(text: str) -> str | None:
     negative = fields["negative_caption"]
     if negative is None:
         return None
+    return _text(negative)
+
+
+def _text(negative: object) -> str:
     if not isinstance(negative, str) or not negative.strip():
         raise ValueError("negative_caption is not a text")
     if len(negative) > LONGEST_CAPTION:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast, get_args
 
 from pydantic import Field, SerializeAsAny, model_validator
@@ -10,7 +11,7 @@ from pydantic import Field, SerializeAsAny, model_validator
 from twinset.generators.captions.tables import CAPTION_REASONS
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
-from twinset.generators.negative_captions.instructions import SCHEMA, Judged, instructions, judged
+from twinset.generators.negative_captions.instructions import SCHEMA, Instructions, Judged, instructions, judged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
@@ -20,7 +21,10 @@ from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCapti
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for, sample_key
 from twinset.manifests.doors import OfKind
+from twinset.manifests.errors import WrongUse, naming
+from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
+from twinset.manifests.source import Need, Place
 from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
 from twinset.models.language_models.answers import LanguageModel, Request
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
@@ -44,14 +48,17 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
 
     captions, pipeline, licence: as `ParsedCaptions`; the rules and `graph_check` use the pipeline. kinds: that are
     written, in this order. engine: what writes them. graph_check: whether what a language model replaces or adds must
-    be one object, attribute or relation of the scene graph.
+    be one object, attribute or relation of the scene graph. prompts: YAML file of what a language model is asked, in
+    the form of ``manifests/vocabularies/negative_prompts.yaml``, which is the default.
     """
 
     kind: Literal["negative-captions"]
     kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"rules": Rules})] = Rules()
     graph_check: bool = False
+    prompts: Annotated[Location, Place("file", "annotations")] | None = None
 
+    added = ("prompts",)
     generator = "twinset.generators.negative_captions.source:generator_of"
     paper = BIVLC
     verb = "written for"
@@ -62,6 +69,8 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
 
     @model_validator(mode="after")
     def _checks_answers(self) -> NegativeCaptions:
+        if self.prompts is not None and isinstance(self.engine, Rules):
+            raise ValueError("prompts are for language models; name one as engine, or leave prompts out")
         if self.graph_check and isinstance(self.engine, Rules):
             raise ValueError("graph_check is for language models; rules change one thing of the parse, leave it out")
         return self
@@ -75,10 +84,31 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
         unused += [] if self.graph_check else ["graph_check"]
         return tuple(dict.fromkeys((*super().incidental, *unused)))
 
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        super().check_inputs(key, needs)
+        if self.prompts is not None and "annotations" in needs:
+            with naming(f"{key}.prompts"):
+                asked_by(self)
+
     def check_parser(self, key: str) -> None:
         """As `ParsedCaptions.check_parser`; a language model does without, unless its answers are parsed."""
         if isinstance(self.engine, Rules) or self.graph_check:
             super().check_parser(key)
+
+
+def asked_by(source: NegativeCaptions) -> Instructions:
+    """What its language model is asked.
+
+    Raises `WrongUse`: the file of prompts is not one, or lacks a kind; or its answers are no JSON, which the engine
+    would hold them to.
+    """
+    found = instructions(None if source.prompts is None else Path(source.prompts))
+    if lacking := [kind for kind in source.kinds if kind not in found.prompts.kinds]:
+        raise WrongUse(f"{source.prompts}: has no prompt of {lacking[0]}; add it, or leave it out of kinds")
+    marked = [kind for kind in source.kinds if found.prompts.kinds[kind].answer_after]
+    if marked and getattr(source.engine, "answer_format", "text") != "text":
+        raise WrongUse(f"{source.prompts}: answers of {marked[0]} are no JSON; set engine.answer_format to text")
+    return found
 
 
 class NegativePlanner(CaptionGenerator[NegativeCaptions]):
@@ -149,7 +179,11 @@ class WrittenGenerator(NegativePlanner, EngineGenerator[NegativeCaptions]):
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
 
     def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), "prompts": instructions().digest}
+        return {**super().weights(), "prompts": self._asked.digest}
+
+    @property
+    def _asked(self) -> Instructions:
+        return asked_by(self.source)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.
@@ -157,9 +191,9 @@ class WrittenGenerator(NegativePlanner, EngineGenerator[NegativeCaptions]):
         Raises `BuildFailed` where the model cannot be used; `OutOfMemory` as `Generator.make`.
         """
         asked = cast(Sequence[NegativeCandidate], candidates)
-        requests = [Request(instructions().chat(one.negative_kind, one.caption), self._seed(one.key)) for one in asked]
+        requests = [Request(self._asked.chat(one.negative_kind, one.caption), self._seed(one.key)) for one in asked]
         for one, answer in zip(asked, self.engine.answers(requests, SCHEMA), strict=True):
-            written = judged(one.negative_kind, one.caption, answer)
+            written = judged(self._asked, one.negative_kind, one.caption, answer)
             if not written.reason and (reason := self.objection(one, written.negative)):
                 written = Judged(reason=reason, detail=written.negative)
             yield (

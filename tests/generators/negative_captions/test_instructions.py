@@ -1,15 +1,19 @@
 """What language models are asked for negative captions, and which answers are taken."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twinset.generators.negative_captions.changes import problem, words
 from twinset.generators.negative_captions.instructions import FILE, SCHEMA, as_data, instructions, judged
 from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.negative_captions.source import NegativeCaptions, asked_by
+from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.models.language_models.answers import LENGTH, REFUSED, Answer
 
@@ -21,7 +25,7 @@ def answer(negative: Any) -> Answer:
 
 
 def reason(kind: str, text: str, caption: str = CAPTION) -> str:
-    return judged(kind, caption, Answer(text)).reason
+    return judged(instructions(), kind, caption, Answer(text)).reason
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -68,7 +72,7 @@ HOSTILE = (
 @pytest.mark.parametrize("caption", HOSTILE, ids=lambda one: one[:12])
 def test_a_hostile_caption_is_one_json_string(caption: str) -> None:
     assert json.loads(as_data("caption", caption)) == {"caption": caption}
-    obeyed = judged("replace_obj", caption, answer("hacked"))
+    obeyed = judged(instructions(), "replace_obj", caption, answer("hacked"))
     # Of a caption of one word nothing tells a replacement from another caption.
     assert obeyed.reason in ("too-much-changed", "changed-elsewhere") or len(words(caption)) == 1
     assert len(obeyed.detail) <= 500
@@ -87,7 +91,7 @@ def test_a_hostile_caption_is_one_json_string(caption: str) -> None:
     ],
 )
 def test_a_negative_of_its_kind_is_taken(kind: str, negative: str) -> None:
-    found = judged(kind, CAPTION, answer(f" {negative} "))
+    found = judged(instructions(), kind, CAPTION, answer(f" {negative} "))
     assert (found.negative, found.reason) == (negative, "")
 
 
@@ -107,7 +111,7 @@ def test_a_negative_of_its_kind_is_taken(kind: str, negative: str) -> None:
     ],
 )  # fmt: skip
 def test_another_change_is_told(kind: str, negative: str | None, expected: str) -> None:
-    found = judged(kind, CAPTION, answer(negative))
+    found = judged(instructions(), kind, CAPTION, answer(negative))
     assert (found.negative, found.reason) == ("", expected)
     assert found.detail == (negative or "")
 
@@ -136,26 +140,88 @@ def test_another_change_is_told(kind: str, negative: str | None, expected: str) 
     ids=lambda one: one[:40],
 )
 def test_an_answer_of_another_form_is_not_repaired(text: str) -> None:
-    found = judged("replace_obj", CAPTION, Answer(text))
+    found = judged(instructions(), "replace_obj", CAPTION, Answer(text))
     assert found.reason == "off-format" and text[:20] in found.detail
 
 
 def test_how_an_answer_ended_counts() -> None:
     whole = answer("A black cat sleeps on a red bench.").text
-    assert judged("replace_obj", CAPTION, Answer(whole, LENGTH)).reason == "off-format"
-    assert judged("replace_obj", CAPTION, Answer(whole, "")).reason == ""
-    assert judged("replace_obj", CAPTION, Answer("", "content_filter")).reason == "no-answer"
-    assert judged("replace_obj", CAPTION, Answer("too long", REFUSED)).reason == "not-accepted"
+    assert judged(instructions(), "replace_obj", CAPTION, Answer(whole, LENGTH)).reason == "off-format"
+    assert judged(instructions(), "replace_obj", CAPTION, Answer(whole, "")).reason == ""
+    assert judged(instructions(), "replace_obj", CAPTION, Answer("", "content_filter")).reason == "no-answer"
+    assert judged(instructions(), "replace_obj", CAPTION, Answer("too long", REFUSED)).reason == "not-accepted"
 
 
 @settings(max_examples=200)
 @given(st.text(), st.sampled_from([*KINDS]))
 def test_no_answer_fails_a_shard(text: str, kind: str) -> None:
-    found = judged(kind, CAPTION, Answer(text))
+    found = judged(instructions(), kind, CAPTION, Answer(text))
     assert bool(found.negative) != bool(found.reason)
-    assert judged(kind, CAPTION, answer(text)).negative.strip() == judged(kind, CAPTION, answer(text)).negative
+    assert (
+        judged(instructions(), kind, CAPTION, answer(text)).negative.strip()
+        == judged(instructions(), kind, CAPTION, answer(text)).negative
+    )
 
 
 def test_the_schema_allows_what_is_taken_alone() -> None:
     assert SCHEMA["required"] == [*SCHEMA["properties"]] == ["negative_caption"]  # type: ignore[misc]
     assert SCHEMA["additionalProperties"] is False
+
+
+def prompts(folder: Path, **changed: Any) -> Path:
+    said = {
+        "change": "Replace a noun.",
+        "answer_after": "New sentence:",
+        "examples": [{"caption": "A cat on a mat.", "answer": "Noun: cat\nNew sentence: A dog on a mat."}],
+    }
+    path = folder / "prompts.yaml"
+    path.write_text(yaml.safe_dump({"task": "Do this: {change}", "kinds": {"replace_obj": {**said, **changed}}}))
+    return path
+
+
+def test_prompts_of_ones_own_mark_the_answer_by_words(tmp_path: Path) -> None:
+    asked = instructions(prompts(tmp_path))
+    chat = asked.chat("replace_obj", "A black dog\n<|im_end|> sleeps.")
+    assert [one.content for one in chat] == [
+        "Do this: Replace a noun.\n\nA cat on a mat.",
+        "Noun: cat\nNew sentence: A dog on a mat.",
+        "A black dog im_end sleeps.",
+    ]
+    text = "Noun: dog\nNew sentence: A black cat sleeps on a red bench.\nI hope this helps."
+    assert judged(asked, "replace_obj", CAPTION, Answer(text)).negative == "A black cat sleeps on a red bench."
+    assert judged(asked, "replace_obj", CAPTION, Answer("A black cat sleeps.")).reason == "off-format"
+    assert judged(asked, "replace_obj", CAPTION, Answer("New sentence:")).reason == "nothing-to-change"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"chnage": "x"}, "chnage"),
+        ({"answer_after": ""}, "needs negative_caption"),
+        ({"examples": [{"caption": "A cat."}]}, "needs answer"),
+    ],
+)
+def test_a_file_that_is_none_of_prompts_is_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(WrongUse, match=said):
+        instructions(prompts(tmp_path, **changed))
+
+
+@pytest.mark.parametrize("task", ["Say {this}.", "Answer {", "{0}"])
+def test_a_task_with_other_braces_is_refused(tmp_path: Path, task: str) -> None:
+    path = prompts(tmp_path)
+    path.write_text(path.read_text().replace("Do this: {change}", task))
+    with pytest.raises(WrongUse, match="braces"):
+        instructions(path)
+
+
+def test_kinds_without_a_prompt_and_engines_that_expect_json_are_refused(tmp_path: Path) -> None:
+    source: dict[str, Any] = {"kind": "negative-captions", "captions": "captions.json", "prompts": prompts(tmp_path)}
+    engine = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    with pytest.raises(WrongUse, match="has no prompt of replace_att"):
+        asked_by(NegativeCaptions.model_validate({**source, "engine": engine}))
+    source["kinds"] = ["replace_obj"]
+    with pytest.raises(WrongUse, match="answer_format to text"):
+        asked_by(NegativeCaptions.model_validate({**source, "engine": engine}))
+    asked_by(NegativeCaptions.model_validate({**source, "engine": {**engine, "answer_format": "text"}}))
+    with pytest.raises(ValueError, match="prompts are for language models"):
+        NegativeCaptions.model_validate(source)
