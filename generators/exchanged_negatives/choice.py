@@ -1,0 +1,142 @@
+"""Which word each caption gets: words change places in pairs, as often as what captions say allows.
+
+The words of a pool are dealt anew among the places where captions have them. A step of Metropolis' algorithm exchanges
+the words of two places; it is accepted with the ratio of how likely the captions make the new words there to how likely
+they make the old ones. So each word comes in as often as it goes out, and stands beside the words that it stands beside
+in captions. What nobody's caption knows beside it is unlikely, not forbidden.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SWEEPS = 100  # steps that each place takes part in
+PRIOR = 0.1  # captions that the shares of a pool count as, where few captions have a neighbour
+STAY = 4.0  # how much less likely, as a logarithm, a place with its own word is made
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Pairs:
+    """Counts of pairs of numbers, such as a place's neighbour and its word."""
+
+    def __init__(self, first: Ints, second: Ints, width: int) -> None:
+        """Count pairs. width: more than the largest second number."""
+        self._width = width
+        self._keys, self._counts = np.unique(first * width + second, return_counts=True)
+        self._of_first = np.bincount(first)
+
+    def both(self, first: Ints, second: Ints) -> Ints:
+        """How often each pair was counted."""
+        keys = first * self._width + second
+        if not len(self._keys):
+            return np.zeros(len(keys), np.int64)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._counts[at], 0)
+
+    def first(self, first: Ints) -> Ints:
+        """How often each first number was counted."""
+        return np.where(first < len(self._of_first), self._of_first[np.minimum(first, len(self._of_first) - 1)], 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where words stand, one entry each. All are numbers of names; neighbours are such that pools share none.
+
+    pool, word: as of a site. name: by word and pool, shared by its synonyms. photo: whose caption it is.
+    neighbours: of each place, in any number of ways.
+    """
+
+    pool: Ints
+    word: Ints
+    name: Ints
+    photo: Ints
+    neighbours: Sequence[Ints]
+
+    def __len__(self) -> int:
+        return len(self.pool)
+
+
+class Likely:
+    """How likely captions make a word at a place, as a logarithm, up to what the place alone decides.
+
+    log p(w) + sum over neighbours f of log((n(f, w) + PRIOR p(w)) / (n(f) + PRIOR) / p(w)): what each neighbour says of
+    a word that its pool's shares do not. The place's own word is not counted.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        width = int(places.word.max()) + 1
+        self._pairs = [Pairs(one, places.word, width) for one in places.neighbours]
+        inside = Pairs(places.pool, places.word, width)
+        self._inside = inside
+
+    def __call__(self, at: Ints, words: Ints) -> NDArray[np.float64]:
+        """Of words, each at a place."""
+        places, own = self._places, words == self._places.word[at]
+        shares = np.maximum(self._inside.both(places.pool[at], words), 1) / self._inside.first(places.pool[at])
+        found = np.log(shares)
+        for neighbour, pairs in zip(places.neighbours, self._pairs, strict=True):
+            first = neighbour[at]
+            counted = pairs.both(first, words) - own
+            found += np.log((counted + PRIOR * shares) / (pairs.first(first) - 1 + PRIOR) / shares)
+        return found
+
+
+def exchanged(places: Places, said: Pairs, random: np.random.Generator) -> Ints:
+    """A word for each place; its own where it found no other.
+
+    Args:
+        places: at least one.
+        said: counts of (photo, name) that captions of the photo say; none of these is put into another of them.
+        random: decides the steps.
+    """
+    likely = Likely(places)
+    every, now, name = np.arange(len(places)), places.word.copy(), places.name.copy()
+    scores = likely(every, now) - STAY
+    for _ in range(SWEEPS):
+        mixed = random.permutation(len(places))
+        mixed = mixed[np.argsort(places.pool[mixed], kind="stable")]
+        mixed = mixed[int(random.integers(2)) :]
+        one, other = mixed[: len(mixed) // 2 * 2].reshape(-1, 2).T
+        fits = (places.pool[one] == places.pool[other]) & (now[one] != now[other])
+        fits &= _open(places, said, one, now[other], name[other]) & _open(places, said, other, now[one], name[one])
+        one, other = one[fits], other[fits]
+        gained = [_score(places, likely, *pair) for pair in ((one, now[other]), (other, now[one]))]
+        accepted = np.log(random.random(len(one))) < sum(gained) - scores[one] - scores[other]
+        one, other = one[accepted], other[accepted]
+        now[one], now[other] = now[other], now[one]
+        name[one], name[other] = name[other], name[one]
+        scores[one], scores[other] = (found[accepted] for found in gained)
+    return now
+
+
+def _score(places: Places, likely: Likely, at: Ints, words: Ints) -> NDArray[np.float64]:
+    return likely(at, words) - np.where(words == places.word[at], STAY, 0.0)
+
+
+def _open(places: Places, said: Pairs, at: Ints, words: Ints, names: Ints) -> Bools:
+    """Whether a word may stand at a place: its own, or no synonym of that, whose name no caption of the photo says."""
+    other = (names != places.name[at]) & (said.both(places.photo[at], names) == 0)
+    found: Bools = (words == places.word[at]) | other
+    return found
+
+
+def swapped(heads: tuple[Ints, Ints], words: tuple[Ints, Ints], known: Pairs, random: np.random.Generator) -> Bools:
+    """Which pairs of words change places: with the ratio of how likely captions make either, at most always.
+
+    Args:
+        heads: what the first words go with, and the second. words: those there now.
+        known: counts of (head, word) in captions, these included.
+        random: decides.
+    """
+    crossed = [known.both(heads[0], words[1]), known.both(heads[1], words[0])]
+    own = [known.both(*one) - 1 for one in zip(heads, words, strict=True)]
+    gain: NDArray[np.float64] = np.zeros(len(heads[0]))
+    for one, sign in ((crossed[0], 1), (crossed[1], 1), (own[0], -1), (own[1], -1)):
+        gain += sign * np.log(np.maximum(one, 0) + PRIOR)
+    accepted: Bools = np.log(random.random(len(gain))) < gain
+    return accepted

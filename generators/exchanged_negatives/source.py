@@ -1,0 +1,125 @@
+"""Negative captions whose words come from other captions, as often as these have them (BiVLC, section 5.1)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, cast, get_args
+
+import numpy as np
+from pydantic import Field
+
+from twinset.generators.exchanged_negatives.changes import Sites, all_changes, load_sites
+from twinset.generators.negative_captions.changes import problem
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption
+from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.generators.negative_captions.rules.nouns import Edit, edited
+from twinset.generators.negative_captions.source import Kind
+from twinset.generators.papers import BIVLC
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import generator_for, sample_key
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.references import reasons_beside
+from twinset.manifests.source import StageName
+from twinset.shards.contracts import EXAMPLES, Source, StageGenerator
+from twinset.shards.kinds.samples import TableRows
+
+_TEXTS = ("caption_id", "image_id", "image", "caption")
+_READ = (*_TEXTS, "kind", "word", "start", "end", "other_start", "other_end")
+
+
+class ExchangedNegatives(Source):
+    """Negative captions made of the words of all captions, so that a model without the image cannot tell them.
+
+    A word is replaced by one that another caption gives away, adjectives and things are added that captions give to
+    this noun or scene, two words of a caption change places; each as often as the captions themselves have it there.
+
+    words: the stage of ``caption-words``, or the folder of a finished one. kinds: that are written. licence: of the
+    captions.
+    """
+
+    kind: Literal["exchanged-negatives"]
+    words: StageName
+    kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
+    licence: str = "the captions stay under the terms of their source"
+
+    generator = "twinset.generators.exchanged_negatives.source:ExchangedGenerator"
+    makes = "table"
+    reference = SUGARCREPE
+    paper = BIVLC
+    group = "caption"
+    verb = "written for"
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "exchanged-negatives")
+
+
+class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
+    """Plans a row for each caption and kind that a change was chosen for; those of a caption are a group."""
+
+    version = 1
+    candidate = NegativeCaption
+    columns = COLUMNS
+    libraries = ("numpy",)
+
+    def plan(self) -> Iterator[NegativeCaption]:
+        """Captions in the order of the table. Raises `WrongUse` where nothing can change places."""
+        sites = load_sites(self.earlier)
+        changes = self._changes(sites)
+        chosen = np.zeros(len(sites.caption), np.bool_)
+        chosen[list(changes)] = True
+        rows = iter(np.flatnonzero(chosen).tolist())
+        written = 0
+        for batch in self.earlier.batches(_READ, chosen):
+            for row in batch.to_pylist():
+                text = _text(row, sites.names[changes[next(rows)]])
+                kind = KINDS[row["kind"]]
+                if reason := problem(kind.type, row["caption"], text):
+                    self.excluded.add(reason, f"{row['caption_id']}, {kind.name}: {text}")
+                    continue
+                written += 1
+                yield NegativeCaption(
+                    **self.identified(row["caption_id"], kind.name, group=sample_key(self.name, row["caption_id"])),
+                    **{name: row[name] for name in _TEXTS},
+                    negative_caption=text,
+                    type=kind.type,
+                    subtype=kind.subtype,
+                )
+        if not written:
+            raise WrongUse(
+                f"{self.earlier.where}: no words of its captions can change places; these are too few, too much alike "
+                "or not in English: name more captions, or stage negative-captions, whose words come from lists"
+            )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
+        for one in cast(Sequence[NegativeCaption], candidates):
+            yield TableRows(one.key, [one.row()])
+
+    def _changes(self, sites: Sites) -> dict[int, int]:
+        """The number of its new word for each row that changes; counts captions that a kind finds nothing for."""
+        found: dict[int, int] = {}
+        left: dict[str, list[int]] = {}
+        for kind, change in all_changes(sites, self.source.kinds, generator_for(self.seed, self.name, "exchanges")):
+            found |= dict(zip(change.rows.tolist(), change.words.tolist(), strict=True))
+            left[f"no-{kind.replace('_', '-')}"] = np.setdiff1d(sites.caption, sites.caption[change.rows]).tolist()
+        self._leave_out(sites, left)
+        return found
+
+    def _leave_out(self, sites: Sites, left: Mapping[str, Sequence[int]]) -> None:
+        """Count captions without a change by reason, and name the first of each."""
+        named = sorted({number for numbers in left.values() for number in numbers[:EXAMPLES]})
+        first = np.searchsorted(sites.caption, named)
+        chosen = np.zeros(len(sites.caption), np.bool_)
+        chosen[first] = True
+        ids = (str(one) for batch in self.earlier.batches(["caption_id"], chosen) for one in batch[0])
+        id_of = dict(zip(named, ids, strict=True))
+        for reason, numbers in left.items():
+            for number in numbers[:EXAMPLES]:
+                self.excluded.add(reason, f"caption {id_of[number]}")
+            if numbers:
+                self.excluded[reason] = len(numbers)
+
+
+def _text(row: Mapping[str, Any], word: str) -> str:
+    caption, start, end, type_ = row["caption"], row["start"], row["end"], row["kind"].partition("_")[0]
+    if type_ == "add":
+        word = f"{word} " if row["kind"] == "add_att" else f" {word}"
+    edits = [Edit(start, end, word)]
+    if type_ == "swap":
+        edits.append(Edit(row["other_start"], row["other_end"], row["word"]))
+    return edited(caption, edits)

@@ -1,0 +1,67 @@
+"""The words of captions that can change places, as a table for `exchanged-negatives`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Literal, cast
+
+import pyarrow as pa
+
+from twinset.generators.captions.tables import CAPTION_REASONS
+from twinset.generators.exchanged_negatives.sites import Site, said_in, sites_of
+from twinset.generators.exchanged_negatives.vocabulary import exchanges
+from twinset.generators.negative_captions.rules.vocabulary import vocabulary
+from twinset.generators.papers import BIVLC
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.generators.scene_graphs.source import CaptionCandidate, ParsedCaptionGenerator, ParsedCaptions
+from twinset.manifests.candidate import Candidate
+from twinset.shards.kinds.samples import Rejected, TableRows
+
+SAID = "said"
+TEXTS = ("caption_id", "image_id", "image", "caption")
+_NUMBERS = ("start", "end", "other_start", "other_end")
+COLUMNS = pa.schema(
+    [pa.field(name, pa.string(), nullable=False) for name in TEXTS]
+    + [pa.field(name, pa.int32() if name in _NUMBERS else pa.string(), nullable=False) for name in Site._fields]
+)
+
+
+class CaptionWords(ParsedCaptions):
+    """The words of captions that have a place in the vocabulary of exchanges, and where something can be added.
+
+    captions, pipeline, licence: as `ParsedCaptions`.
+    """
+
+    kind: Literal["caption-words"]
+
+    generator = "twinset.generators.exchanged_negatives.words:WordGenerator"
+    paper = BIVLC
+    verb = "parsed from"
+    reasons: ClassVar[Mapping[str, str]] = CAPTION_REASONS
+
+
+class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
+    """A row a site, those of a caption together, and one of all that the caption says."""
+
+    version = 1
+    candidate = CaptionCandidate
+    columns = COLUMNS
+    libraries = LIBRARIES
+
+    def weights(self) -> Mapping[str, str]:
+        return {**super().weights(), "vocabulary": vocabulary().digest, "exchanges": exchanges().digest}
+
+    def plan(self) -> Iterator[CaptionCandidate]:
+        for read in self.captions():
+            told = {name: getattr(read, name) for name in (*TEXTS, "place")}
+            yield CaptionCandidate(**self.identified(read.caption_id), **told)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """The rows of each caption. Raises `WrongUse` when the pipeline cannot be used."""
+        captions = cast(Sequence[CaptionCandidate], candidates)
+        words, rules, nlp = exchanges(), vocabulary(), self.parser.nlp
+        with nlp.memory_zone():
+            docs = nlp.pipe((one.caption for one in captions), batch_size=BATCH)
+            for one, doc in zip(captions, docs, strict=True):
+                told = {name: getattr(one, name) for name in TEXTS}
+                all_said = Site(SAID, "", " ".join(sorted(said_in(doc, words))), "", 0, 0, "", "", "")
+                sites = (all_said, *sites_of(doc, words, rules))
+                yield TableRows(one.key, [{**told, **site._asdict()} for site in sites])
