@@ -12,6 +12,7 @@ from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.page import write_look
 from twinset.cards.plots import histograms
 from twinset.cards.rendering import render
+from twinset.cards.words_alone import told_by_words
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, Subset, content_of
@@ -27,7 +28,9 @@ from twinset.shards.storage.store import Store
 _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
-def card(stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made: str = "", files: str = "") -> str:
+def card(
+    stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made: str = "", files: str = "", words: str = ""
+) -> str:
     """Markdown with YAML front matter; the same text for the same dataset.
 
     Args:
@@ -37,6 +40,7 @@ def card(stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made
         numbers: its statistics, of its kind's class; of no use for a table.
         made: how it was made, in Markdown.
         files: a digest of what is to be loaded.
+        words: what words alone tell of pairs of captions, in Markdown.
     """
     subset = recipe[stage.name]
     source = recipe.origin(stage.name)
@@ -53,6 +57,7 @@ def card(stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made
         summary=summary,
         numbers=numbers,
         made=made,
+        words=words,
         meanings=meanings,
         front=_front_matter(stage, source.makes, subset.language, summary, files),
         recipe=yaml.safe_dump(_recipe(recipe, stage), sort_keys=False),
@@ -146,7 +151,8 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
             layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers, recipe.origin(stage.name).group))
         )
         files = digest(_write_croissant(store, stage, recipe, summary))  # holds the digests of stage, index and tars
-    text = card(stage, recipe, summary, numbers, _made(store, subset, recipe, stage.name), files)
+    made, words = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
+    text = card(stage, recipe, summary, numbers, made, files, words)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
 
 

@@ -72,12 +72,15 @@ def _print_table(found: dict[str, Any]) -> None:
             flag = "SOLVED" if one["solves"] else "predictable" if one["flagged"] else ""
             said = probe if "classifier" in one["guess"] else one["guess"]
             lines.append(("", "", said, f"{one['expected']:.2f}", interval, f"{one['ties']:.2f}", flag))
+        area = "too few" if row["unpaired_words"] is None else f"{row['unpaired_words']:.3f}"
+        lines.append(("", "", "words, unpaired: area under the curve", area, "", "", ""))
         for detected, share in row["detectors"].items():
             lines.append(("", "", f"detectors: {detected}", f"{share:.2f}", "", "", ""))
     print_columns(lines[0], lines[1:])
     say(
         f"Half of ties count as right. Flagged where the interval, clustered by group, begins above "
-        f"{rule['chance'] + rule['margin']:g} %: SOLVED, or predictable, where it stays open what belongs to what.\n"
+        f"{rule['chance'] + rule['margin']:g} %: SOLVED, or predictable, where it stays open what belongs to what. "
+        f"Words, unpaired: second captions among first captions of other pairs, of as many words; 0.5 is chance.\n"
     )
     if small:
         say(f"{found['benchmark']}: {len(small)} categories of too few groups; --json has them", file=sys.stderr)

@@ -9,6 +9,7 @@ from twinset.manifests.doors import Registry
 #: Readers by name. A new one is a class and a line here.
 KINDS = {
     "twinset": "twinset.evaluation.benchmarks.built_dataset:BuiltDataset",
+    "caption-pairs": "twinset.evaluation.benchmarks.pairs.caption_table:CaptionTables",
     "rankings": "twinset.evaluation.benchmarks.rankings:Rankings",
     "eqben": "twinset.evaluation.benchmarks.eqben:EqBen",
     "winoground": "twinset.evaluation.benchmarks.pairs.two_images:Winoground",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from twinset.cards.sheet import words_of
 from twinset.evaluation.blind_probes.pairs import Pairs
 from twinset.generators.blind_guesses import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
+from twinset.generators.words_alone.probe import Probed, probed
 from twinset.manifests.errors import WrongUse
 
 if TYPE_CHECKING:
@@ -158,6 +159,7 @@ class GivenAway:
 
     name, title: of the benchmark. notes: what was not probed, and why.
     detectors: shares (0-1) by row and what is right (`evaluation.blind_probes.detectors.detector_outcomes`).
+    words: by row, what words tell of captions whose pair is not shown (`generators.words_alone.probe`).
     """
 
     name: str
@@ -166,6 +168,7 @@ class GivenAway:
     probes: Sequence[Probe]
     notes: Sequence[str] = ()
     detectors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    words: Mapping[str, Probed] = field(default_factory=dict)
 
     @cached_property
     def found(self) -> dict[str, list[Found]]:
@@ -183,7 +186,7 @@ class GivenAway:
         tried = [(said, guess(signs * np.int8(side), groups)) for side, said in probe.guesses.items()]
         said, best = max(tried, key=lambda one: one[1].expected)
         # Knowing one half of a pair of two images leaves open what belongs to what.
-        enough = probe.sees == "both" or all(len(self.pairs.images[place]) == 1 for place in places.tolist())
+        enough = probe.sees == "both" or all(len(self.pairs.images[place]) < 2 for place in places.tolist())
         return Found(probe, said, best, best.solved and enough)
 
     @cached_property
@@ -206,6 +209,7 @@ class GivenAway:
                 "groups": len(np.unique(self.pairs.groups[places])),
                 "same_bag": 100 * float(self.same_bag[places].mean()),
                 "probes": {one.probe.name: one.as_json() for one in self.found[row]},
+                "unpaired_words": None if row not in self.words else self.words[row].auc,
                 "detectors": {name: 100 * share for name, share in self.detectors.get(row, {}).items()},
             }
             for row, places in self.pairs.rows.items()
@@ -237,6 +241,16 @@ def caption_probes(pairs: Pairs, seed: int) -> tuple[list[Probe], list[str]]:
     """What lengths and a classifier tell from the captions alone; and what could not be asked."""
     classified, notes = classify("text classifier", "captions", pairs, text_differences(*pairs.captions), seed)
     return [*length_probes(pairs), classified], notes
+
+
+def unpaired_words(pairs: Pairs, seed: int) -> dict[str, Probed]:
+    """What words tell of second captions beside first captions of other pairs, for each row of the table."""
+    _check_installed()
+    sides = {
+        row: [[side[place] for place in places.tolist()] for side in pairs.captions]
+        for row, places in pairs.rows.items()
+    }
+    return {row: probed(first, second, seed) for row, (first, second) in sides.items()}
 
 
 def language_model_probe(pairs: Pairs, model: str) -> Probe:

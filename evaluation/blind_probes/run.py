@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from twinset.evaluation.blind_probes.detectors import Detectors
 from twinset.evaluation.blind_probes.image_probes import both, feature_probes, image_probes
 from twinset.evaluation.blind_probes.pairs import Pairs, read_pairs
-from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe
+from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, language_model_probe, unpaired_words
 from twinset.evaluation.examples import Benchmark, Matching
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore, default_cache, text_name
@@ -63,7 +63,8 @@ def give_away(
     if encode is not None:
         of_features, detectors, more = feature_probes(pairs, *encode(pairs), seed, trained)
         probes, notes = [*probes, *of_features], [*notes, *more]
-    return GivenAway(benchmark.name, benchmark.title, pairs, probes, notes, detectors)
+    words = unpaired_words(pairs, seed)
+    return GivenAway(benchmark.name, benchmark.title, pairs, probes, notes, detectors, words)
 
 
 def write_probes(found: GivenAway, out: Path) -> Path:

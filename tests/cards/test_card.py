@@ -1,5 +1,6 @@
 """The card says what is true of the data and of its source, and how to make it again."""
 
+import io
 import json
 import re
 from collections.abc import Mapping
@@ -7,13 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from tests import made_samples
+from tests.generators.words_alone.test_probe import captions
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
-from twinset.cards.describe import card
+from twinset.cards.describe import card, describe
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.kinds.pair import PairStatistics, WordUse
 from twinset.generators.blind_guesses import GuessCounts
@@ -252,8 +256,10 @@ def test_the_card_of_templates_says_what_they_are(made_templates: MadeDataset, t
 
 def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     made.add("scores", {"source": {"kind": "test-scores"}}, [])
-    made.store.write("scores/_meta/index.parquet", b"written by the engine")
-    from twinset.cards.describe import describe, show
+    index = io.BytesIO()
+    pq.write_table(pa.table({"key": ["scores-a"]}), index)
+    made.store.write("scores/_meta/index.parquet", index.getvalue())
+    from twinset.cards.describe import show
 
     summary = IndexSummary(9, 8, {"odd": 1}, {"generator": {"odd": 1}}, {"test": 8}, 1, {}, 0)
     describe(made.store, "scores", summary)
@@ -265,3 +271,16 @@ def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     assert yaml.safe_load(text.split("---")[1])["configs"][0]["data_files"] == [path]
     assert not [name for name in made.store.names("scores/_meta") if name.endswith((".png", "croissant.json"))]
     assert "look.html" not in made.store.names("")
+
+
+def test_cards_say_what_words_alone_tell(made: MadeDataset, made_text_pairs: MadeDataset) -> None:
+    assert "## What words alone tell" in described(made_text_pairs, "text")
+    made.add("negatives", {"source": {"kind": "test-scores"}}, [])
+    pairs = captions(150, 0)
+    texts = dict(zip(("caption", "negative_caption"), (list(side) for side in zip(*pairs, strict=True)), strict=True))
+    index = io.BytesIO()
+    pq.write_table(pa.table({**texts, "type": ["replace"] * 150, "subtype": ["att"] * 150}), index)
+    made.store.write("negatives/_meta/index.parquet", index.getvalue())
+    describe(made.store, "negatives", IndexSummary(150, 150, {}, {}, {"test": 150}, 1, {}, 0))
+    row = re.search(r"\| replace att \| 150 \| (0\.\d\d) \| (\d+)% \|", made.text("negatives/README.md"))
+    assert row is not None and 0.3 < float(row[1]) < 0.7 and 35 < int(row[2]) < 65

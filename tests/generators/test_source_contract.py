@@ -41,6 +41,8 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
     assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {
         "caption-scores",
         "caption-twins",
+        "caption-words",
+        "exchanged-negatives",
         "human-baseline",
         "image-ambiguity",
         "image-captions",
@@ -50,6 +52,7 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "image-pairs",
         "image-rankings",
         "pair-screening",
+        "refined-negatives",
         "screened-pairs",
         "selected-negatives",
     }

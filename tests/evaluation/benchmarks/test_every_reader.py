@@ -89,7 +89,7 @@ def counts(items: Sequence[Item]) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def test_every_reader_but_those_of_our_own_data_has_a_layout() -> None:
-    assert {*EXPECTED} == {*LAYOUTS} == {*KINDS} - {"twinset", "rankings"}
+    assert {*EXPECTED} == {*LAYOUTS} == {*KINDS} - {"twinset", "rankings", "caption-pairs"}
     assert all(reader.title and reader.citation.startswith("https://") for reader in map(BENCHMARKS.find, KINDS))
 
 

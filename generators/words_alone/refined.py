@@ -1,0 +1,181 @@
+"""Adversarial filtering: negatives that words tell are left out until words tell little (AFLite, Le Bras et al. 2020).
+
+A linear model on words and pairs of words, asked out of fold, says how much more each negative looks like one than its
+caption does. The share `CUT` of a kind for which it says so most is left out, and the model is trained anew.
+"""
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any, ClassVar, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, kind_name
+from twinset.generators.negative_captions.replay import SUGARCREPE
+from twinset.generators.papers import BIVLC
+from twinset.generators.words_alone.probe import LEAST, Probed, out_of_fold, probed, word_counts
+from twinset.generators.words_alone.sampled import said, shared
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import canonical_json, generator_for
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.markdown import table
+from twinset.manifests.references import reasons_beside
+from twinset.manifests.source import Need, StageName
+from twinset.models.device import check_installed
+from twinset.shards.contracts import EXAMPLES, Source, StageGenerator
+from twinset.shards.kinds.samples import TableRows
+
+WORDS = "words.json"
+CUT = 0.1  # of the pairs of a kind, left out at a time
+TRAINED = 20_000  # pairs that a model is trained on, at most
+AGAIN = 3  # draws of the probe whose mean says how well words tell
+
+
+class RefinedNegatives(Source):
+    """Of each kind the negative captions that words alone hardly tell from true ones; of any engine.
+
+    negatives: the stage of negative captions, or the folder of a finished one.
+    area: that the area under the unpaired probe's curve may have; 0.5 is chance. A kind that has fewer than 100 pairs
+    before it comes so low is left out. licence: of the captions.
+    """
+
+    kind: Literal["refined-negatives"]
+    negatives: StageName
+    area: float = Field(default=0.56, gt=0.5, le=1)
+    licence: str = "the captions stay under the terms of their source"
+
+    generator = "twinset.generators.words_alone.refined:RefinedGenerator"
+    makes = "table"
+    reference = SUGARCREPE
+    paper = BIVLC
+    group = "caption"
+    verb = "selected from"
+    reports = (WORDS,)
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "refined-negatives")
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        super().check_inputs(key, needs)
+        check_installed(key, ("sklearn",), "models")
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        if WORDS not in reports:
+            return ""
+        rows = [
+            (
+                kind.replace("_", " "),
+                *(f"{one['pairs']:,}" for one in both),
+                *(said(one["auc"]) for one in both),
+                *(shared(one["paired"]) for one in both),
+            )
+            for kind, both in reports[WORDS].items()
+        ]
+        heads = ("kind", "pairs", "kept", "unpaired", "of kept", "paired", "of kept")
+        return (
+            f"Filtered until the area under the unpaired probe's curve was at most {self.area:g} (0.5 is chance). The "
+            f"paired probe is shown both captions.\n\n{table(heads, rows)}"
+        )
+
+
+class RefinedGenerator(StageGenerator[RefinedNegatives]):
+    """Plans a row for each negative that stays, with the identity that it has in the earlier table."""
+
+    version = 1
+    candidate = NegativeCaption
+    columns = COLUMNS
+    libraries = ("numpy", "scikit-learn")
+
+    def reports(self) -> Mapping[str, bytes]:
+        """``words.json``: by kind, pairs and what words tell of them, before and after."""
+        told = {kind: [_as_json(one) for one in both] for kind, both in self._refined[1].items()}
+        return {WORDS: canonical_json(told) + b"\n"}
+
+    def plan(self) -> Iterator[NegativeCaption]:
+        """Rows in the order of the earlier table. Raises `WrongUse` where nothing is left."""
+        kept, found = self._refined
+        if not kept.any():
+            counted = ", ".join(f"{kind or 'of no kind'} {before.pairs:,}" for kind, (before, _) in found.items())
+            raise WrongUse(
+                f"{self.earlier.where}: words tell the negatives of every kind until fewer than {LEAST} are left "
+                f"({counted or 'it has none'}); name more captions, a higher area, or other negatives"
+            )
+        for row in islice((one for batch in self.earlier.batches(["identity"], ~kept) for one in batch[0]), EXAMPLES):
+            self.excluded.add("known-by-words", f"{self.source.negatives} {row}")
+        if lost := int((~kept).sum()):
+            self.excluded["known-by-words"] = lost
+        for batch in self.earlier.batches(["identity", *COLUMNS.names], kept):
+            for row in batch.to_pylist():
+                yield NegativeCaption(**self.identified(*json.loads(row.pop("identity"))), **row)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
+        for one in cast(Sequence[NegativeCaption], candidates):
+            yield TableRows(one.key, [one.row()])
+
+    @cached_property
+    def _refined(self) -> tuple[NDArray[np.bool_], dict[str, tuple[Probed, Probed]]]:
+        """Whether each row stays, and by kind what words tell before and after; memory: some 500 bytes a row."""
+        rows = self.earlier.read(["caption", "negative_caption", "type", "subtype"]).to_pylist()
+        kept, found = np.zeros(len(rows), np.bool_), dict[str, tuple[Probed, Probed]]()
+        kinds = [kind_name(row["type"], row["subtype"]) for row in rows]
+        for kind in dict.fromkeys(kinds):
+            here = np.array([place for place, one in enumerate(kinds) if one == kind], np.int64)
+            texts = [[rows[place][name] for place in here.tolist()] for name in ("caption", "negative_caption")]
+            random = generator_for(self.seed, self.name, kind)
+            stay = refined(texts[0], texts[1], self.source.area, random)
+            kept[here[stay]] = True
+            seed = int(random.integers(2**31))
+            found[kind] = _counted(texts, np.arange(len(here)), seed), _counted(texts, stay, seed)
+        return kept, found
+
+
+def refined(
+    captions: Sequence[str], negatives: Sequence[str], area: float, random: np.random.Generator
+) -> NDArray[np.int64]:
+    """Places of the pairs of one kind that stay; none where fewer than `LEAST` would.
+
+    Args:
+        captions, negatives: of pairs.
+        area: that the unpaired probe's area under the curve may have, as a mean of `AGAIN` draws.
+        random: of draws, folds and halves.
+    """
+    stay = np.arange(len(captions))
+    groups = np.unique(np.array(captions, dtype=str), return_inverse=True)[1] if len(stay) else stay
+    while len(stay) >= LEAST:
+        told = [_counted((captions, negatives), stay, int(random.integers(2**31))).auc for _ in range(AGAIN)]
+        areas = [one for one in told if one is not None]
+        if len(areas) < AGAIN:
+            break
+        if sum(areas) / AGAIN <= area:
+            return stay
+        sides = [[texts[place] for place in stay.tolist()] for texts in (captions, negatives)]
+        stay = stay[_told_least(sides[0], sides[1], groups[stay], random)]
+    return stay[:0]
+
+
+def _told_least(
+    captions: Sequence[str], negatives: Sequence[str], groups: NDArray[np.intp], random: np.random.Generator
+) -> NDArray[np.int64]:
+    """Places without the share `CUT` whose negative looks most like one, beside its caption."""
+    count = len(captions)
+    order, gaps = random.permutation(count), np.empty(count)
+    for some in np.array_split(order, -(-count // TRAINED)):
+        texts = [side[place] for side in (captions, negatives) for place in some.tolist()]
+        labels = np.repeat([0, 1], len(some))
+        scores = out_of_fold(word_counts(texts), labels, np.tile(groups[some], 2), random)
+        gaps[some] = scores[len(some) :] - scores[: len(some)]
+    return np.sort(np.argsort(gaps, kind="stable")[: count - max(1, int(CUT * count))])
+
+
+def _counted(texts: Sequence[Sequence[str]], places: NDArray[np.int64], seed: int) -> Probed:
+    """What words tell of all pairs at places, counted as they are."""
+    captions, negatives = ([side[place] for place in places.tolist()] for side in texts)
+    one = probed(captions, negatives, seed)
+    return Probed(len(places), one.auc, one.paired)
+
+
+def _as_json(one: Probed) -> dict[str, Any]:
+    rounded = {name: round(value, 3) for name, value in (("auc", one.auc), ("paired", one.paired)) if value is not None}
+    return {"pairs": one.pairs, "auc": None, "paired": None, **rounded}
