@@ -3,12 +3,13 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from twinset.generators.exchanged_negatives.choice import Ints, Pairs, Places, exchanged, swapped
+from twinset.generators.exchanged_negatives.choice import Ints, PairCounts, Places, exchanged, swapped
 from twinset.generators.exchanged_negatives.sites import PHRASE
 from twinset.generators.exchanged_negatives.vocabulary import exchanges
 from twinset.generators.exchanged_negatives.words import SAID
@@ -45,14 +46,16 @@ class Sites:
         return {name: number for number, name in enumerate(self.names)}
 
     @cached_property
-    def said(self) -> Pairs:
+    def said(self) -> PairCounts:
         """Counts of (photo, name) that captions say."""
-        photos, names = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for row in self.of(SAID).tolist():
-            met = [self._numbers[one] for one in self.names[self.columns["word"][row]].split() if one in self._numbers]
-            names.append(np.array(met, np.int64))
-            photos.append(np.full(len(met), self.columns["image_id"][row]))
-        return Pairs(np.concatenate(photos), np.concatenate(names), len(self.names))
+        rows = self.of(SAID)
+        met = [
+            [self._numbers[one] for one in self.names[word].split() if one in self._numbers]
+            for word in self.columns["word"][rows].tolist()
+        ]
+        photos = np.repeat(self.columns["image_id"][rows], [len(one) for one in met])
+        names = np.fromiter(chain.from_iterable(met), np.int64, len(photos))
+        return PairCounts(photos, names, len(self.names))
 
     def chosen(self, kind: str, random: np.random.Generator) -> Change:
         """One change for each caption that a kind can change."""
@@ -108,7 +111,7 @@ def _replaced(sites: Sites, kind: str, random: np.random.Generator) -> Change:
 def _swapped(sites: Sites, kind: str, random: np.random.Generator) -> Change:
     rows, told = sites.of(kind), sites.of(kind.replace("swap", "replace"))
     columns = {name: values[rows] for name, values in sites.columns.items()}
-    known = Pairs(sites.columns["head"][told], sites.columns["word"][told], len(sites.names))
+    known = PairCounts(sites.columns["head"][told], sites.columns["word"][told], len(sites.names))
     heads, words = (columns["head"], columns["other_head"]), (columns["word"], columns["other"])
     accepted = swapped(heads, words, known, random)
     return Change(rows[accepted], words[1][accepted])
@@ -119,8 +122,8 @@ def _attributes(sites: Sites, kind: str, random: np.random.Generator) -> Change:
     rows, given = sites.of(kind), sites.of("replace_att")
     given = given[np.argsort(sites.columns["head"][given], kind="stable")]
     head, word, pool = (sites.columns[name][given] for name in ("head", "word", "pool"))
-    of_class = Pairs(head, pool, len(sites.names)).both(head, pool)
-    usual = Pairs(head, word, len(sites.names)).both(head, word) > USUAL * of_class
+    of_class = PairCounts(head, pool, len(sites.names)).both(head, pool)
+    usual = PairCounts(head, word, len(sites.names)).both(head, word) > USUAL * of_class
     added = [number for number, name in enumerate(sites.names) if name in exchanges().added]
     fits = (of_class >= LEAST) & ~usual & np.isin(word, added)
     return _drawn(sites, rows, sites.columns["head"][rows], given[fits], head[fits], random)

@@ -1,9 +1,9 @@
 """Which word each caption gets: words change places in pairs, as often as what captions say allows.
 
-The words of a pool are dealt anew among the places where captions have them. A step of Metropolis' algorithm exchanges
-the words of two places; it is accepted with the ratio of how likely the captions make the new words there to how likely
-they make the old ones. So each word comes in as often as it goes out, and stands beside the words that it stands beside
-in captions. What nobody's caption knows beside it is unlikely, not forbidden.
+The words of a pool are shuffled among the places where captions have them. A step of the Metropolis algorithm exchanges
+the words of two places. It is accepted with the ratio of two likelihoods, of the new words there and of the old. So
+each word comes in as often as it goes out, and stands beside the words that it stands beside in captions. Combinations
+that no caption has are unlikely, not forbidden.
 """
 
 from collections.abc import Sequence
@@ -12,34 +12,40 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-SWEEPS = 100  # steps that each place takes part in
-PRIOR = 0.1  # captions that the shares of a pool count as, where few captions have a neighbour
+SWEEPS = 100  # over all places
+PRIOR = 0.1  # pseudo-count of the pool's word frequencies
 STAY = 4.0  # how much less likely, as a logarithm, a place with its own word is made
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-class Pairs:
-    """Counts of pairs of numbers, such as a place's neighbour and its word."""
+class PairCounts:
+    """Counts of pairs of numbers, such as a place's neighbour and its word. Memory: 40 bytes a different pair."""
 
     def __init__(self, first: Ints, second: Ints, width: int) -> None:
-        """Count pairs. width: more than the largest second number."""
+        """Count pairs. first: any numbers. second, width: numbers from 0, and more than the largest of them."""
         self._width = width
-        self._keys, self._counts = np.unique(first * width + second, return_counts=True)
-        self._of_first = np.bincount(first)
+        self._firsts, at, self._of_first = np.unique(first, return_inverse=True, return_counts=True)
+        self._keys, self._counts = np.unique(at * width + second, return_counts=True)
 
     def both(self, first: Ints, second: Ints) -> Ints:
         """How often each pair was counted."""
-        keys = first * self._width + second
-        if not len(self._keys):
-            return np.zeros(len(keys), np.int64)
-        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, self._counts[at], 0)
+        at, known = _found(self._firsts, first)
+        place, counted = _found(self._keys, at * self._width + second)
+        return np.where(known & counted, self._counts[place], 0) if len(self._keys) else np.zeros(len(first), np.int64)
 
     def first(self, first: Ints) -> Ints:
         """How often each first number was counted."""
-        return np.where(first < len(self._of_first), self._of_first[np.minimum(first, len(self._of_first) - 1)], 0)
+        at, known = _found(self._firsts, first)
+        return np.where(known, self._of_first[at], 0) if len(self._firsts) else np.zeros(len(first), np.int64)
+
+
+def _found(ordered: Ints, wanted: Ints) -> tuple[Ints, Bools]:
+    """Where numbers stand among ordered ones, and whether they are there."""
+    at: Ints = np.minimum(np.searchsorted(ordered, wanted), max(len(ordered) - 1, 0))
+    there: Bools = ordered[at] == wanted if len(ordered) else np.zeros(len(wanted), np.bool_)
+    return at, there
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +76,8 @@ class Likely:
     def __init__(self, places: Places) -> None:
         self._places = places
         width = int(places.word.max()) + 1
-        self._pairs = [Pairs(one, places.word, width) for one in places.neighbours]
-        inside = Pairs(places.pool, places.word, width)
+        self._pairs = [PairCounts(one, places.word, width) for one in places.neighbours]
+        inside = PairCounts(places.pool, places.word, width)
         self._inside = inside
 
     def __call__(self, at: Ints, words: Ints) -> NDArray[np.float64]:
@@ -86,7 +92,7 @@ class Likely:
         return found
 
 
-def exchanged(places: Places, said: Pairs, random: np.random.Generator) -> Ints:
+def exchanged(places: Places, said: PairCounts, random: np.random.Generator) -> Ints:
     """A word for each place; its own where it found no other.
 
     Args:
@@ -118,14 +124,16 @@ def _score(places: Places, likely: Likely, at: Ints, words: Ints) -> NDArray[np.
     return likely(at, words) - np.where(words == places.word[at], STAY, 0.0)
 
 
-def _open(places: Places, said: Pairs, at: Ints, words: Ints, names: Ints) -> Bools:
+def _open(places: Places, said: PairCounts, at: Ints, words: Ints, names: Ints) -> Bools:
     """Whether a word may stand at a place: its own, or no synonym of that, whose name no caption of the photo says."""
     other = (names != places.name[at]) & (said.both(places.photo[at], names) == 0)
     found: Bools = (words == places.word[at]) | other
     return found
 
 
-def swapped(heads: tuple[Ints, Ints], words: tuple[Ints, Ints], known: Pairs, random: np.random.Generator) -> Bools:
+def swapped(
+    heads: tuple[Ints, Ints], words: tuple[Ints, Ints], known: PairCounts, random: np.random.Generator
+) -> Bools:
     """Which pairs of words change places: with the ratio of how likely captions make either, at most always.
 
     Args:

@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from twinset.generators.exchanged_negatives.changes import Sites, all_changes, load_sites
+from twinset.generators.exchanged_negatives.vocabulary import exchanges
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption
 from twinset.generators.negative_captions.replay import SUGARCREPE
@@ -14,7 +16,7 @@ from twinset.generators.negative_captions.rules.nouns import Edit, edited
 from twinset.generators.negative_captions.source import Kind
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import generator_for, sample_key
+from twinset.manifests.canonical import digest, generator_for, sample_key
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import StageName
@@ -57,17 +59,19 @@ class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
     columns = COLUMNS
     libraries = ("numpy",)
 
+    def inputs(self) -> str:
+        """Digest of the table, and of the lists that say what may be added."""
+        return digest([super().inputs(), exchanges().digest])
+
     def plan(self) -> Iterator[NegativeCaption]:
         """Captions in the order of the table. Raises `WrongUse` where nothing can change places."""
         sites = load_sites(self.earlier)
-        changes = self._changes(sites)
-        chosen = np.zeros(len(sites.caption), np.bool_)
-        chosen[list(changes)] = True
-        rows = iter(np.flatnonzero(chosen).tolist())
+        new = self._changes(sites)
+        words = iter(new[new >= 0].tolist())
         written = 0
-        for batch in self.earlier.batches(_READ, chosen):
+        for batch in self.earlier.batches(_READ, new >= 0):
             for row in batch.to_pylist():
-                text = _text(row, sites.names[changes[next(rows)]])
+                text = _text(row, sites.names[next(words)])
                 kind = KINDS[row["kind"]]
                 if reason := problem(kind.type, row["caption"], text):
                     self.excluded.add(reason, f"{row['caption_id']}, {kind.name}: {text}")
@@ -90,29 +94,29 @@ class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
         for one in cast(Sequence[NegativeCaption], candidates):
             yield TableRows(one.key, [one.row()])
 
-    def _changes(self, sites: Sites) -> dict[int, int]:
-        """The number of its new word for each row that changes; counts captions that a kind finds nothing for."""
-        found: dict[int, int] = {}
-        left: dict[str, list[int]] = {}
+    def _changes(self, sites: Sites) -> NDArray[np.int64]:
+        """The number of its new word for each row, -1 where it stays; counts captions that a kind does not change."""
+        new = np.full(len(sites.caption), -1, np.int64)
+        left: dict[str, tuple[int, list[int]]] = {}
         for kind, change in all_changes(sites, self.source.kinds, generator_for(self.seed, self.name, "exchanges")):
-            found |= dict(zip(change.rows.tolist(), change.words.tolist(), strict=True))
-            left[f"no-{kind.replace('_', '-')}"] = np.setdiff1d(sites.caption, sites.caption[change.rows]).tolist()
+            new[change.rows] = change.words
+            unchanged = np.setdiff1d(sites.caption, sites.caption[change.rows])
+            left[f"no-{kind.replace('_', '-')}"] = len(unchanged), unchanged[:EXAMPLES].tolist()
         self._leave_out(sites, left)
-        return found
+        return new
 
-    def _leave_out(self, sites: Sites, left: Mapping[str, Sequence[int]]) -> None:
+    def _leave_out(self, sites: Sites, left: Mapping[str, tuple[int, Sequence[int]]]) -> None:
         """Count captions without a change by reason, and name the first of each."""
-        named = sorted({number for numbers in left.values() for number in numbers[:EXAMPLES]})
-        first = np.searchsorted(sites.caption, named)
+        named = sorted({number for _, numbers in left.values() for number in numbers})
         chosen = np.zeros(len(sites.caption), np.bool_)
-        chosen[first] = True
+        chosen[np.searchsorted(sites.caption, named)] = True
         ids = (str(one) for batch in self.earlier.batches(["caption_id"], chosen) for one in batch[0])
         id_of = dict(zip(named, ids, strict=True))
-        for reason, numbers in left.items():
-            for number in numbers[:EXAMPLES]:
+        for reason, (count, numbers) in left.items():
+            for number in numbers:
                 self.excluded.add(reason, f"caption {id_of[number]}")
-            if numbers:
-                self.excluded[reason] = len(numbers)
+            if count:
+                self.excluded[reason] = count
 
 
 def _text(row: Mapping[str, Any], word: str) -> str:

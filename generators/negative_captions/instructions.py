@@ -18,11 +18,11 @@ from pydantic import Field, field_validator, model_validator
 from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import nothing_kept, problem
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import read_words
 from twinset.manifests.source import Settings
+from twinset.models.files import sha256_once
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 
 FILE = VOCABULARIES / "negative_prompts.yaml"
@@ -126,20 +126,27 @@ class Instructions:
         return " ".join(caption.translate(_LEFT_OUT).split())
 
 
-@cache
 def instructions(path: Path | None = None) -> Instructions:
-    """Of a file of prompts, that of twinset where absent.
+    """Of a file of prompts, that of twinset where absent; read again when it changed.
 
     Raises `WrongUse`: the file cannot be read, has an unknown field, or its task is not a pattern of ``{change}``.
     """
-    prompts = read_words(path or FILE, Prompts)
+    try:
+        return _instructions(path or FILE, sha256_once(path or FILE))
+    except OSError as error:
+        raise WrongUse(f"{path}: cannot be read ({error.strerror}); name a file of prompts") from error
+
+
+@cache
+def _instructions(path: Path, digest: str) -> Instructions:
+    prompts = read_words(path, Prompts)
     try:
         prompts.task.format(change="")
-    except (LookupError, ValueError) as error:
+    except (AttributeError, LookupError, ValueError) as error:
         raise WrongUse(
             f"{path}: task: {error}; of braces only {{change}} may stand single, double all others"
         ) from error
-    return Instructions(prompts, sha256_of_file(path or FILE)[0])
+    return Instructions(prompts, digest)
 
 
 def as_data(name: str, text: str | None) -> str:

@@ -49,7 +49,7 @@ def probed(captions: Sequence[str], negatives: Sequence[str], seed: int, most: i
     random = np.random.default_rng(seed)
     rows = random.permutation(len(captions))[:most]
     one, other = (np.array(texts, dtype=object)[rows] for texts in (captions, negatives))
-    groups = np.unique(one.astype(str), return_inverse=True)[1]
+    groups = np.unique(one, return_inverse=True)[1]
     count = len(rows)
     if count < LEAST or groups.max() + 1 < 2 * FOLDS:
         return Probed(count, None, None)

@@ -1,7 +1,7 @@
 """Adversarial filtering: negatives that words tell are left out until words tell little (AFLite, Le Bras et al. 2020).
 
 A linear model on words and pairs of words, asked out of fold, says how much more each negative looks like one than its
-caption does. The share `CUT` of a kind for which it says so most is left out, and the model is trained anew.
+caption does. The share `CUT` of a kind for which it says so most is left out, and the model is trained again.
 """
 
 import json
@@ -11,14 +11,16 @@ from itertools import islice
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, kind_name
+from twinset.generators.blind_attacks import kinds_of
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.generators.words_alone.probe import LEAST, Probed, out_of_fold, probed, word_counts
-from twinset.generators.words_alone.sampled import said, shared
+from twinset.generators.words_alone.sampled import as_percent, said
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, generator_for
 from twinset.manifests.errors import WrongUse
@@ -69,7 +71,7 @@ class RefinedNegatives(Source):
                 kind.replace("_", " "),
                 *(f"{one['pairs']:,}" for one in both),
                 *(said(one["auc"]) for one in both),
-                *(shared(one["paired"]) for one in both),
+                *(as_percent(one["paired"]) for one in both),
             )
             for kind, both in reports[WORDS].items()
         ]
@@ -106,9 +108,10 @@ class RefinedGenerator(StageGenerator[RefinedNegatives]):
             self.excluded.add("known-by-words", f"{self.source.negatives} {row}")
         if lost := int((~kept).sum()):
             self.excluded["known-by-words"] = lost
-        for batch in self.earlier.batches(["identity", *COLUMNS.names], kept):
+        for batch in self.earlier.batches(["identity", "group", *COLUMNS.names], kept):
             for row in batch.to_pylist():
-                yield NegativeCaption(**self.identified(*json.loads(row.pop("identity"))), **row)
+                identity, group = json.loads(row.pop("identity")), row.pop("group")
+                yield NegativeCaption(**self.identified(*identity, group=group), **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
         for one in cast(Sequence[NegativeCaption], candidates):
@@ -116,13 +119,14 @@ class RefinedGenerator(StageGenerator[RefinedNegatives]):
 
     @cached_property
     def _refined(self) -> tuple[NDArray[np.bool_], dict[str, tuple[Probed, Probed]]]:
-        """Whether each row stays, and by kind what words tell before and after; memory: some 500 bytes a row."""
-        rows = self.earlier.read(["caption", "negative_caption", "type", "subtype"]).to_pylist()
+        """Whether each row stays, and by kind what words tell before and after; memory: the texts, twice those
+        of one kind."""
+        rows = self.earlier.read(["caption", "negative_caption", "type", "subtype"])
         kept, found = np.zeros(len(rows), np.bool_), dict[str, tuple[Probed, Probed]]()
-        kinds = [kind_name(row["type"], row["subtype"]) for row in rows]
-        for kind in dict.fromkeys(kinds):
-            here = np.array([place for place, one in enumerate(kinds) if one == kind], np.int64)
-            texts = [[rows[place][name] for place in here.tolist()] for name in ("caption", "negative_caption")]
+        coded = kinds_of(rows["type"], rows["subtype"]).combine_chunks().dictionary_encode()
+        for code, kind in enumerate(coded.dictionary.to_pylist()):
+            here = np.flatnonzero(coded.indices.to_numpy() == code)
+            texts = [rows[name].take(pa.array(here)).to_pylist() for name in ("caption", "negative_caption")]
             random = generator_for(self.seed, self.name, kind)
             stay = refined(texts[0], texts[1], self.source.area, random)
             kept[here[stay]] = True
@@ -142,7 +146,7 @@ def refined(
         random: of draws, folds and halves.
     """
     stay = np.arange(len(captions))
-    groups = np.unique(np.array(captions, dtype=str), return_inverse=True)[1] if len(stay) else stay
+    groups = pa.array(captions, pa.string()).dictionary_encode().indices.to_numpy()
     while len(stay) >= LEAST:
         told = [_counted((captions, negatives), stay, int(random.integers(2**31))).auc for _ in range(AGAIN)]
         areas = [one for one in told if one is not None]
@@ -165,7 +169,8 @@ def _told_least(
         texts = [side[place] for side in (captions, negatives) for place in some.tolist()]
         labels = np.repeat([0, 1], len(some))
         scores = out_of_fold(word_counts(texts), labels, np.tile(groups[some], 2), random)
-        gaps[some] = scores[len(some) :] - scores[: len(some)]
+        # Rounded: the last bits depend on the processor, and what is left out must not.
+        gaps[some] = np.round(scores[len(some) :] - scores[: len(some)], 3)
     return np.sort(np.argsort(gaps, kind="stable")[: count - max(1, int(CUT * count))])
 
 

@@ -45,7 +45,7 @@ class Sampled:
 def words_table(found: Mapping[str, Probed]) -> str:
     """A Markdown table of what words alone tell of each kind."""
     rows = [
-        (kind.replace("_", " "), f"{one.pairs:,}", said(one.auc), shared(one.paired)) for kind, one in found.items()
+        (kind.replace("_", " "), f"{one.pairs:,}", said(one.auc), as_percent(one.paired)) for kind, one in found.items()
     ]
     return table(("kind", "pairs asked", "unpaired, area under the curve", "paired, right"), rows)
 
@@ -55,6 +55,6 @@ def said(auc: float | None) -> str:
     return "too few" if auc is None else f"{auc:.2f}"
 
 
-def shared(paired: float | None) -> str:
+def as_percent(paired: float | None) -> str:
     """The share that the paired probe knows, or that there are too few pairs for one."""
     return "too few" if paired is None else f"{paired:.0%}"

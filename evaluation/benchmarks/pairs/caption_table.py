@@ -1,6 +1,7 @@
 """Pairs of captions that twinset made, of any stage: a caption and its negative, without images, for blind probes."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from twinset.evaluation.benchmarks.reader import Item, Reader
@@ -32,7 +33,7 @@ class CaptionTables(Reader):
     def found(self) -> Sequence[str]:
         return list(self._homes)
 
-    @property
+    @cached_property
     def _homes(self) -> Mapping[str, str]:
         """Homes of the stages that are finished and have pairs, by name."""
         made = [home for home in stages_in(self.store) if self.store.size(_index(home)) is not None]

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.generators.exchanged_negatives.choice import Pairs, Places, exchanged, swapped
+from twinset.generators.exchanged_negatives.choice import PairCounts, Places, exchanged, swapped
 
-NOTHING = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), 10)
+NOTHING = PairCounts(np.empty(0, np.int64), np.empty(0, np.int64), 10)
 
 
 def places(
@@ -35,7 +35,7 @@ def test_the_same_seed_deals_the_same_words() -> None:
 
 def test_no_photo_gets_what_its_captions_say() -> None:
     some = places([0] * 30, [1, 2, 3] * 10)
-    told = Pairs(np.arange(30), np.array([2, 3, 1] * 10), 10)  # of each photo another word than its own
+    told = PairCounts(np.arange(30), np.array([2, 3, 1] * 10), 10)  # of each photo another word than its own
     now = exchanged(some, told, np.random.default_rng(0))
     assert set(zip([1, 2, 3] * 10, now.tolist(), strict=True)) <= {(1, 1), (1, 3), (2, 2), (2, 1), (3, 3), (3, 2)}
 
@@ -61,7 +61,7 @@ def test_a_word_that_nothing_else_replaces_stays() -> None:
 
 
 def test_swaps_are_as_likely_as_captions_make_them() -> None:
-    known = Pairs(np.array([1] * 20 + [2] * 20 + [1]), np.array([7] * 20 + [8] * 20 + [8]), 10)
+    known = PairCounts(np.array([1] * 20 + [2] * 20 + [1]), np.array([7] * 20 + [8] * 20 + [8]), 10)
     heads, words = np.array([1] * 2000), np.array([2] * 2000)
     first, second = np.array([7] * 2000), np.array([8] * 2000)
     away = swapped((heads, words), (first, second), known, np.random.default_rng(0))
@@ -70,6 +70,6 @@ def test_swaps_are_as_likely_as_captions_make_them() -> None:
 
 
 def test_counts_of_pairs() -> None:
-    pairs = Pairs(np.array([3, 3, 5]), np.array([1, 1, 2]), 4)
+    pairs = PairCounts(np.array([3, 3, 5]), np.array([1, 1, 2]), 4)
     assert pairs.both(np.array([3, 3, 5, 9]), np.array([1, 2, 2, 1])).tolist() == [2, 0, 1, 0]
     assert pairs.first(np.array([3, 4, 5, 9])).tolist() == [2, 0, 1, 0]

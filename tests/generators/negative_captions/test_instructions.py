@@ -206,7 +206,7 @@ def test_a_file_that_is_none_of_prompts_is_refused(tmp_path: Path, changed: dict
         instructions(prompts(tmp_path, **changed))
 
 
-@pytest.mark.parametrize("task", ["Say {this}.", "Answer {", "{0}"])
+@pytest.mark.parametrize("task", ["Say {this}.", "Say {change.it}.", "Answer {", "{0}"])
 def test_a_task_with_other_braces_is_refused(tmp_path: Path, task: str) -> None:
     path = prompts(tmp_path)
     path.write_text(path.read_text().replace("Do this: {change}", task))
@@ -225,3 +225,9 @@ def test_kinds_without_a_prompt_and_engines_that_expect_json_are_refused(tmp_pat
     asked_by(NegativeCaptions.model_validate({**source, "engine": {**engine, "answer_format": "text"}}))
     with pytest.raises(ValueError, match="prompts are for language models"):
         NegativeCaptions.model_validate(source)
+
+
+def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
+    before = instructions(prompts(tmp_path))
+    after = instructions(prompts(tmp_path, change="Replace another noun, if there is one."))
+    assert before.digest != after.digest and "another noun" in after.chat("replace_obj", "A cat.")[0].content
