@@ -5,6 +5,7 @@ KINDS = {
     "caption-scores": "twinset.generators.caption_scores.source:CaptionScores",
     "caption-twins": "twinset.generators.caption_twins.source:CaptionTwins",
     "caption-words": "twinset.generators.exchanged_negatives.words:CaptionWords",
+    "confused-pairs": "twinset.generators.confused_pairs.source:ConfusedPairs",
     "exchanged-negatives": "twinset.generators.exchanged_negatives.source:ExchangedNegatives",
     "gebc": "twinset.generators.video.gebc:Gebc",
     "generated-pairs": "twinset.generators.generated_pairs.source:GeneratedPairs",

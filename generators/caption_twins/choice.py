@@ -34,7 +34,7 @@ def choose(photo: Codes, line: Codes, order: U64, limits: Limits) -> list[list[i
     _, which, often = np.unique(words, return_inverse=True, return_counts=True)
     of_image, of_word, of_words = dict[int, int](), dict[int, int](), dict[int, int]()
     paired = set[tuple[int, int]]()
-    groups = _Groups()
+    groups = Groups()
     taken: list[int] = []
     for at in np.lexsort((order, often[which])).tolist():
         both = sorted(photo[at].tolist())
@@ -54,7 +54,7 @@ def choose(photo: Codes, line: Codes, order: U64, limits: Limits) -> list[list[i
     return list(found.values())
 
 
-class _Groups:
+class Groups:
     """Sets of connected photographs, of `MOST_PAIRS` pairs at most."""
 
     def __init__(self) -> None:

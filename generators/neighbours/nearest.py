@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-import numpy as np
 import pyarrow as pa
 
 from twinset.generators.neighbours.source import ImageNeighbours
+from twinset.generators.neighbours.table import read_features
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU
@@ -111,8 +111,5 @@ class NeighbourGenerator(StageGenerator[ImageNeighbours]):
     def _features(self) -> Tensor:
         import torch
 
-        table = self.earlier.read(["features"])
-        rows = table["features"].combine_chunks()
-        values = rows.flatten().to_numpy().astype(np.float32)
-        found = torch.from_numpy(values.reshape(len(rows), -1).copy())
+        found = torch.from_numpy(read_features(self.earlier)[1])
         return found.to(GPU) if self.source.device == "gpu" else found

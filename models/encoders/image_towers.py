@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from PIL.Image import Resampling
+
 from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU
 from twinset.models.encoders.contract import Floats, Running, unit
@@ -26,6 +29,9 @@ LAYOUT = Layout(
     ),
     ("config.json", WEIGHTS, "preprocessor_config.json", *TOKENIZERS),
 )
+#: The name of a tower without a network: `thumbnail_features`.
+THUMBNAIL = "thumbnail"
+SIDE = 16  # pixels
 
 
 class InBuild(Running):
@@ -48,8 +54,10 @@ def clip_files(name: str) -> ModelFiles:
 
 def tower_files(name: str) -> ModelFiles:
     """The files of a model with an image tower; `ModelMissing` where it, or a file of it, is absent, `WrongUse` where
-    it is of another type.
+    it is of another type. `THUMBNAIL` has none.
     """
+    if name == THUMBNAIL:
+        return ModelFiles(Path(), ())
     folder = local_folder(name, LAYOUT.words)
     if is_open_clip(folder) or not (folder / "config.json").is_file():
         return clip_files(name)
@@ -62,6 +70,8 @@ def open_tower(name: str, running: Running) -> Callable[[Sequence[Any]], Floats]
     from twinset.models.encoders.contract import DualEncoder
     from twinset.models.encoders.open_clip_models import open_open_clip
 
+    if name == THUMBNAIL:
+        return thumbnail_features
     folder = tower_files(name).folder
     if is_open_clip(folder):
         return open_open_clip(name, [str(folder)], running).encode_images
@@ -69,6 +79,14 @@ def open_tower(name: str, running: Running) -> Callable[[Sequence[Any]], Floats]
     if isinstance(model, DualEncoder):
         return model.encode_images
     return lambda pictures: unit(model.image_features(model.pixels(pictures)).float().cpu().numpy())
+
+
+def thumbnail_features(pictures: Sequence[Any]) -> Floats:
+    """The pixels of a picture at 16 × 16, less their mean: cosines say how alike the layouts of colours are."""
+    small = [np.asarray(one.convert("RGB").resize((SIDE, SIDE), Resampling.BOX), np.float32) for one in pictures]
+    pixels = np.stack(small).reshape(len(small), -1)
+    centred = pixels - pixels.mean(axis=1, keepdims=True)
+    return unit(np.pad(centred, ((0, 0), (0, 1)), constant_values=1))  # one more, so that no picture has only zeros
 
 
 def _encoder(name: str, folder: Path) -> Any:

@@ -17,7 +17,7 @@ from twinset.shards.kinds.samples import TableRows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
-REJECTED = pa.schema([pa.field(name, pa.string()) for name in ("key", "reason", "detail")])
+REJECTED = pa.schema([pa.field(name, pa.string()) for name in ("key", "identity", "reason", "detail")])
 
 
 def finish(
@@ -32,7 +32,9 @@ def finish(
             if isinstance(made, TableRows):
                 rows += [{"key": made.key, "identity": one.identity, **row} for row in made.rows]
             else:
-                rejected.append({"key": made.key, "reason": made.reason, "detail": made.detail})
+                rejected.append(
+                    {"key": made.key, "identity": one.identity, "reason": made.reason, "detail": made.detail}
+                )
     assert generator.columns is not None
     ids = [pa.field("key", pa.string()), pa.field("identity", pa.string())]
     schema = pa.schema([*ids, *generator.columns])

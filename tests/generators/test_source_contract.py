@@ -42,6 +42,7 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "caption-scores",
         "caption-twins",
         "caption-words",
+        "confused-pairs",
         "exchanged-negatives",
         "human-baseline",
         "image-ambiguity",
@@ -72,7 +73,7 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
     assert issubclass(settings, Source)
     assert settings.reference.title and settings.group and settings.__doc__
-    rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours") or (
+    rejects_nothing = kind in ("confused-pairs", "negative-prompts", "negative-images", "image-neighbours") or (
         kind.startswith("small-scene-") and kind != "small-scene-stills"
     )
     assert bool(settings.reasons) != rejects_nothing

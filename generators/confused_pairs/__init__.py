@@ -1,0 +1,1 @@
+"""Pairs of photographs that one encoder finds alike and another apart (MMVP, NaturalBench)."""
