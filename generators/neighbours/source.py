@@ -22,9 +22,8 @@ class ImageFeatures(OnDevice, Source):
 
     images: the stage of samples, or the folder of a finished one. model: whose image tower encodes them: CLIP in the
     layout of transformers or of open_clip, BLIP, ViLT or FLAVA, as a folder, an id of the hub whose files are in the
-    local cache, a name that an installed package brings, or ``thumbnail``: no network, but 16 × 16 pixels less their
-    mean. device, threads: as `OnDevice`. micro_batch: images a pass.
-    licence: of the images.
+    local cache, or a name that an installed package brings; or ``thumbnail``, no network but 16 × 16 pixels less their
+    mean. device, threads: as `OnDevice`. micro_batch: images a pass. licence: of the images.
     """
 
     kind: Literal["image-features"]
