@@ -18,9 +18,10 @@ from twinset.evaluation.scorers.prompted import Shown, prompted
 from twinset.evaluation.scorers.prompts import ChoicePrompt, prompt_of
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.permissions import allow_key
+from twinset.manifests.recipe.strict_yaml import problems_of
 from twinset.models.encoders.contract import Floats, ModelKind, Running, Scorer
-from twinset.models.language_models.answers import Answer
-from twinset.models.language_models.server_model import EncodedImage, ImageChat
+from twinset.models.language_models.answers import Answer, EncodedImage, Message, Request
+from twinset.models.language_models.server_model import ServerModel
 from twinset.models.visual_questions.server_model import VisionServer
 from twinset.models.visual_questions.settings import Inquiry, Server, Unanswered
 
@@ -45,8 +46,10 @@ class ServerSpeaker:
 
     def write(self, asked: Sequence[Shown]) -> list[Answer]:
         encoded = _encoded(image for one in asked for image in one.images)
-        chat = ImageChat(self.settings, self.settings.image_tokens, encoded.values())
-        return chat.answers([chat.request([encoded[id(image)] for image in one.images], one.text) for one in asked], {})
+        requests = [
+            Request((Message("user", one.text),), 0, tuple(encoded[id(image)] for image in one.images)) for one in asked
+        ]
+        return ServerModel(self.settings).answers(requests, {})
 
     def yes(self, asked: Sequence[Shown]) -> list[float | str]:
         encoded = _encoded(image for one in asked for image in one.images)
@@ -102,8 +105,7 @@ def _settings(text: str, model: str, kind: type[Server]) -> Server:
     try:
         settings = kind.model_validate({**given, **others})
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise WrongUse(f"--model {text}: {problems}; correct {ADDRESS} or {SETTINGS}: {_EXAMPLE}") from error
+        raise WrongUse(f"--model {text}: {problems_of(error)}; correct {ADDRESS} or {SETTINGS}: {_EXAMPLE}") from error
     if settings.api_key_variable is not None:
         allow_key(settings.base_url, settings.api_key_variable)  # the environment is the operator's own word
     settings.check_inputs(f"--model {text}", frozenset({"media"}))

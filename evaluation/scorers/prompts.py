@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.manifests.recipe.strict_yaml import load_yaml, problems_of
 from twinset.models.encoders.contract import Direction
 
 FILE = Path(__file__).with_name("prompts.yaml")
@@ -121,8 +121,7 @@ def read_prompts(path: Path) -> dict[str, Prompt]:
     try:
         found = _FORM.validate_python(load_yaml(path.read_bytes()))
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        raise WrongUse(f"{path}: {problems}; {FILE.name} of twinset shows the form") from error
+        raise WrongUse(f"{path}: {problems_of(error)}; {FILE.name} of twinset shows the form") from error
     except (OSError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"{path}: not a file of prompts ({error}); {FILE.name} of twinset shows the form") from error
     return {name: one.model_copy(update={"name": name}) for name, one in found.items()}

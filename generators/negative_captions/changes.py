@@ -52,12 +52,26 @@ def _bag(caption: str) -> Counter[str]:
 REPLACED, ADDED = 4, 6  # words that a replacement and an addition may have
 COMPARED = 300  # words between the first change and the last; comparing more, of few different ones, takes minutes
 _ARTICLES = ("a", "an", "the")
+_STEM = 4  # letters
+_DENYING = frozenset(
+    ("no", "not", "without", "nobody", "nothing", "none", "nowhere", "never", "neither", "nor", "cannot")
+)
+#: What goes with a word that denies, beside the caption's own words.
+_AROUND = frozenset(
+    (
+        *("a", "an", "the", "any", "is", "are", "was", "were", "be", "being", "been", "do", "does", "did", "has"),
+        *("have", "having", "there", "it", "its", "that", "which", "who", "but", "and", "or", "of", "with", "in", "on"),
+        *("at", "one", "sight", "visible", "anywhere"),
+    )
+)
 
 
 def problem(type_: str, caption: str, negative: str) -> str:
-    """Why a negative is not one of its type (``replace``, ``swap``, ``add``): a reason of ``changes``, or empty."""
+    """Why a negative is not one of its type (`kinds.NegativeKind.type`): a reason of ``changes``, or empty."""
     if unchanged(caption, negative):
         return "unchanged"
+    if type_ == "negate":
+        return _problem_of_negation(words(caption), words(negative))
     if type_ == "swap":
         return "" if same_words(caption, negative) else "other-words"
     if _span_of_all(words(caption), words(negative)) > COMPARED:
@@ -70,6 +84,34 @@ def problem(type_: str, caption: str, negative: str) -> str:
         return "changed-elsewhere"
     most = REPLACED if type_ == "replace" else ADDED
     return "too-much-changed" if max(map(len, changed[0])) > most else ""
+
+
+def denials(caption: str) -> int:
+    """How many words of a caption deny something."""
+    return sum(_denies(word) for word in words(caption))
+
+
+def _denies(word: str) -> bool:
+    return word in _DENYING or word.replace("’", "'").endswith("n't")
+
+
+def paraphrase_problem(caption: str, second: str) -> str:
+    """Why a text is not a caption in other words: a reason of ``second-captions``, or empty."""
+    if unchanged(caption, second):
+        return "unchanged"
+    if same_words(caption, second):
+        return "same-words"
+    return "" if denials(caption) == denials(second) else "not-as-negated"
+
+
+def _problem_of_negation(first: Sequence[str], second: Sequence[str]) -> str:
+    """What is denied must be said by the caption: "no cat" is true of a photo of a dog."""
+    if sum(map(_denies, second)) <= sum(map(_denies, first)):
+        return "not-negated"
+    # "sleeps", "sleeping" and "sleep" are one: what begins with the letters of one of the caption's words.
+    known = {word[:_STEM] for word in first}
+    new = [word for word in second if word[:_STEM] not in known and not _denies(word) and word not in _AROUND]
+    return "new-words" if new else ""
 
 
 def _span_of_all(first: Sequence[str], second: Sequence[str]) -> int:

@@ -94,12 +94,12 @@ def _tells(noun: Token) -> bool:
 
 
 def things_changed(kind: NegativeKind, caption: Graph, negative: Graph) -> int:
-    """How many things of a scene graph differ where a caption was replaced or added to; 1 for a swap.
+    """How many things of a scene graph differ where a caption was replaced or added to; 1 for a swap or a negation.
 
     What only one of both has beside an object that is replaced goes with that object, as in "a dog" and "a small cat".
     What is added with another thing, to say where that is, is not counted.
     """
-    if kind.type == "swap":
+    if kind.type in ("swap", "negate"):
         return 1
     found = 0
     for what, a, b, c, d in SequenceMatcher(None, caption.tokens, negative.tokens, autojunk=False).get_opcodes():

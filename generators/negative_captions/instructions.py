@@ -1,4 +1,4 @@
-"""Asking a language model for a negative caption, and reading what it answers.
+"""Asking a language model for a negative caption, or for a caption in other words, and reading what it answers.
 
 Task and examples of each kind are data: ``manifests/vocabularies/negative_prompts.yaml``, or a file of the user's. A
 caption is handed over as a JSON string, and an answer is a JSON object or it is not taken: a caption that gives orders
@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import Field, field_validator, model_validator
 
 from twinset.generators.captions.tables import LONGEST_CAPTION
-from twinset.generators.negative_captions.changes import nothing_kept, problem
-from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.negative_captions.changes import nothing_kept, paraphrase_problem, problem
+from twinset.generators.negative_captions.kinds import EVERY_KIND
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import read_words
@@ -27,13 +27,24 @@ from twinset.models.language_models.answers import REFUSED, STOP, Answer, Messag
 
 FILE = VOCABULARIES / "negative_prompts.yaml"
 
-#: The JSON schema of an answer; null where nothing can be changed.
-SCHEMA = {
-    "type": "object",
-    "properties": {"negative_caption": {"type": ["string", "null"]}},
-    "required": ["negative_caption"],
-    "additionalProperties": False,
-}
+#: What is asked beside negative captions: the caption in other words (SugarCrepe++, arXiv 2406.11171).
+PARAPHRASE = "paraphrase"
+
+
+def field_of(kind: str) -> str:
+    """What an answer of a kind calls its text."""
+    return "caption2" if kind == PARAPHRASE else "negative_caption"
+
+
+def schema_of(field: str) -> dict[str, Any]:
+    """The JSON schema of an answer; null where nothing can be changed."""
+    return {
+        "type": "object",
+        "properties": {field: {"type": ["string", "null"]}},
+        "required": [field],
+        "additionalProperties": False,
+    }
+
 
 _SHOWN = 500  # characters of an answer that is rejected
 # Models mark the turns of a chat with such characters; within a caption they must not.
@@ -44,23 +55,26 @@ _LEFT_OUT = dict.fromkeys(_ESCAPED, " ")
 class Example(Settings):
     """A turn of the chat before the real caption.
 
-    caption: that is handed over. negative_caption: of the answer; null where a caption cannot be changed in this way.
-    answer: the whole answer instead, where the kind has ``answer_after``.
+    caption: that is handed over. negative_caption, of a paraphrase caption2: of the answer; null where a caption cannot
+    be changed in this way. answer: the whole answer instead, where the kind has ``answer_after``.
     """
 
     caption: str = Field(min_length=1, max_length=LONGEST_CAPTION)
     negative_caption: str | None = None
+    caption2: str | None = None
     answer: str = ""
 
 
 class KindPrompt(Settings):
     """What is asked for one kind.
 
-    change: put in place of ``{change}`` in the task. examples: turns before the caption. answer_after: words after
-    which an answer says its negative caption, up to the end of the line; empty: an answer is a JSON object.
+    change: put in place of ``{change}`` in the task. task: in place of the file's. examples: turns before the caption.
+    answer_after: words after which an answer says its caption, up to the end of the line; empty: an answer is a JSON
+    object.
     """
 
     change: str = ""
+    task: str = ""
     examples: tuple[Example, ...] = ()
     answer_after: str = ""
 
@@ -74,17 +88,22 @@ class KindPrompt(Settings):
 
 
 class Prompts(Settings):
-    """A file of prompts. task: said first, with ``{change}`` of the kind; kinds: by name, such as ``replace_obj``."""
+    """A file of prompts.
+
+    task: said first, with ``{change}`` of the kind. photo: said after it where the model sees the photo. kinds: by
+    name, such as ``replace_obj``, and ``paraphrase``.
+    """
 
     task: str = Field(min_length=1)
+    photo: str = ""
     kinds: dict[str, KindPrompt] = Field(min_length=1)
 
     @field_validator("kinds")
     @classmethod
     def _known(cls, kinds: dict[str, KindPrompt]) -> dict[str, KindPrompt]:
         for name in kinds:
-            if name not in KINDS:
-                raise ValueError(f"{name} is no kind; {suggested(name, list(KINDS))}")
+            if name not in (known := [*EVERY_KIND, PARAPHRASE]):
+                raise ValueError(f"{name} is no kind; {suggested(name, known)}")
         return kinds
 
 
@@ -95,30 +114,32 @@ class Instructions:
     prompts: Prompts
     digest: str
 
-    def chat(self, kind: str, caption: str) -> tuple[Message, ...]:
+    def chat(self, kind: str, caption: str, seen: bool = False) -> tuple[Message, ...]:
         """A chat whose next turn is a negative caption of a kind. The task is said in the first turn.
 
-        Not as a system message: some models know none.
+        Not as a system message: some models know none. seen: whether the last turn shows the photo.
         """
         asked = self.prompts.kinds[kind]
         turns: list[Message] = []
         for one in asked.examples:
             turns.append(Message("user", self._handed(kind, one.caption)))
-            turns.append(Message("assistant", one.answer or as_data("negative_caption", one.negative_caption)))
+            turns.append(Message("assistant", one.answer or as_data(field_of(kind), getattr(one, field_of(kind)))))
         first, *others = (*turns, Message("user", self._handed(kind, caption)))
         # The task is formatted as JSON braces are doubled in it.
-        return (Message("user", f"{self.prompts.task.format(change=asked.change)}\n\n{first.content}"), *others)
+        task = (asked.task or self.prompts.task).format(change=asked.change)
+        said = [task, *([self.prompts.photo] if seen and self.prompts.photo else []), first.content]
+        return (Message("user", "\n\n".join(said)), *others)
 
     def negative_in(self, kind: str, text: str) -> str | None:
         """The negative caption of an answer, None where it says that there is none; ValueError for another form."""
         marker = self.prompts.kinds[kind].answer_after
         if not marker:
-            return _read(text)
+            return _read(text, field_of(kind))
         _, found, after = text.rpartition(marker)
         if not found:
             raise ValueError(f"no {marker!r} in it")
         line = after.strip().partition("\n")[0].strip().strip('"')
-        return _text(line) if line else None
+        return _text(line, field_of(kind)) if line else None
 
     def _handed(self, kind: str, caption: str) -> str:
         if not self.prompts.kinds[kind].answer_after:
@@ -141,7 +162,8 @@ def instructions(path: Path | None = None) -> Instructions:
 def _instructions(path: Path, digest: str) -> Instructions:
     prompts = read_words(path, Prompts)
     try:
-        prompts.task.format(change="")
+        for task in (prompts.task, *(one.task for one in prompts.kinds.values())):
+            task.format(change="")
     except (AttributeError, LookupError, ValueError) as error:
         raise WrongUse(
             f"{path}: task: {error}; of braces only {{change}} may stand single, double all others"
@@ -157,7 +179,10 @@ def as_data(name: str, text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of an answer: a negative caption, or the reason why there is none, and what was said instead."""
+    """What became of an answer: a caption, or the reason why there is none, and what was said instead.
+
+    negative: the caption, also where it is a second one.
+    """
 
     negative: str = ""
     reason: str = ""
@@ -165,7 +190,7 @@ class Judged:
 
 
 def judged(asked: Instructions, kind: str, caption: str, answer: Answer) -> Judged:
-    """The negative caption in an answer, where it is one of its kind."""
+    """The caption in an answer, where it is one of its kind."""
     said = answer.text[:_SHOWN]
     if answer.finish == REFUSED:
         return Judged(reason="not-accepted", detail=said)
@@ -179,34 +204,34 @@ def judged(asked: Instructions, kind: str, caption: str, answer: Answer) -> Judg
         return Judged(reason="off-format", detail=f"{error}: {said}")
     if negative is None:
         return Judged(reason="nothing-to-change")
-    reason = problem(KINDS[kind].type, caption, negative)
-    if not reason and nothing_kept(caption, negative):
-        reason = "too-much-changed"
+    if kind == PARAPHRASE:
+        reason = paraphrase_problem(caption, negative)
+    else:
+        reason = problem(EVERY_KIND[kind].type, caption, negative)
+        if not reason and nothing_kept(caption, negative):
+            reason = "too-much-changed"
     if reason:
         return Judged(reason=reason, detail=negative[:_SHOWN])
     return Judged(negative)
 
 
-def _read(text: str) -> str | None:
-    """The negative caption of an answer, None for null; raises ValueError where it is of another form."""
+def _read(text: str, field: str) -> str | None:
+    """The caption of an answer, None for null; raises ValueError where it is of another form."""
     fields = json.loads(text, object_pairs_hook=_once)
-    if not isinstance(fields, dict) or [*fields] != ["negative_caption"]:
-        raise ValueError("not an object with negative_caption alone")
-    negative = fields["negative_caption"]
-    if negative is None:
-        return None
-    return _text(negative)
+    if not isinstance(fields, dict) or [*fields] != [field]:
+        raise ValueError(f"not an object with {field} alone")
+    return None if fields[field] is None else _text(fields[field], field)
 
 
-def _text(negative: object) -> str:
-    if not isinstance(negative, str) or not negative.strip():
-        raise ValueError("negative_caption is not a text")
-    if len(negative) > LONGEST_CAPTION:
-        raise ValueError(f"negative_caption has {len(negative)} characters")
+def _text(caption: object, field: str) -> str:
+    if not isinstance(caption, str) or not caption.strip():
+        raise ValueError(f"{field} is not a text")
+    if len(caption) > LONGEST_CAPTION:
+        raise ValueError(f"{field} has {len(caption)} characters")
     # Line breaks and other controls, and half surrogate pairs, which no file can hold.
-    if any(ord(one) < 32 or ord(one) == 127 or "\ud800" <= one <= "\udfff" for one in negative):
-        raise ValueError("negative_caption has characters that are not text")
-    return negative.strip()
+    if any(ord(one) < 32 or ord(one) == 127 or "\ud800" <= one <= "\udfff" for one in caption):
+        raise ValueError(f"{field} has characters that are not text")
+    return caption.strip()
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The seven kinds of negative captions (SugarCrepe; BiVLC, Table 1), the columns of their table, and scores."""
+"""Kinds of negative captions: SugarCrepe's seven (BiVLC, Table 1) and NegBench's; columns of their table; scores."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -16,7 +16,7 @@ from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 @dataclass(frozen=True, slots=True)
 class NegativeKind:
-    """What is done to a caption. type: ``replace``, ``swap`` or ``add``; subtype: ``obj``, ``att`` or ``rel``."""
+    """What is done to a caption. type: ``replace``, ``swap``, ``add`` or ``negate``; subtype: ``obj``, ``att`` …"""
 
     type: str
     subtype: str
@@ -27,7 +27,7 @@ class NegativeKind:
         return f"{self.type}_{self.subtype}"
 
 
-#: By name, in the order of the papers' tables.
+#: The seven by name, in the order of the papers' tables.
 KINDS = {
     kind.name: kind
     for kind in (
@@ -40,6 +40,10 @@ KINDS = {
         NegativeKind("add", "att"),
     )
 }
+
+#: A caption that denies something that its caption names (NegBench, arXiv 2501.09425); language models alone write it.
+NEGATED = NegativeKind("negate", "obj")
+EVERY_KIND = {**KINDS, NEGATED.name: NEGATED}
 
 
 def kind_name(type: str, subtype: str) -> str:
@@ -96,7 +100,7 @@ class NegativeCandidate(Candidate):
 
     def negative(self, text: str) -> TableRows:
         """The row of its negative caption."""
-        kind = KINDS[self.negative_kind]
+        kind = EVERY_KIND[self.negative_kind]
         row = {name: getattr(self, name) for name in ("caption_id", "image_id", "image", "caption")}
         return TableRows(self.key, [{**row, "negative_caption": text, "type": kind.type, "subtype": kind.subtype}])
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from twinset.generators.annotation_files import LONGEST_LINE, SeveralFiles, Skipped, parquet_rows, read_json, text_of
 from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import unchanged
-from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption, NegativeKind
+from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
@@ -39,14 +39,14 @@ class Released:
 
 
 def released_files(paths: Sequence[Path]) -> list[Path]:
-    """The files at some paths, those of a folder in the order of the seven kinds or of their names. Raises `WrongUse`:
+    """The files at some paths, those of a folder in the order of the kinds or of their names. Raises `WrongUse`:
     a path holds none, or two files have one name, with which the ids of their records begin.
     """
     found: list[Path] = []
     for path in paths:
         files = [path]
         if path.is_dir():
-            files = [path / f"{kind}.json" for kind in KINDS if (path / f"{kind}.json").is_file()]
+            files = [path / f"{kind}.json" for kind in EVERY_KIND if (path / f"{kind}.json").is_file()]
             files = files or sorted(file for file in path.glob("*.parquet") if file.is_file())
         if not files or not files[0].is_file() or files[0].suffix.lower() not in _READERS:
             raise WrongUse(f"{path}: holds no negative captions; {_FORMS}")
@@ -82,9 +82,9 @@ def _released(path: Path, record: str, fields: Any) -> Released | Skipped:
         return Skipped(place, "not-an-object")
     caption, negative = text_of(fields.get("caption")), text_of(fields.get("negative_caption"))
     image = next((text for name in _IMAGE if (text := text_of(fields.get(name)))), "")
-    kind = KINDS.get(path.stem)
+    kind = EVERY_KIND.get(path.stem)
     if "type" in fields or "subtype" in fields:
-        kind = KINDS.get(f"{text_of(fields.get('type')).lower()}_{text_of(fields.get('subtype')).lower()}")
+        kind = EVERY_KIND.get(f"{text_of(fields.get('type')).lower()}_{text_of(fields.get('subtype')).lower()}")
         if kind is None:
             return Skipped(place, "unknown-kind")
     if not caption.strip() or not negative.strip():

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, SerializeAsAny, model_validator
 
 from twinset.generators.captions.tables import CAPTION_REASONS
+from twinset.generators.negative_captions.asking import PromptedGenerator, PromptedSource, rejected
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
-from twinset.generators.negative_captions.instructions import SCHEMA, Instructions, Judged, instructions, judged
-from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCandidate
+from twinset.generators.negative_captions.instructions import Judged
+from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, KINDS, NEGATED, NegativeCandidate
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
@@ -21,17 +21,13 @@ from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCapti
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for, sample_key
 from twinset.manifests.doors import OfKind
-from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Need, Place
-from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
-from twinset.models.language_models.answers import LanguageModel, Request
+from twinset.models.engines import EngineSettings
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Rejected, TableRows
 
-Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
+Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att", "negate_obj"]
 
 
 class Rules(EngineSettings):
@@ -43,34 +39,35 @@ class Rules(EngineSettings):
     kind: Literal["rules"] = "rules"
 
 
-class NegativeCaptions(ParsedCaptions, EngineSource):
+class NegativeCaptions(ParsedCaptions, PromptedSource):
     """One negative caption of each kind for every caption, written by rules or a language model.
 
     captions, pipeline, licence: as `ParsedCaptions`; the rules and `graph_check` use the pipeline. kinds: that are
-    written, in this order. engine: what writes them. graph_check: whether what a language model replaces or adds must
-    be one object, attribute or relation of the scene graph. prompts: YAML file of what a language model is asked, in
-    the form of ``manifests/vocabularies/negative_prompts.yaml``, which is the default.
+    written, in this order; ``negate_obj`` by language models alone. engine: what writes them. graph_check: whether what
+    a language model replaces or adds must be one object, attribute or relation of the scene graph. prompts, photos: as
+    `PromptedSource`.
     """
 
     kind: Literal["negative-captions"]
-    kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
+    kinds: tuple[Kind, ...] = Field(default=cast(Any, tuple(KINDS)), min_length=1)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"rules": Rules})] = Rules()
     graph_check: bool = False
-    prompts: Annotated[Location, Place("file", "annotations")] | None = None
 
-    added = ("prompts",)
     generator = "twinset.generators.negative_captions.source:generator_of"
     paper = BIVLC
     verb = "written for"
     reasons: ClassVar[Mapping[str, str]] = {
         **CAPTION_REASONS,
-        **reasons_beside(__file__, "changes", "answers", "graphs", "engines"),
+        **PromptedSource.reasons,
+        **reasons_beside(__file__, "changes", "graphs"),
     }
 
     @model_validator(mode="after")
     def _checks_answers(self) -> NegativeCaptions:
         if self.prompts is not None and isinstance(self.engine, Rules):
             raise ValueError("prompts are for language models; name one as engine, or leave prompts out")
+        if NEGATED.name in self.kinds and isinstance(self.engine, Rules):
+            raise ValueError(f"kinds: {NEGATED.name} is for language models; name one as engine, or leave it out")
         if self.graph_check and isinstance(self.engine, Rules):
             raise ValueError("graph_check is for language models; rules change one thing of the parse, leave it out")
         return self
@@ -84,31 +81,14 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
         unused += [] if self.graph_check else ["graph_check"]
         return tuple(dict.fromkeys((*super().incidental, *unused)))
 
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        super().check_inputs(key, needs)
-        if self.prompts is not None and "annotations" in needs:
-            with naming(f"{key}.prompts"):
-                asked_by(self)
+    @property
+    def asked_for(self) -> Sequence[str]:
+        return self.kinds
 
     def check_parser(self, key: str) -> None:
         """As `ParsedCaptions.check_parser`; a language model does without, unless its answers are parsed."""
         if isinstance(self.engine, Rules) or self.graph_check:
             super().check_parser(key)
-
-
-def asked_by(source: NegativeCaptions) -> Instructions:
-    """What its language model is asked.
-
-    Raises `WrongUse`: the file of prompts is not one, or lacks a kind; or its answers are no JSON, which the engine
-    would hold them to.
-    """
-    found = instructions(None if source.prompts is None else Path(source.prompts))
-    if lacking := [kind for kind in source.kinds if kind not in found.prompts.kinds]:
-        raise WrongUse(f"{source.prompts}: has no prompt of {lacking[0]}; add it, or leave it out of kinds")
-    marked = [kind for kind in source.kinds if found.prompts.kinds[kind].answer_after]
-    if marked and getattr(source.engine, "answer_format", "text") != "text":
-        raise WrongUse(f"{source.prompts}: answers of {marked[0]} are no JSON; set engine.answer_format to text")
-    return found
 
 
 class NegativePlanner(CaptionGenerator[NegativeCaptions]):
@@ -171,19 +151,11 @@ def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerato
     return (LocallyWrittenGenerator if local else WrittenGenerator)(source, context)
 
 
-class WrittenGenerator(NegativePlanner, EngineGenerator[NegativeCaptions]):
+class WrittenGenerator(NegativePlanner, PromptedGenerator[NegativeCaptions]):
     """A language model writes, one request a candidate."""
 
     version = 1
-    engine: LanguageModel
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
-
-    def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), "prompts": self._asked.digest}
-
-    @property
-    def _asked(self) -> Instructions:
-        return asked_by(self.source)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.
@@ -191,21 +163,15 @@ class WrittenGenerator(NegativePlanner, EngineGenerator[NegativeCaptions]):
         Raises `BuildFailed` where the model cannot be used; `OutOfMemory` as `Generator.make`.
         """
         asked = cast(Sequence[NegativeCandidate], candidates)
-        requests = [Request(self._asked.chat(one.negative_kind, one.caption), self._seed(one.key)) for one in asked]
-        for one, answer in zip(asked, self.engine.answers(requests, SCHEMA), strict=True):
-            written = judged(self._asked, one.negative_kind, one.caption, answer)
-            if not written.reason and (reason := self.objection(one, written.negative)):
-                written = Judged(reason=reason, detail=written.negative)
-            yield (
-                Rejected(one.key, written.reason, written.detail) if written.reason else one.negative(written.negative)
-            )
+        written = self.written([one.negative_kind for one in asked], asked, [one.key for one in asked])
+        for one, made in zip(asked, written, strict=True):
+            if isinstance(made, Judged) and not made.reason and (reason := self.objection(one, made.negative)):
+                made = Judged(reason=reason, detail=made.negative)
+            yield rejected(one.key, made) or one.negative(cast(Judged, made).negative)
 
     def objection(self, one: NegativeCandidate, negative: str) -> str:
         """Why a negative caption that counting words accepts is not taken after all; empty where it is."""
         return ""
-
-    def _seed(self, key: str) -> int:
-        return int(generator_for(self.seed, self.name, key).integers(2**31))
 
 
 class LocallyWrittenGenerator(WrittenGenerator):
@@ -224,9 +190,9 @@ class CheckedGenerator(WrittenGenerator, ParsedCaptionGenerator[NegativeCaptions
         return super().device() or "cpu"
 
     def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), **self.engine.weights()}
+        return {**super().weights(), **PromptedGenerator.weights(self)}
 
     def objection(self, one: NegativeCandidate, negative: str) -> str:
         with self.parser.nlp.memory_zone():
             caption, other = (graph_of(*one) for one in self.parser.graphs([one.caption, negative]))
-            return "two-things-changed" if things_changed(KINDS[one.negative_kind], caption, other) > 1 else ""
+            return "two-things-changed" if things_changed(EVERY_KIND[one.negative_kind], caption, other) > 1 else ""

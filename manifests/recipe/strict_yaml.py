@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from twinset.manifests.errors import WrongUse
 
@@ -30,10 +30,17 @@ def load_yaml(content: str | bytes) -> Any:
         raise yaml.YAMLError(f"a value is not what its tag says ({error})") from error
 
 
+def problems_of(error: ValidationError) -> str:
+    """What is wrong, each problem behind its key path."""
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+
+
 def read_words(path: Path, form: type[M]) -> M:
     """The vocabulary in a YAML file; raises `WrongUse` with what is wrong where."""
     try:
         return form.model_validate(load_yaml(path.read_bytes()))
+    except ValidationError as error:
+        raise WrongUse(f"{path}: not a vocabulary ({problems_of(error)}); correct the file") from error
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         raise WrongUse(f"{path}: not a vocabulary ({error}); correct the file") from error
 

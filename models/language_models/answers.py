@@ -3,16 +3,24 @@
 These are an SQLite file in a folder, for any number of threads and processes.
 """
 
+from __future__ import annotations
+
+import hashlib
+import io
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from twinset.manifests.tally import Tally
 from twinset.models.engines import Engine
 from twinset.shards.storage.sqlite_file import check_tables, connect, explained, transaction
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Schema = Mapping[str, Any]
 
@@ -27,15 +35,45 @@ class Message(NamedTuple):
     content: str
 
 
+@dataclass(frozen=True)
+class EncodedImage:
+    """An image as it is sent. media_type: such as ``image/jpeg``."""
+
+    content: bytes
+    media_type: str
+
+    @classmethod
+    def png(cls, image: Image) -> EncodedImage:
+        """A decoded image as PNG, which keeps all pixels."""
+        buffer = io.BytesIO()
+        image.convert("RGB").save(buffer, "PNG")
+        return cls(buffer.getvalue(), "image/png")
+
+    @classmethod
+    def jpeg(cls, image: Image, side: int, quality: int) -> EncodedImage:
+        """A decoded image as JPEG, neither side longer than ``side`` pixels."""
+        small, buffer = image.convert("RGB"), io.BytesIO()
+        small.thumbnail((side, side))
+        small.save(buffer, "JPEG", quality=quality, subsampling=0)
+        return cls(buffer.getvalue(), "image/jpeg")
+
+    @cached_property
+    def name(self) -> str:
+        """It in requests, by what is sent."""
+        return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """A chat whose next turn is asked for.
 
-    seed: of the sampling, below 2**31.
+    seed: of the sampling, below 2**31. images: that the last turn shows; only engines that see are asked about some
+    (`models.language_models.settings.LanguageModelSettings.sees`).
     """
 
     messages: tuple[Message, ...]
     seed: int
+    images: tuple[EncodedImage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

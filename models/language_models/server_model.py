@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
-import io
 import logging
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import openai
 
@@ -19,13 +16,10 @@ from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.recipe.permissions import OPENAI_KEY
 from twinset.manifests.tally import Tally
-from twinset.models.language_models.answers import REFUSED, Answer, Answers, Message, Request, Schema, tally_of
+from twinset.models.language_models.answers import REFUSED, Answer, Answers, Request, Schema, tally_of
 from twinset.models.language_models.server_faults import BoundedClient, Refused, parsed, patiently
 from twinset.models.language_models.settings import OpenAI
 from twinset.shards.metering import count
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 logger = logging.getLogger("twinset")
 
@@ -88,15 +82,23 @@ class ServerModel(OnServer):
         return [known[one] for one in digests]
 
     def messages(self, request: Request) -> list[Any]:
-        """The messages of a request as the API has them."""
-        return [{"role": one.role, "content": one.content} for one in request.messages]
+        """The messages of a request as the API has them, its images before the text of the last one."""
+        *turns, last = ({"role": one.role, "content": one.content} for one in request.messages)
+        parts: list[Any] = []
+        for image in request.images:
+            encoded = base64.b64encode(image.content).decode()
+            parts.append({"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{encoded}"}})
+        if not parts:
+            return [*turns, last]
+        return [*turns, {**last, "content": [*parts, {"type": "text", "text": last["content"]}]}]
 
     def parsed(self, content: bytes, counted: bool) -> Answer:
         return parsed(content, counted)
 
     def most_tokens(self, request: Request) -> int:
         """The most tokens that are read for a request."""
-        return sum(len(one.content.encode("utf-8", "replace")) + TEMPLATE_TOKENS for one in request.messages)
+        texts = sum(len(one.content.encode("utf-8", "replace")) + TEMPLATE_TOKENS for one in request.messages)
+        return texts + (TEMPLATE_TOKENS + self.settings.image_tokens) * len(request.images)
 
     @cached_property
     def _answers(self) -> Answers:
@@ -122,7 +124,8 @@ def _in_words(settings: OpenAI, tally: Tally) -> str:
 
 
 def _digest(model: str, parameters: Mapping[str, Any], request: Request) -> str:
-    return digest([model, parameters, [list(one) for one in request.messages], request.seed])
+    said = [*(["user", image.name] for image in request.images), *(list(one) for one in request.messages)]
+    return digest([model, parameters, said, request.seed])
 
 
 @cache
@@ -234,53 +237,3 @@ class _Batch:
                     )
                 await self.settled.wait()
             self.reserved[of] = most
-
-
-@dataclass(frozen=True)
-class EncodedImage:
-    """An image as it is sent. media_type: such as ``image/jpeg``."""
-
-    content: bytes
-    media_type: str
-
-    @classmethod
-    def png(cls, image: Image) -> EncodedImage:
-        """A decoded image as PNG, which keeps all pixels."""
-        buffer = io.BytesIO()
-        image.convert("RGB").save(buffer, "PNG")
-        return cls(buffer.getvalue(), "image/png")
-
-    @cached_property
-    def name(self) -> str:
-        """It in requests, by what is sent."""
-        return f"sha256:{hashlib.sha256(self.content).hexdigest()}"
-
-
-class ImageChat(ServerModel):
-    """Chats about images. In a request an image is named by its digest, so that one answer is kept for each.
-
-    Args:
-        image_tokens: the most that an image may cost, to stay below ``max_cost``.
-        images: that requests are about.
-    """
-
-    def __init__(self, settings: OpenAI, image_tokens: int, images: Iterable[EncodedImage]) -> None:
-        super().__init__(settings)
-        self.image_tokens = image_tokens
-        self.images = {one.name: one for one in images}
-
-    def request(self, images: Sequence[EncodedImage], text: str) -> Request:
-        """A request with images and a text."""
-        return Request((*(Message("user", image.name) for image in images), Message("user", text)), 0)
-
-    def messages(self, request: Request) -> list[Any]:
-        """As `ServerModel.messages`: one message with the images and the text."""
-        *names, text = (one.content for one in request.messages)
-        parts: list[Any] = []
-        for image in (self.images[name] for name in names):
-            encoded = base64.b64encode(image.content).decode()
-            parts.append({"type": "image_url", "image_url": {"url": f"data:{image.media_type};base64,{encoded}"}})
-        return [{"role": "user", "content": [*parts, {"type": "text", "text": text}]}]
-
-    def most_tokens(self, request: Request) -> int:
-        return super().most_tokens(request) + self.image_tokens * (len(request.messages) - 1)

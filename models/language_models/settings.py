@@ -38,6 +38,8 @@ class LanguageModelSettings(EngineSettings):
 
     temperature: of sampling; 0 takes the likeliest token. top_p: share of the probability (0-1) that is sampled from.
     max_tokens: that an answer may have.
+
+    local: whether its network runs in this process. sees: whether it reads images that a request shows.
     """
 
     temperature: float = Field(default=0.7, ge=0, le=2)
@@ -45,6 +47,7 @@ class LanguageModelSettings(EngineSettings):
     max_tokens: int = Field(default=350, ge=1, le=100_000)
 
     local: ClassVar[bool]
+    sees: ClassVar[bool] = False
 
     @property
     def metered(self) -> bool:
@@ -80,7 +83,8 @@ class OpenAI(LanguageModelSettings):
     concurrency: requests that wait for an answer at a time. timeout: seconds for one try. retries: of a request that
     met a timeout, a lost connection, an overload or a fault of the server. longest_wait: seconds between two tries, at
     most, whatever the server asks for. price_in, price_out: of a million tokens read and written. max_cost: that all
-    answers may cost, in the unit of the prices.
+    answers may cost, in the unit of the prices. image_tokens: the most that an image may take, to stay below
+    ``max_cost``.
     """
 
     kind: Literal["openai"]
@@ -99,12 +103,14 @@ class OpenAI(LanguageModelSettings):
     price_in: float = Field(default=0, ge=0)
     price_out: float = Field(default=0, ge=0)
     max_cost: float | None = Field(default=None, gt=0)
+    image_tokens: int = Field(default=4096, ge=1)
 
     execution = (
         *("answers", "api_key_variable", "token_limit", "concurrency", "timeout", "retries", "longest_wait"),
-        *("price_in", "price_out", "max_cost"),
+        *("price_in", "price_out", "max_cost", "image_tokens"),
     )
     local = False
+    sees = True  # where its model does
     worker = "twinset.models.language_models.server_model:ServerModel"
 
     @model_validator(mode="after")
@@ -214,7 +220,11 @@ def _smollm2() -> Path:
     return files[0]
 
 
-KINDS = {"openai": f"{__name__}:OpenAI", "transformers": f"{__name__}:Transformers"}
+KINDS = {
+    "openai": f"{__name__}:OpenAI",
+    "transformers": f"{__name__}:Transformers",
+    "vlm": "twinset.models.visual_questions.settings:Writer",
+}
 LANGUAGE_MODELS = Registry[LanguageModelSettings](
     "language model", LanguageModelSettings, __name__, "twinset.language_models"
 )

@@ -5,12 +5,12 @@ The client, its patience, the ceiling on cost and the answers on disk are those 
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
-from twinset.models.language_models.answers import REFUSED, Answer
+from twinset.models.language_models.answers import REFUSED, Answer, EncodedImage, Message, Request
 from twinset.models.language_models.server_faults import parsed
-from twinset.models.language_models.server_model import EncodedImage, ImageChat, OnServer
+from twinset.models.language_models.server_model import OnServer, ServerModel
 from twinset.models.visual_questions.settings import Answers, Inquiry, Server, Unanswered
 
 INSTRUCTION = "Answer the question about the image with one word, yes or no."
@@ -32,9 +32,9 @@ class VisionServer(OnServer):
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         images = [EncodedImage(one.image, one.media_type) for one in inquiries]
-        model = _Chat(self.settings, images)
+        model = _Chat(self.settings)
         requests = [
-            model.request([image], f"{question} {self.instruction}".rstrip())
+            Request((Message("user", f"{question} {self.instruction}".rstrip()),), 0, (image,))
             for image, one in zip(images, inquiries, strict=True)
             for question in one.questions
         ]
@@ -42,11 +42,8 @@ class VisionServer(OnServer):
         return [_probabilities(one, [next(told) for _ in one.questions]) for one in inquiries]
 
 
-class _Chat(ImageChat):
+class _Chat(ServerModel):
     """Chats that are answered with a probability."""
-
-    def __init__(self, settings: Server, images: Iterable[EncodedImage]) -> None:
-        super().__init__(settings, settings.image_tokens, images)
 
     def parsed(self, content: bytes, counted: bool) -> Answer:
         """As `ServerModel.parsed`; the text is the probability of yes, or empty where neither yes nor no is likely."""

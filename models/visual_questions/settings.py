@@ -9,7 +9,7 @@ from pydantic import Field, SerializeAsAny
 from twinset.manifests.doors import OfKind, Registry
 from twinset.models.engines import Engine, EngineSettings, LocalSettings
 from twinset.models.files import WEIGHTS, Layout, ModelFiles, ModelMissing, find_model, read_json
-from twinset.models.language_models.settings import OpenAI
+from twinset.models.language_models.settings import LanguageModelSettings, OpenAI
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +96,43 @@ class Transformers(LocalSettings, QuestionAnswererSettings):
 class Server(OpenAI, QuestionAnswererSettings):
     """A vision-language model on a server that speaks OpenAI's API, with images as data URLs.
 
-    Answers, retries and costs are those of `models.language_models.settings.OpenAI`. image_tokens: the most that an
-    image may cost, to stay below ``max_cost``.
+    Answers, retries and costs are those of `models.language_models.settings.OpenAI`.
     """
 
     temperature: Literal[0] = 0
     top_p: Literal[1] = 1
     max_tokens: int = Field(default=1, ge=1, le=100)
     answer_format: Literal["text"] = "text"
-    image_tokens: int = Field(default=4096, ge=1)
 
-    execution = (*OpenAI.execution, "image_tokens")  # type: ignore[assignment]
     worker = "twinset.models.visual_questions.server_model:VisionServer"
     reasons: ClassVar[Mapping[str, str]] = {
         "refused": "the server does not accept a question or the image",
         **QuestionAnswererSettings.reasons,
     }
+
+
+class Writer(LocalSettings, LanguageModelSettings):
+    """A multimodal language model in this process, by Hugging Face's transformers, as a language model that sees.
+
+    It takes the likeliest token each time, and reads the turns of a chat as one.
+
+    model: a folder with ``model.safetensors``, or an id of the hub whose files are in the local cache. device, threads:
+    as `OnDevice`.
+    """
+
+    kind: Literal["vlm"]
+    temperature: Literal[0] = 0
+    top_p: Literal[1] = 1
+    micro_batch: Literal[1] = 1
+
+    local = True
+    sees = True
+    worker = "twinset.models.visual_questions.writer:LocalWriter"
+
+    def files(self) -> ModelFiles:
+        from twinset.models.visual_questions.vision_language import find_vision_language
+
+        return find_vision_language(self.model)
 
 
 def find_answerer(name: str) -> ModelFiles:

@@ -157,8 +157,8 @@ class VisionLanguageModel:
             raise WrongUse(f"{self.folder}: its tokenizer has no token for yes or no; name another model")
         return sorted(words["yes"]), sorted(words["no"])
 
-    def write(self, images: Sequence[Image], text: str) -> Answer:
-        """The likeliest answer, token by token."""
+    def write(self, images: Sequence[Image], text: str, most: int | None = None) -> Answer:
+        """The likeliest answer, token by token. most: tokens of it, `WRITTEN` when absent."""
         import torch
         from transformers import GenerationConfig
 
@@ -167,7 +167,7 @@ class VisionLanguageModel:
         if not ends:
             raise WrongUse(f"{self.folder}: names no token that ends an answer (eos_token)")
         settings = GenerationConfig(
-            max_new_tokens=WRITTEN, do_sample=False, eos_token_id=ends, pad_token_id=ends[0],
+            max_new_tokens=most or WRITTEN, do_sample=False, eos_token_id=ends, pad_token_id=ends[0],
             output_logits=True, return_dict_in_generate=True,
         )  # fmt: skip
         read = self._read(images, self.prompt(len(images), text))
@@ -194,7 +194,8 @@ class VisionLanguageModel:
         """What the processor makes of images and a prompt; raises `ImageRefused`."""
         special = self._special(prompt)
         try:
-            read = self.processor(text=[prompt], images=[list(images)], return_tensors="pt", **special)
+            shown = [list(images)] if images else None
+            read = self.processor(text=[prompt], images=shown, return_tensors="pt", **special)
         except (ValueError, TypeError, ArithmeticError, IndexError, RuntimeError) as error:
             if ran_out(error):
                 raise

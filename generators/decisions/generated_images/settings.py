@@ -15,7 +15,7 @@ from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import UNSCORED, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.joining import ImagePlace, Images, images_of, scores_of
-from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, kind_name
+from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, kind_name
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.references import reasons_beside
@@ -48,8 +48,8 @@ class ImageDecisions(Decisions):
     @field_validator("kinds")
     @classmethod
     def _known(cls, kinds: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if unknown := [kind for kind in kinds or () if kind not in KINDS]:
-            raise ValueError(f"there is no kind {unknown[0]!r}; name some of {', '.join(KINDS)}")
+        if unknown := [kind for kind in kinds or () if kind not in EVERY_KIND]:
+            raise ValueError(f"there is no kind {unknown[0]!r}; name some of {', '.join(EVERY_KIND)}")
         return kinds
 
     @model_validator(mode="after")

@@ -9,10 +9,19 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twinset.generators.negative_captions.asking import asked_by
 from twinset.generators.negative_captions.changes import problem, words
-from twinset.generators.negative_captions.instructions import FILE, SCHEMA, as_data, instructions, judged
-from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.negative_captions.source import NegativeCaptions, asked_by
+from twinset.generators.negative_captions.instructions import (
+    FILE,
+    PARAPHRASE,
+    as_data,
+    field_of,
+    instructions,
+    judged,
+    schema_of,
+)
+from twinset.generators.negative_captions.kinds import KINDS, NEGATED
+from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.models.language_models.answers import LENGTH, REFUSED, Answer
@@ -144,6 +153,61 @@ def test_an_answer_of_another_form_is_not_repaired(text: str) -> None:
     assert found.reason == "off-format" and text[:20] in found.detail
 
 
+@pytest.mark.parametrize(
+    ("caption", "negative", "expected"),
+    [
+        (CAPTION, "No dog sleeps on a red bench.", ""),
+        (CAPTION, "A red bench with no black dog on it", ""),
+        (CAPTION, "A black dog isn’t sleeping on a red bench.", ""),
+        (CAPTION, "There is nothing on the red bench.", ""),
+        ("A man without a hat and a dog.", "A man without a hat, without a dog.", ""),
+        (CAPTION, "A black dog sleeps on a bench.", "not-negated"),
+        ("A man without a hat and a dog.", "A dog and a man without it.", "not-negated"),
+        (CAPTION, "No cat sleeps on a red bench.", "new-words"),
+        (CAPTION, "A black dog sleeps on a red bench, not on a table.", "new-words"),
+        (CAPTION, "No.", "too-much-changed"),
+    ],
+)
+def test_what_a_negated_caption_denies_is_said_by_the_caption(caption: str, negative: str, expected: str) -> None:
+    assert judged(instructions(), "negate_obj", caption, answer(negative)).reason == expected
+
+
+@pytest.mark.parametrize(
+    ("caption", "second", "expected"),
+    [
+        (CAPTION, "On a crimson bench, a dark hound is asleep.", ""),
+        (CAPTION, "a black dog sleeps on a red bench", "unchanged"),
+        (CAPTION, "On a red bench sleeps a black dog.", "same-words"),
+        (CAPTION, "A dark hound does not rest on the crimson bench.", "not-as-negated"),
+        ("A man without a hat.", "A man in a hat.", "not-as-negated"),
+        (CAPTION, None, "nothing-to-change"),
+    ],
+)
+def test_a_caption_in_other_words_is_neither_the_same_nor_denies(
+    caption: str, second: str | None, expected: str
+) -> None:
+    said = Answer(json.dumps({"caption2": second}))
+    assert judged(instructions(), PARAPHRASE, caption, said).reason == expected
+    assert judged(instructions(), PARAPHRASE, caption, answer(second)).reason == "off-format"
+
+
+def test_examples_of_what_is_not_one_of_the_seven_are_taken() -> None:
+    for kind in (NEGATED.name, PARAPHRASE):
+        examples = instructions().prompts.kinds[kind].examples
+        for one in examples:
+            said = {field_of(kind): getattr(one, field_of(kind))}
+            found = judged(instructions(), kind, one.caption, Answer(json.dumps(said)))
+            assert found.reason == ("" if found.negative else "nothing-to-change")
+        assert sum(getattr(one, field_of(kind)) is not None for one in examples) == len(examples) - 1
+
+
+def test_who_sees_the_photo_is_told_so() -> None:
+    blind, seeing = (instructions().chat("replace_obj", CAPTION, seen) for seen in (False, True))
+    assert instructions().prompts.photo in seeing[0].content and blind[1:] == seeing[1:]
+    assert seeing[0].content.replace(f"{instructions().prompts.photo}\n\n", "") == blind[0].content
+    assert "other words" in instructions().chat(PARAPHRASE, CAPTION)[0].content
+
+
 def test_how_an_answer_ended_counts() -> None:
     whole = answer("A black cat sleeps on a red bench.").text
     assert judged(instructions(), "replace_obj", CAPTION, Answer(whole, LENGTH)).reason == "off-format"
@@ -164,8 +228,10 @@ def test_no_answer_fails_a_shard(text: str, kind: str) -> None:
 
 
 def test_the_schema_allows_what_is_taken_alone() -> None:
-    assert SCHEMA["required"] == [*SCHEMA["properties"]] == ["negative_caption"]  # type: ignore[misc]
-    assert SCHEMA["additionalProperties"] is False
+    for field in ("negative_caption", "caption2"):
+        schema = schema_of(field)
+        assert schema["required"] == [*schema["properties"]] == [field]
+        assert schema["additionalProperties"] is False
 
 
 def prompts(folder: Path, **changed: Any) -> Path:
@@ -196,7 +262,10 @@ def test_prompts_of_ones_own_mark_the_answer_by_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"chnage": "x"}, "chnage"),
+        (
+            {"chnage": "x"},
+            r"prompts\.yaml: not a vocabulary \(kinds\.replace_obj\.chnage: Extra inputs [^\n]*; correct",
+        ),
         ({"answer_after": ""}, "needs negative_caption"),
         ({"examples": [{"caption": "A cat."}]}, "needs answer"),
     ],

@@ -8,9 +8,10 @@ import pytest
 
 from tests.models.language_models.asked_server import SCHEMA, echo, model, requests
 from tests.models.language_models.chat_server import Body, Reply, completion, serving
+from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.tally import Tally
-from twinset.models.language_models.answers import Answer, Answers, Message, Request
+from twinset.models.language_models.answers import Answer, Answers, EncodedImage, Message, Request
 from twinset.models.language_models.server_faults import BrokenAnswer, parsed
 
 
@@ -182,3 +183,27 @@ def test_half_a_surrogate_pair_does_not_reach_the_disk(tmp_path: Path) -> None:
 
     with serving(half) as server:
         assert model(server, tmp_path, concurrency=1).answers(requests(2), SCHEMA)[1].text.endswith("bad ?")
+
+
+def test_an_answer_about_an_image_is_kept_by_its_bytes_and_older_ones_stay(tmp_path: Path) -> None:
+    image, text = EncodedImage(b"\xff\xd8 one", "image/jpeg"), Message("user", "What is this?")
+    parameters = {"temperature": 0.7, "max_tokens": 350}
+    named = digest(["m", parameters, [["user", image.name], list(text)], 0])  # as evaluations have kept theirs
+    kept = Answers(tmp_path)
+    kept.keep(named, "m", canonical_json(parameters).decode(), Answer("a dog", "stop", 10, 5))
+    kept.close()
+    with serving(lambda body, number: completion("a cat")) as server:
+        asking = model(server, tmp_path, answer_format="text")
+        other = EncodedImage(b"\xff\xd8 two", "image/jpeg")
+        found = asking.answers([Request((text,), 0, (image,)), Request((text,), 0, (other,)), Request((text,), 0)], {})
+        assert [one.text for one in found] == ["a dog", "a cat", "a cat"] and len(server.bodies) == 2
+
+
+def test_images_count_where_their_cost_is_bounded(tmp_path: Path) -> None:
+    with serving(lambda body, number: completion("a dog", tokens=(100, 1))) as server:
+        prices = {"price_in": 1.0, "max_cost": 0.005, "max_tokens": 10}
+        shown = Request((Message("user", "What?"),), 0, (EncodedImage(b"\xff\xd8", "image/jpeg"),))
+        with pytest.raises(BuildFailed, match=r"the next one could cost 0\.0101"):
+            model(server, tmp_path, image_tokens=10_000, **prices).answers([shown], {})
+        assert server.bodies == []
+        assert model(server, tmp_path, image_tokens=1000, **prices).answers([shown], {})[0].text == "a dog"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.transformers_server import serving
-from twinset.generators.negative_captions.instructions import SCHEMA
+from twinset.generators.negative_captions.instructions import schema_of
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models.language_models.answers import LENGTH, STOP, Answers, Message, Request
 from twinset.models.language_models.server_model import ServerModel
@@ -18,6 +18,7 @@ from twinset.models.language_models.settings import OpenAI, Transformers
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import TableRows
 
+SCHEMA = schema_of("negative_caption")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 TEXTS = """A black dog sleeps on a red bench.
