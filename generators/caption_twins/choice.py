@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twinset.generators.caption_twins.columns import U64
-from twinset.generators.triplets.draws import Codes
+from twinset.generators.triplets.draws import U64, Codes
 
 MOST_PAIRS = 64  # of photographs that are connected: they stay together in one shard
 

@@ -2,10 +2,11 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import islice
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,9 @@ from numpy.typing import NDArray
 from twinset.generators.captions.tables import Caption
 from twinset.generators.scene_graphs.source import photo_of
 from twinset.generators.triplets.captions import APART, BATCH
-from twinset.generators.triplets.draws import Codes
+from twinset.generators.triplets.draws import U64, Bools, Codes
 from twinset.manifests.canonical import mixed
 
-U64 = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 ARTICLES = frozenset({"a", "an", "the"})  # what differs in these alone is the same
 LONGEST = 100  # words of a caption that is looked at
@@ -49,17 +49,30 @@ def phrase_hashes(phrases: Sequence[str]) -> U64:
     return np.array([one % (1 << 64) for one in hashed], dtype=np.uint64)
 
 
+class Columns:
+    """A dataclass whose fields are arrays with a row for each of some items."""
+
+    def take(self, chosen: Numbers | Bools) -> Self:
+        """Some of them."""
+        return self._with(lambda name: getattr(self, name)[chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """One after the other, at least one."""
+        return parts[0]._with(lambda name: np.concatenate([getattr(part, name) for part in parts]))
+
+    def _with(self, column: Callable[[str], NDArray[Any]]) -> Self:
+        named: Any = self
+        return type(self)(*(column(one.name) for one in fields(named)))
+
+
 @dataclass(frozen=True, slots=True)
-class Spans:
+class Spans(Columns):
     """Some words of captions. caption: of each; start: number of the first word in it; words: how many there are."""
 
     caption: Codes
     start: Codes
     words: Codes
-
-    def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> "Spans":
-        """Some of them."""
-        return Spans(self.caption[chosen], self.start[chosen], self.words[chosen])
 
 
 class Captions:
@@ -105,11 +118,11 @@ class Captions:
         """A column of some captions: ``caption``, ``caption_id``, ``image_id`` or ``image``."""
         return list(self._columns[name].take(pa.array(captions)).to_pylist())
 
-    def of_photos(self, photos: Codes) -> list[list[str]]:
-        """All captions of some photos, in order."""
+    def of_photos(self, name: str, photos: Codes) -> list[list[str]]:
+        """A column of all captions of each of some photos, in order."""
         order, first = self._by_photo
         rows = [order[first[photo] : first[photo + 1]] for photo in photos.tolist()]
-        texts = self.column("caption", np.concatenate([np.empty(0, np.int64), *rows]))
+        texts = self.column(name, np.concatenate([np.empty(0, np.int64), *rows]))
         ends = np.cumsum([len(row) for row in rows]).tolist()
         return [texts[end - len(row) : end] for row, end in zip(rows, ends, strict=True)]
 
@@ -128,7 +141,7 @@ class Captions:
         """A number of each caption that depends on its words, its photo and a salt, not on what else there is."""
         return mixed(self.hashes + self._photo_hash[self.photo] * np.uint64(_BASE) + salt)
 
-    def repeated(self) -> NDArray[np.bool_]:
+    def repeated(self) -> Bools:
         """Whether a photo has each caption before already, by its words."""
         key = mixed(self.hashes + self.photo.astype(np.uint64) * np.uint64(_BASE))
         again = np.ones(len(self), dtype=np.bool_)

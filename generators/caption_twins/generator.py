@@ -10,16 +10,16 @@ import numpy as np
 
 from twinset.generators.caption_twins.choice import Limits, choose
 from twinset.generators.caption_twins.columns import Captions, span_of
-from twinset.generators.caption_twins.neighbours import Twins, twins
+from twinset.generators.caption_twins.neighbours import Twins, phrases_in, twins
 from twinset.generators.caption_twins.roles import role_of
 from twinset.generators.caption_twins.source import CaptionTwins
 from twinset.generators.caption_twins.vocabulary import vocabulary
-from twinset.generators.captions.training_split import TrainingSplit, joined
+from twinset.generators.captions.training_split import TRAIN, TrainingSplit, joined
 from twinset.generators.image_files import ImageFiles, looked_for_by
 from twinset.generators.image_pairs import NamedPairCandidate, paired
 from twinset.generators.scene_graphs.relations import BATCH
 from twinset.generators.scene_graphs.source import ConfirmedCaptionGenerator
-from twinset.generators.triplets.draws import Bools
+from twinset.generators.triplets.draws import Bools, Codes
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, digest, mixed, sha256_of_file
@@ -54,7 +54,7 @@ class TwinCandidate(NamedPairCandidate):
 class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
     """Twins of one set of captions; those that have photographs in common are a group."""
 
-    version = 1
+    version = 2
     candidate = TwinCandidate
     libraries = (*ConfirmedCaptionGenerator.libraries, "pillow")
 
@@ -67,15 +67,14 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
         self._training.check(self.name)
         captions, words = Captions(self.captions()), vocabulary()
         found = twins(captions, words, self._rated(), self._salt)
-        found = found.take(self._in_one_split(captions, found))
+        photos, at = np.unique(found.photo, return_inverse=True)
+        trained = self._trained(captions, photos)[at.reshape(-1, 2)]
+        found = found.take(trained[:, 0] == trained[:, 1])
         limits = Limits(self.source.uses_of_image, self.source.uses_of_word, self.source.uses_of_words)
         drawn = captions.random(self._salt)[found.caption]
         groups = choose(found.photo, found.line, mixed(drawn[:, 0] ^ drawn[:, 1]), limits)
         if not groups:
-            raise WrongUse(
-                f"{', '.join(map(str, self.source.captions))}: no captions of two photographs differ in one word of "
-                "twins.yaml alone; name more captions, in English, that name the image of each"
-            )
+            raise WrongUse(f"{', '.join(map(str, self.source.captions))}: {_why_none(captions)}")
         self._refuse_addresses(captions, found)
         numbers = [number for number, group in enumerate(groups) for _ in group]
         yield from self._candidates(captions, found.take(np.concatenate(list(map(np.array, groups)))), numbers)
@@ -98,15 +97,13 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
         asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
         return np.asarray(~asked | (rating >= self.source.threshold))
 
-    def _in_one_split(self, captions: Captions, found: Twins) -> Bools:
-        """Whether both images of each pair are in one split."""
+    def _trained(self, captions: Captions, photos: Codes) -> Bools:
+        """Whether photos are in `TRAIN`: those that are by each of their ids."""
         if self.source.train is None:
-            return np.ones(len(found), dtype=np.bool_)
-        unique, at = np.unique(found.caption, return_inverse=True)
-        ids, images = (captions.column(name, unique) for name in ("image_id", "image"))
-        trained = np.array([self._training.of(*one) != self.split for one in zip(ids, images, strict=True)], np.bool_)
-        side = trained[at.reshape(-1, 2)]
-        return np.asarray(side[:, 0] == side[:, 1])
+            return np.zeros(len(photos), dtype=np.bool_)
+        ids, images = (captions.of_photos(name, photos) for name in ("image_id", "image"))
+        named = (set(zip(*both, strict=True)) for both in zip(ids, images, strict=True))
+        return np.array([all(self._training.of(*one) == TRAIN for one in names) for names in named], np.bool_)
 
     def _candidates(self, captions: Captions, found: Twins, groups: Sequence[int]) -> Iterator[TwinCandidate]:
         """A candidate a pair, in order. groups: the number of each pair's."""
@@ -114,14 +111,17 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
         for start in range(0, len(found), SLICE):
             some = found.take(np.arange(start, min(start + SLICE, len(found))))
             texts, ids, image_ids, images = (captions.column(name, some.caption.ravel()) for name in COLUMNS)
-            others = captions.of_photos(some.photo.ravel())
+            others, trained = (
+                captions.of_photos("caption", some.photo.ravel()),
+                self._trained(captions, some.photo[:, 0]),
+            )
             for row in range(len(some)):
                 one, other = 2 * row, 2 * row + 1
                 identified = self.identified(ids[one], ids[other])
                 if groups[start + row] != last:
                     last, group = groups[start + row], identified["key"]
                 identified["group"] = group
-                identified["split"] = self._training.of(image_ids[one], images[one])
+                identified["split"] = TRAIN if trained[row] else self.split
                 phrases = tuple(words.phrases[phrase] for phrase in some.phrase[row].tolist())
                 line = words.lines[some.line[row, 0]]
                 about = {"kind": line.kind, "set": line.set_name, "word0": phrases[0], "word1": phrases[1]}
@@ -154,11 +154,12 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
         sides = [(text, word, one) for one in planned for text, word in zip(one.own, one.words, strict=True)]
         agreed = [True] * len(planned)
         for parser in filter(None, (self.parser, self.second_parser)):
-            docs = parser.nlp.pipe([text for text, _, _ in sides], batch_size=BATCH)
-            roles = [
-                role_of(doc, *span_of(text, word, one.start), one.change, one.set_name)
-                for doc, (text, word, one) in zip(docs, sides, strict=True)
-            ]
+            with parser.nlp.memory_zone():
+                docs = parser.nlp.pipe([text for text, _, _ in sides], batch_size=BATCH)
+                roles = [
+                    role_of(doc, *span_of(text, word, one.start), one.change, one.set_name)
+                    for doc, (text, word, one) in zip(docs, sides, strict=True)
+                ]
             for number, both in enumerate(zip(roles[::2], roles[1::2], strict=True)):
                 agreed[number] = agreed[number] and both[0] is not None and both[0] == both[1]
         return agreed
@@ -176,3 +177,15 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
     @cached_property
     def _images(self) -> ImageFiles:
         return ImageFiles(self.source.images, upright=True)
+
+
+def _why_none(captions: Captions) -> str:
+    """What is wrong with captions without twins, and what to do."""
+    if captions.photos == 1:
+        return "all captions are of one photograph; name captions of more images, with the image of each"
+    if len(np.unique(captions.hashes)) == 1:
+        return f"all {len(captions)} captions have the same words; is the column of captions the right one?"
+    listed = len(np.unique(phrases_in(captions, vocabulary().phrases).caption))
+    if listed < len(captions) / 2:
+        return f"{listed} of {len(captions)} captions have a word of twins.yaml; are they in English?"
+    return "no captions of two photographs differ in one word of twins.yaml alone; name more captions"

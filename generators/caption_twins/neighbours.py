@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twinset.generators.caption_twins.columns import Captions, Numbers, Spans, phrase_hashes
+from twinset.generators.caption_twins.columns import Captions, Columns, Numbers, Spans, phrase_hashes
 from twinset.generators.caption_twins.vocabulary import Vocabulary
 from twinset.generators.triplets.draws import Bools, Codes, distinct
 
@@ -16,39 +16,31 @@ BLOCK = 1 << 18  # captions whose words are looked up together
 
 
 @dataclass(frozen=True, slots=True)
-class Phrases:
-    """Where captions have phrases. spans: each place; which: number of the phrase in the list that was searched."""
+class Phrases(Spans):
+    """Where captions have phrases. which: number of each in the list that was searched."""
 
-    spans: Spans
     which: Codes
-
-    def take(self, chosen: Numbers | Bools) -> "Phrases":
-        """Some of them."""
-        return Phrases(self.spans.take(chosen), self.which[chosen])
 
 
 def phrases_in(captions: Captions, phrases: tuple[str, ...]) -> Phrases:
     """All places of some phrases, overlapping ones too."""
     lengths = np.array([len(phrase.split()) for phrase in phrases])
     hashes = phrase_hashes(phrases)
-    found: list[Spans] = []
-    which = [np.empty(0, np.int32)]
+    found: list[Phrases] = []
     for words in range(1, LONGEST_PHRASE + 1):
         of_length = np.flatnonzero(lengths == words)
         of_length = of_length[np.argsort(hashes[of_length])]
         ordered = hashes[of_length]
         begin = np.zeros(1 << 16, dtype=np.bool_)  # the first 16 bits tell most words apart from all phrases
         begin[ordered >> np.uint64(48)] = True
-        for first in range(0, len(captions) if len(of_length) else 0, BLOCK):
+        for first in range(0, max(len(captions), 1), BLOCK):
             spans, said = captions.spans(words, first, first + BLOCK)
             maybe = np.flatnonzero(begin[said >> np.uint64(48)])
             place = np.minimum(np.searchsorted(ordered, said[maybe]), len(ordered) - 1)
             here = ordered[place] == said[maybe]
-            found.append(spans.take(maybe[here]))
-            which.append(of_length[place[here]].astype(np.int32))
-    none = np.empty(0, np.int32)
-    joined = (np.concatenate([none, *(getattr(one, name) for one in found)]) for name in ("caption", "start", "words"))
-    return Phrases(Spans(*joined), np.concatenate(which))
+            some = spans.take(maybe[here])
+            found.append(Phrases(some.caption, some.start, some.words, of_length[place[here]].astype(np.int32)))
+    return Phrases.joined(found)
 
 
 class Said:
@@ -57,7 +49,7 @@ class Said:
     def __init__(self, captions: Captions, found: Phrases, words: Vocabulary) -> None:
         """found: all places of what is listed in ``words.says``."""
         self._lines, listed = len(words.lines), tuple(words.says)
-        photo = captions.photo[found.spans.caption].astype(np.int64) * self._lines
+        photo = captions.photo[found.caption].astype(np.int64) * self._lines
         # A bit for each line: a row of 70 bytes a photo, in which a bit is found at once.
         self._open = np.zeros((captions.photos, self._lines // 8 + 1), dtype=np.uint8)
         for first in range(0, len(photo), BLOCK):
@@ -67,7 +59,7 @@ class Said:
             np.bitwise_or.at(self._open, (place, line >> 3), (1 << (line & 7)).astype(np.uint8))
         names = [*words.named, *[()] * (len(listed) - len(words.named))]
         # Once for each caption that names the line.
-        caption = found.spans.caption.astype(np.int64) * self._lines
+        caption = found.caption.astype(np.int64) * self._lines
         once = distinct(_keys(caption, found.which, names))
         photo = captions.photo[once // self._lines].astype(np.int64) * self._lines
         self._named = np.sort(photo + once % self._lines)
@@ -77,19 +69,32 @@ class Said:
         of_set = self._set[once % self._lines]
         self._of_set = np.sort(photo + of_set)
         self._here = np.sort(once // self._lines * self._lines + of_set)
+        self._twice = np.array([one.kind in words.twice for one in words.lines])
+        self._disputed = np.zeros(len(captions), dtype=np.bool_)
+        once = once[np.array([one.set_name in words.single for one in words.lines])[once % self._lines]]
+        caption = (once // self._lines).astype(np.int32)
+        wrong = self._outvoted(captions.photo[caption], caption, (once % self._lines).astype(np.int32), 0)
+        self._disputed[caption[wrong]] = True
 
     def open(self, photo: Codes, line: Codes) -> Bools:
         """Whether some caption of each photo names a line, or has a word that leaves it open."""
         return np.asarray(self._open[photo, line >> 3] >> (line & 7).astype(np.uint8) & 1 == 1)
 
     def contested(self, photo: Codes, caption: Codes, line: Codes) -> Bools:
-        """Whether one caption of each photo alone names a line, and others name another line of its set."""
-        wrong = self._several[photo]  # nothing else contests a caption that is the only one
-        photo, caption, line = photo[wrong], caption[wrong], line[wrong]
+        """Whether other captions of each photo deny a line, or any word of one of `Vocabulary.single` in its caption.
+
+        They deny it where they name other lines of its set as often as all captions name it, and where it is of
+        `Vocabulary.twice` and none of them names it.
+        """
+        return np.asarray(self._disputed[caption] | self._outvoted(photo, caption, line, self._twice[line]))
+
+    def _outvoted(self, photo: Codes, caption: Codes, line: Codes, needed: Bools | int) -> Bools:
+        """needed: how many other captions name the line, at least."""
         base, of_set = photo.astype(np.int64) * self._lines, self._set[line]
-        here = _times(self._here, caption.astype(np.int64) * self._lines + of_set)
-        wrong[wrong] = (_times(self._named, base + line) == 1) & (_times(self._of_set, base + of_set) > here)
-        return wrong
+        here = _times(self._here, caption.astype(np.int64) * self._lines + of_set) - 1
+        named = _times(self._named, base + line)
+        wrong = (_times(self._of_set, base + of_set) - here >= 2 * named) | (named <= needed)
+        return np.asarray(wrong & self._several[photo])  # nothing contests a caption that is the only one
 
 
 def _times(ordered: Numbers, values: Numbers) -> Numbers:
@@ -108,7 +113,7 @@ def _keys(base: Numbers, which: Codes, lines: list[tuple[int, ...]]) -> Numbers:
 
 
 @dataclass(frozen=True, slots=True)
-class Twins:
+class Twins(Columns):
     """Pairs of captions: in each array a row of two a pair.
 
     caption, photo: of both sides. words: how many words differ, from word ``start`` on (one a pair). phrase: what they
@@ -125,10 +130,6 @@ class Twins:
     def __len__(self) -> int:
         return len(self.caption)
 
-    def take(self, chosen: Numbers | Bools) -> "Twins":
-        """Some of them."""
-        return Twins(*(getattr(self, name)[chosen] for name in self.__slots__))
-
 
 def twins(captions: Captions, words: Vocabulary, allowed: Bools, salt: np.uint64) -> Twins:
     """All pairs of captions of two photos that differ in one phrase, which is true of one photo alone.
@@ -142,15 +143,15 @@ def twins(captions: Captions, words: Vocabulary, allowed: Bools, salt: np.uint64
     found = phrases_in(captions, tuple(words.says))
     said = Said(captions, found, words)
     found = found.take(np.flatnonzero(found.which < len(words.phrases)))
-    left = captions.length[found.spans.caption] - found.spans.words
-    good = allowed[found.which] & (left >= FEWEST) & ~captions.repeated()[found.spans.caption]
+    left = captions.length[found.caption] - found.words
+    good = allowed[found.which] & (left >= FEWEST) & ~captions.repeated()[found.caption]
     found = found.take(np.flatnonzero(good))
     parts = []
     for pairs in neighbours(captions, found, words, salt):
         pairs = pairs.take(np.flatnonzero(~said.open(pairs.photo, pairs.line[:, ::-1]).any(axis=1)))
         wrong = said.contested(pairs.photo, pairs.caption, pairs.line)
         parts.append(pairs.take(np.flatnonzero(~wrong.any(axis=1))))
-    return _joined(parts)
+    return Twins.joined(parts)
 
 
 def neighbours(captions: Captions, found: Phrases, words: Vocabulary, salt: np.uint64) -> Iterator[Twins]:
@@ -159,18 +160,18 @@ def neighbours(captions: Captions, found: Phrases, words: Vocabulary, salt: np.u
     Of more than `WINDOW` + 1 captions that are the same around a place each is compared with the next ones, in an
     order that depends on ``salt``: otherwise a phrase of thousands of photos would give millions of pairs.
     """
-    rest = captions.without(found.spans)
-    place = np.argsort(rest)
+    rest = captions.without(found)
+    place = np.argsort(rest, kind="stable")
     same = rest[place][1:] == rest[place][:-1]
     again, some = np.zeros((2, len(place)), dtype=np.bool_)
     again[1:] = some[1:] = same
     some[:-1] |= same
     run = np.cumsum(~again[some])  # places with the same rest have the same number
     found = found.take(place[some])
-    drawn = captions.random(salt)[found.spans.caption] >> np.uint64(32)
-    order = np.argsort(run.astype(np.uint64) << np.uint64(32) | drawn)
+    drawn = captions.random(salt)[found.caption] >> np.uint64(32)
+    order = np.argsort(run.astype(np.uint64) << np.uint64(32) | drawn, kind="stable")
     found, run, drawn = found.take(order), run[order], drawn[order]
-    photo = captions.photo[found.spans.caption]
+    photo = captions.photo[found.caption]
     for apart in range(1, WINDOW + 1):
         one = np.flatnonzero(run[apart:] == run[:-apart])
         line = words.twin[found.which[one], found.which[one + apart]]
@@ -180,16 +181,10 @@ def neighbours(captions: Captions, found: Phrases, words: Vocabulary, salt: np.u
         both = np.where((drawn[one] < drawn[one + apart])[:, None], both, both[:, ::-1])
         phrase = found.which[both]
         yield Twins(
-            caption=found.spans.caption[both],
+            caption=found.caption[both],
             photo=photo[both],
-            start=found.spans.start[both[:, 0]],
-            words=found.spans.words[both],
+            start=found.start[both[:, 0]],
+            words=found.words[both],
             phrase=phrase,
             line=np.stack([words.twin[phrase[:, 0], phrase[:, 1]], words.twin[phrase[:, 1], phrase[:, 0]]], axis=1),
         )
-
-
-def _joined(parts: list[Twins]) -> Twins:
-    two, one = np.empty((0, 2), np.int32), np.empty(0, np.int32)
-    none = {name: one if name == "start" else two for name in Twins.__slots__}
-    return Twins(**{name: np.concatenate([none[name], *(getattr(part, name) for part in parts)]) for name in none})

@@ -36,7 +36,8 @@ class Vocabulary:
     named: numbers of the lines that a phrase is a name of. says: of the lines that a caption may mean by a phrase,
     first by all of ``phrases``.
     where: prepositions behind which a noun is a place. together: sets of
-    things that are seen side by side. digest: sha256 of the file, in hexadecimal.
+    things that are seen side by side. single: sets of which a photo's captions name one line, or disagree. twice: kinds
+    of sets whose words two captions of a photo must name. digest: sha256 of the file, in hexadecimal.
     """
 
     phrases: tuple[str, ...]
@@ -47,6 +48,8 @@ class Vocabulary:
     says: Mapping[str, tuple[int, ...]]
     where: frozenset[str]
     together: frozenset[str]
+    single: frozenset[str]
+    twice: frozenset[str]
     digest: str
 
 
@@ -96,6 +99,8 @@ def vocabulary() -> Vocabulary:
         says={phrase: tuple(sorted(says[phrase])) for phrase in (*phrases, *sorted(says.keys() - place.keys()))},
         where=frozenset(raw["where"]),
         together=frozenset(raw["together"]),
+        single=frozenset(raw["single"]),
+        twice=frozenset(raw["twice"]),
         digest=sha256_of_file(FILE)[0],
     )
 
