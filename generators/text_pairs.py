@@ -34,8 +34,8 @@ class TextPairs(Source):
     """An image, its caption and a negative caption, for each row of a table of negative captions.
 
     negatives: the stage of negative captions, or the folder of a finished one; twinset's own scores are taken along.
-    scores: those of other packages' caption scorers to take along. second: whether the stage is one of
-    ``second-captions``, whose captions become a field ``caption2.txt`` of the samples.
+    scores: those of other packages' caption scorers to take along. second: whether the stage has second captions, as
+    of ``second-captions``, which become a field ``caption2.txt`` of the samples.
     images: folder of the captions' images, or of tars of them; only an index is made when absent.
     train: share of the images (0-1) whose pairs are in the split ``train``, by a hash of the recipe's seed and the
     image id; the others are in the split of the subset. Absent: all are. held_out: files of captions whose images are
@@ -77,7 +77,7 @@ class TextPairs(Source):
         return bringing(self.scores, "scores")
 
     def misfit(self, earlier: SourceSettings) -> str:
-        if self.second and earlier.kind != "second-captions":
+        if self.second and not earlier.paraphrases:
             return f"source.second: {self.negatives} has no second captions; name a stage of second-captions"
         given = earlier.scores_given
         lacking = [score for score in self.scores if given is not None and score not in given]

@@ -182,6 +182,7 @@ class SourceSettings(PlacedSettings):
     reports: names of the JSON files that its generator writes beside the plan.
     reads_subsets: whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
     whole: whether all that it can plan is planned, so that a recipe cannot set ``count``.
+    paraphrases: whether the rows of its table have a column ``caption2``, a second caption that says the same.
     card_template: one of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is
     these settings, and ``reports``; or override the methods of these names.
     """
@@ -198,6 +199,7 @@ class SourceSettings(PlacedSettings):
     reports: ClassVar[tuple[str, ...]] = ()
     reads_subsets: ClassVar[bool] = False
     whole: ClassVar[bool] = False
+    paraphrases: ClassVar[bool] = False
     card_template: ClassVar[Path | None] = None
 
     def introduction(self) -> str:

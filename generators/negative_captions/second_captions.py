@@ -39,6 +39,7 @@ class SecondCaptions(PromptedSource):
 
     generator = "twinset.generators.negative_captions.second_captions:SecondCaptionGenerator"
     makes = "table"
+    paraphrases = True
     reference = Reference("captions")  # of any data set: the licence says which
     paper = SUGARCREPE_PLUS
     group = "caption"

@@ -275,6 +275,15 @@ def test_a_file_that_is_none_of_prompts_is_refused(tmp_path: Path, changed: dict
         instructions(prompts(tmp_path, **changed))
 
 
+def test_a_wrong_file_is_told_with_the_setting_that_names_it(tmp_path: Path) -> None:
+    (captions := tmp_path / "captions.jsonl").write_text('{"caption": "A cat.", "image_id": "1"}\n')
+    engine = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    given = {"kind": "negative-captions", "captions": [captions], "prompts": prompts(tmp_path, chnage="x")}
+    source = NegativeCaptions.model_validate({**given, "engine": engine})
+    with pytest.raises(WrongUse, match=r"^stages\.n\.source\.prompts: .*prompts\.yaml: .*kinds\.replace_obj\.chnage: "):
+        source.check_inputs("stages.n.source", ("annotations",))
+
+
 @pytest.mark.parametrize("task", ["Say {this}.", "Say {change.it}.", "Answer {", "{0}"])
 def test_a_task_with_other_braces_is_refused(tmp_path: Path, task: str) -> None:
     path = prompts(tmp_path)

@@ -100,6 +100,11 @@ def test_an_answer_that_says_something_else_is_rejected(tmp_path: Path, second: 
     assert reason in source("http://127.0.0.1:1/v1", tmp_path).meanings
 
 
+def test_rules_say_nothing_in_other_words() -> None:
+    with pytest.raises(ValueError, match="there is no language model 'rules' here"):
+        SecondCaptions.model_validate({"kind": "second-captions", "negatives": "n", "engine": {"kind": "rules"}})
+
+
 def recipe(folder: Path, url: str, **pairs: Any) -> Any:
     (folder / "data").mkdir(exist_ok=True)
     records = {
