@@ -23,7 +23,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile
+from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset.shards.media.decode import decode
 from twinset.shards.storage.tar_reader import BrokenTar
 
@@ -86,13 +86,19 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
                 group = group or candidate.key
                 yield candidate
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair]:
-        """Pairs with their photographs. Raises `BrokenTar`: one is absent, broken or not the one that was planned."""
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Pairs with their photographs, or why one has no captions.
+
+        Raises `BrokenTar`: a photograph is absent, broken or not the one that was planned.
+        """
         planned = cast(Sequence[ConfusedCandidate], candidates)
         places = {key: tar for one in planned for tar, key in zip(one.tars, one.keys, strict=True)}
         stored = self._images.samples((tar, key) for key, tar in places.items())
         frames = {key: self._frame(places[key], key, one.images["image"]) for key, one in stored.items()}
-        for one in planned:
+        for one in self.worded(planned):
+            if isinstance(one, Rejected):
+                yield one
+                continue
             for key, sha256 in zip(one.keys, one.image_sha256s, strict=True):
                 if frames[key].source.sha256 != sha256:
                     raise BrokenTar(f"{frames[key].source.path} is not what was planned from; run this build again")
@@ -104,6 +110,10 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
                 scores={"alike": one.alike, "apart": one.apart},
                 provenance={f"image_id{side}": name for side, name in enumerate(one.image_ids)},
             )
+
+    def worded(self, planned: Sequence[ConfusedCandidate]) -> Iterator[ConfusedCandidate | Rejected]:
+        """Pairs with the captions that they get, or why one gets none."""
+        return iter(planned)
 
     def _planned(self, both: Sequence[Row], near: float, far: float, group: str) -> ConfusedCandidate:
         both = sorted(both, key=lambda one: str(one["image_id"]))

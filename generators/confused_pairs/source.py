@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
-from twinset.manifests.references import bibtex
+from twinset.generators import negative_captions
+from twinset.manifests.doors import OfKind
+from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Need, Reference, SourceSettings, StageName
 from twinset.models.device import check_installed
-from twinset.shards.contracts import Source
+from twinset.models.engines import EngineSettings, EngineSource
+from twinset.models.language_models.settings import LANGUAGE_MODELS
 
 
-class ConfusedPairs(Source):
+class OwnCaptions(EngineSettings):
+    """What people said of each photograph."""
+
+    kind: Literal["own"] = "own"
+
+
+class ConfusedPairs(EngineSource):
     """Two photographs with their captions that one encoder finds alike and another apart (MMVP, section 2).
 
     images: the stage of ``image-captions`` that has the photographs, or the folder of a finished one. alike, apart: two
     stages of ``image-features`` of it, one an encoder. above: cosines in the first are above this; below: those in the
     second are below this. Pairs with the largest difference come first; those that photographs connect are 64 at most.
-    uses_of_image: pairs that a photograph is in, at most. threads: of the search; 0: one a core. licence: of captions
-    and images.
+    uses_of_image: pairs that a photograph is in, at most. threads: of the search; 0: one a core.
+    engine: whose captions a pair has, the photographs' own or a language model's, which reads those of both and writes
+    one of each that is false of the other (NaturalBench asks for questions so). licence: of captions and images.
     """
 
     kind: Literal["confused-pairs"]
@@ -32,16 +42,18 @@ class ConfusedPairs(Source):
     below: float = Field(default=0.6, gt=-1, le=1)
     uses_of_image: int = Field(default=2, ge=1)
     threads: int = Field(default=0, ge=0, le=1024)
+    engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"own": OwnCaptions})] = OwnCaptions()
     licence: str
 
     execution = ("threads",)
-    generator = "twinset.generators.confused_pairs.generator:ConfusedPairGenerator"
+    generator = "twinset.generators.confused_pairs.writing:generator_of"
     makes = "pair"
     reference = Reference("photographs with captions")
     paper = Reference("MMVP", "https://arxiv.org/abs/2401.06209", bibtex("tong2024mmvp"))
     group = "cluster"
     verb = "found in"
     card_template = Path(__file__).with_name("card.md.j2")
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(negative_captions.__file__, "answers")
 
     def misfit(self, earlier: SourceSettings) -> str:
         if earlier.makes == "image-text" or earlier.kind == "image-features":

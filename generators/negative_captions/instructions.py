@@ -8,10 +8,11 @@ changes nothing but its own answer. Prompts written for others, such as TROHN's,
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -25,6 +26,7 @@ from twinset.manifests.source import Settings
 from twinset.models.files import sha256_once
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 
+T = TypeVar("T")
 FILE = VOCABULARIES / "negative_prompts.yaml"
 
 #: What is asked beside negative captions: the caption in other words (SugarCrepe++, arXiv 2406.11171).
@@ -134,7 +136,7 @@ class Instructions:
         """The negative caption of an answer, None where it says that there is none; ValueError for another form."""
         marker = self.prompts.kinds[kind].answer_after
         if not marker:
-            return _read(text, field_of(kind))
+            return texts_in(text, field_of(kind))[0]
         _, found, after = text.rpartition(marker)
         if not found:
             raise ValueError(f"no {marker!r} in it")
@@ -189,8 +191,8 @@ class Judged:
     detail: str = ""
 
 
-def judged(asked: Instructions, kind: str, caption: str, answer: Answer) -> Judged:
-    """The caption in an answer, where it is one of its kind."""
+def answered(answer: Answer, read: Callable[[str], T]) -> T | Judged:
+    """What is read of an answer, or why there is none. read: raises ValueError for a text of another form."""
     said = answer.text[:_SHOWN]
     if answer.finish == REFUSED:
         return Judged(reason="not-accepted", detail=said)
@@ -199,9 +201,16 @@ def judged(asked: Instructions, kind: str, caption: str, answer: Answer) -> Judg
     if answer.finish not in (STOP, ""):
         return Judged(reason="off-format", detail=f"ended by {answer.finish}: {said}")
     try:
-        negative = asked.negative_in(kind, answer.text)
+        return read(answer.text)
     except (ValueError, RecursionError) as error:
         return Judged(reason="off-format", detail=f"{error}: {said}")
+
+
+def judged(asked: Instructions, kind: str, caption: str, answer: Answer) -> Judged:
+    """The caption in an answer, where it is one of its kind."""
+    negative = answered(answer, lambda text: asked.negative_in(kind, text))
+    if isinstance(negative, Judged):
+        return negative
     if negative is None:
         return Judged(reason="nothing-to-change")
     if kind == PARAPHRASE:
@@ -215,12 +224,12 @@ def judged(asked: Instructions, kind: str, caption: str, answer: Answer) -> Judg
     return Judged(negative)
 
 
-def _read(text: str, field: str) -> str | None:
-    """The caption of an answer, None for null; raises ValueError where it is of another form."""
+def texts_in(text: str, *names: str) -> list[str | None]:
+    """The texts, or None for null, of a JSON object with these fields alone; raises ValueError for another form."""
     fields = json.loads(text, object_pairs_hook=_once)
-    if not isinstance(fields, dict) or [*fields] != [field]:
-        raise ValueError(f"not an object with {field} alone")
-    return None if fields[field] is None else _text(fields[field], field)
+    if not isinstance(fields, dict) or {*fields} != {*names}:
+        raise ValueError(f"not an object with {' and '.join(names)} alone")
+    return [None if fields[name] is None else _text(fields[name], name) for name in names]
 
 
 def _text(caption: object, field: str) -> str:

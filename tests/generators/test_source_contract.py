@@ -74,7 +74,7 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
     assert issubclass(settings, Source)
     assert settings.reference.title and settings.group and settings.__doc__
-    rejects_nothing = kind in ("confused-pairs", "negative-prompts", "negative-images", "image-neighbours") or (
+    rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours") or (
         kind.startswith("small-scene-") and kind != "small-scene-stills"
     )
     assert bool(settings.reasons) != rejects_nothing

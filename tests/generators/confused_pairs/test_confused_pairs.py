@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from tests.generators.finished_stage import write_index
+from tests.models.language_models.chat_server import Body, Reply, completion, serving
 from twinset.generators.caption_twins import choice
 from twinset.generators.confused_pairs import generator, search
 from twinset.generators.confused_pairs.generator import ConfusedCandidate
@@ -27,6 +28,7 @@ from twinset.models.encoders.image_towers import THUMBNAIL, InBuild, open_tower,
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Rejected
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.run_here import build_here
@@ -158,6 +160,33 @@ def test_a_pair_has_the_photographs_and_all_their_captions(photos: FinishedStage
     wrong = replace(candidates[0], image_sha256s=("0" * 64, "1" * 64))
     with pytest.raises(BrokenTar, match=r"stage://photos/.* is not what was planned from; run this build again"):
         list(opened.make([wrong]))
+
+
+def test_a_language_model_writes_captions_of_both_photographs(stages: Context, tmp_path: Path) -> None:
+    def reply(body: Body, number: int) -> Reply:
+        photos = [json.loads(line) for line in body["messages"][-1]["content"].splitlines()[-2:]]
+        (first,), (second,) = (one.values() for one in photos)
+        if second.startswith(f"0 of {bad}"):
+            return completion(json.dumps({"caption0": "A dog.", "caption1": "a dog."}))
+        return completion(json.dumps({"caption1": f"not {first}".splitlines()[0], "caption0": " A cat. "}))
+
+    with serving(reply) as server:
+        engine = {"kind": "openai", "model": "m", "base_url": server.url, "answers": str(tmp_path / "answers")}
+        settings = source(above=0.9, engine=engine)
+        opened = settings.open(stages)
+        candidates = [one for one in opened.plan() if isinstance(one, ConfusedCandidate)][:5]
+        bad = candidates[3].image_ids[1]
+        made = list(opened.make(candidates))
+        check_source(settings, stages)
+    for one, pair in zip(candidates, made, strict=True):
+        if one.image_ids[1] == bad:
+            detail = "a caption is null, or both are the same"
+            assert isinstance(pair, Rejected) and pair.reason == "off-format" and pair.detail.startswith(detail)
+        else:
+            assert isinstance(pair, Pair) and pair.captions0 == ("A cat.", *one.captions0)
+            assert pair.captions1 == (f"not {one.captions0[0]}", *one.captions1)
+    assert isinstance(made[0], Pair) and isinstance(made[3], Rejected)
+    assert "own" in source().how_made({}) and "a language model wrote" in settings.how_made({})
 
 
 def test_images_that_an_encoder_failed_at_are_in_no_pair(
