@@ -28,8 +28,9 @@ lint: env
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
+# Writes docs/benchmarks.md. NAMES="tar video": measures these again, and leaves the others as they are.
 bench: env
-	for bench in tests/benchmarks/bench_*.py; do echo "== $$bench"; $(VENV)/bin/python $$bench || exit 1; done
+	$(VENV)/bin/python tests/benchmarks/page.py $(NAMES)
 
 reference: env
 	$(VENV)/bin/python -m studies.reference

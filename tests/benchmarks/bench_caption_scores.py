@@ -22,6 +22,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from measured import row
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -114,6 +116,12 @@ def main() -> None:
     ):
         ratio = f"twinset is {spent / seconds:.2f} x"
         print(f"{name:<10} {texts / spent:6.1f} texts/s, {spent:7.1f} s for these rows: {ratio}")
+    row(
+        f"{asked.model}, {len(distinct)} distinct captions of {len(pairs)} rule-made negatives, one thread, CPU time",
+        "one text at a time",
+        [alone_seconds / seconds],
+        f"each pair by itself: {pair_seconds / seconds:.2f} ×",
+    )
     print(f"largest difference of a score from one by one: {np.abs(ours[: len(alone)] - alone).max():.1e}")
     print(f"{COCO_TEXTS} texts on {CORES} cores: {COCO_TEXTS / len(distinct) * seconds / CORES / 60:.0f} minutes")
 

@@ -23,6 +23,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from measured import row
 
 from twinset.generators.caption_twins.columns import WORD, Captions
 from twinset.generators.caption_twins.neighbours import neighbours, phrases_in
@@ -84,6 +85,7 @@ def against_the_loop(number: int) -> None:
     took = time.perf_counter() - began
     print(f"{len(slow)} neighbours among {number} captions; the same: {slow == fast}")
     print(f"{len(captions)} captions: {took:.2f} s; double loop, scaled up: {looped:.0f} s, {looped / took:,.0f} x")
+    row(f"neighbours by one word among {len(captions):,} captions", "a double loop, scaled up", [looped / took])
     if slow != fast:
         raise SystemExit(1)
 
@@ -129,6 +131,13 @@ def planned_alone(path: Path, limit: float) -> bool:
     print(
         f"{path.name}: {found['planned']:,} pairs planned in {found['seconds']:.1f} s (limit {limit:.0f} s), "
         f"{found['gib']:.2f} GiB; {found['parsed']:.0f} pairs a second parsed twice"
+    )
+    row(
+        f"{found['planned']:,} twins planned from {path.name}",
+        f"limit {limit:.0f} s",
+        [found["seconds"]],
+        f"{found['gib']:.2f} GiB; {found['parsed']:.0f} pairs a second parsed twice",
+        unit="s",
     )
     return found["seconds"] <= limit and found["gib"] <= LIMITS["gib"]
 

@@ -12,6 +12,7 @@ import argparse
 import time
 
 import torch
+from measured import row
 from torch.nn import functional
 
 from twinset.generators.neighbours.nearest import nearest
@@ -40,6 +41,12 @@ def main() -> None:
     by_example = (time.monotonic() - start) * len(examples) / min(PART, len(examples))
     print(f"{arguments.images:,} images with {arguments.captions} captions, {arguments.threads} threads")
     print(f"by image    {by_image:8.1f} s, limit {LIMIT:.0f} s")
+    row(
+        f"the 128 nearest of {arguments.images:,} images, from features, {arguments.threads} threads",
+        f"of their {arguments.images * arguments.captions:,} captions' images",
+        [by_example / by_image],
+        f"{by_image:.1f} s, limit {LIMIT:.0f} s",
+    )
     print(f"by example  {by_example:8.1f} s, scaled up from {PART:,} rows: {by_example / by_image:.1f} times as long")
     raise SystemExit(by_image > LIMIT)
 

@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from measured import row
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -86,6 +88,13 @@ def main() -> None:
         small = measure(asked.small, asked.segments, Path(folder))
         large = measure(asked.large, asked.segments, Path(folder))
     verdict = "holds" if large - small <= GOAL_MB else "does not hold"
+    row(
+        f"memory of planning {asked.large:,} candidates",
+        f"{asked.small:,} candidates",
+        [large - small],
+        f"goal ≤ {GOAL_MB} MB",
+        unit="MB more",
+    )
     print(f"difference {large - small:.1f} MB; the goal of at most {GOAL_MB} MB {verdict}")
 
 

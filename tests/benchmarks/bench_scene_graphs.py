@@ -24,6 +24,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from measured import row
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -129,6 +131,7 @@ def main() -> None:
     options = parser.parse_args()
     pipeline, spawn = find_pipeline(options.pipeline), get_context("spawn")
     seconds, cpu = defaultdict[str, float](float), defaultdict[str, float](float)
+    rounds = defaultdict[str, list[float]](list)
     memory: list[int] = []
     count = relations = wrong = 0
     with (
@@ -169,7 +172,8 @@ def main() -> None:
             for way, run in runs.items():
                 began = time.perf_counter()
                 answers[way] = run()
-                seconds[way] += time.perf_counter() - began
+                rounds[way].append(time.perf_counter() - began)
+                seconds[way] += rounds[way][-1]
                 cpu[way] += sum(spent for _, spent, _ in answers[way])
             expected = answers["one by one"][0][0]
             found = [relations for answer in answers["twinset"] for relations in answer[0]]
@@ -187,6 +191,13 @@ def main() -> None:
             f"{seconds['one by one'] / seconds[way]:5.2f} x   CPU {cpu[way]:6.1f} s {count / cpu[way]:6.0f} captions/s "
             f"{cpu['one by one'] / cpu[way]:5.2f} x a core"
         )
+    row(
+        f"relations of {count:,} real captions, {WORKERS} processes",
+        "`sng_parser.parse` one by one, one process",
+        [one / two for one, two in zip(rounds["one by one"], rounds["twinset"], strict=True)],
+        f"{cpu['one by one'] / cpu['twinset']:.2f} × a core; over the bare pipe "
+        f"{cpu['twinset'] / cpu['bare pipe'] - 1:+.1%} CPU time; {wrong} captions differ",
+    )
     print(f"over the bare pipe, CPU time: {cpu['twinset'] / cpu['bare pipe'] - 1:+.1%}")
     print(f"on {WORKERS} idle cores by CPU time: {WORKERS * cpu['one by one'] / cpu['twinset']:.2f} x one by one")
     print(f"peak memory of a process: {memory[0]} MiB after the first round, {memory[-1]} after {len(memory)}")

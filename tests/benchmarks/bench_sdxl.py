@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 from diffusers import StableDiffusionXLPipeline
+from measured import row
 from PIL import Image
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -120,6 +121,13 @@ def _print(
         rate = count / min(taken)
         print(f"{way:15} {rate:8.4f} images/s{'' if gpu else ' of CPU time'}   {rate * work / peak:6.1%} of that peak")
     here, published = (min(seconds[way]) for way in seconds)
+    row(
+        f"{count} images of {side} × {side}, {options.steps} steps, {name}",
+        "the published script",
+        [slow / fast for slow, fast in zip(seconds["published way"], seconds["here"], strict=True)],
+        f"{count / here * work / peak:.0%} of the peak of matrix multiplication; the script "
+        f"{count / published * work / peak:.0%}",
+    )
     print(f"ratio: {published / here:.2f} times as fast")
 
 

@@ -27,6 +27,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 import numpy as np
+from measured import row
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -184,6 +185,12 @@ def main() -> None:
     if len(costs) < 2:
         return
     (small, first), *_, (large, last) = costs.items()
+    row(
+        f"{large:,} shards of one tiny pair, CPU time a shard",
+        f"{small:,} shards",
+        [last[0] / large / (first[0] / small)],
+        f"{1000 * last[0] / large:.1f} ms a shard; with nothing to do {last[1]:.1f} s, status {last[2]:.1f} s",
+    )
     for step, one, other in zip(STEPS, first, last, strict=True):
         print(f"{step}: a shard of {large:,} costs {other / large / (one / small):.2f} × one of {small:,}")
 

@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from measured import row
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -109,6 +111,12 @@ def main() -> None:
                     seconds[name].append(took)
             print(f"run {run}: " + ", ".join(f"{name} {took[-1]:.2f} s" for name, took in seconds.items() if took))
     ratio = statistics.median(seconds["tar"]) / statistics.median(seconds["twinset"])
+    row(
+        f"{asked.megabytes} MB shard with sha256 and fsync",
+        "GNU tar and fsync",
+        [one / two for one, two in zip(seconds["tar"], seconds["twinset"], strict=True)],
+        f"goal ≥ {GOAL}",
+    )
     print(f"{asked.megabytes} MB: {ratio:.2f} of plain tar's throughput; the goal is {GOAL}")
 
 

@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
+from measured import row
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -125,6 +126,12 @@ def against_the_published_way(graphs: str, seconds: float) -> None:
             began = time.perf_counter()
             mined = len(miner.mine(Draws(0, "triplets"), 0, triplets))
             speed = mined / (time.perf_counter() - began)
+            row(
+                f"{triplets:,} triplets of {relations.captions:,} real captions, {rules} rules",
+                "the published procedure, one at a time",
+                [speed / slow_rate],
+                f"with its set-up of {set_up:.1f} s {triplets / (triplets / speed + set_up) / slow_rate:.0f} ×",
+            )
             print(
                 f"{rules:13} {speed:10.0f} triplets/s over {triplets}: {speed / slow_rate:.0f} x; with its set-up of "
                 f"{set_up:.1f} s {triplets / (triplets / speed + set_up) / slow_rate:.0f} x (goal {GOAL} x)"
@@ -159,6 +166,13 @@ def main() -> None:
             command = [sys.executable, __file__, "--triplets", str(options.triplets)]
             command += ["--mine", str(Path(scratch, "larger")), rules]
             found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            row(
+                f"{found['triplets']:,} triplets of {options.captions:,} captions, {rules} rules",
+                f"goal < {GOAL_GIB} GiB",
+                [found["gib"]],
+                f"{sum(found['seconds'].values()):.0f} s",
+                unit="GiB",
+            )
             steps = ", ".join(f"{step} {seconds:.1f} s" for step, seconds in found["seconds"].items())
             print(
                 f"{options.captions} captions, {found['relations']} relations, {rules} rules: {found['triplets']} "

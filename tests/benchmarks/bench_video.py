@@ -31,6 +31,7 @@ from pathlib import Path
 
 import av
 import numpy as np
+from measured import row
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -190,6 +191,12 @@ def bench(name: str, path: Path, segments: int) -> None:
     for threads, label in ((1, "1 thread"), (0, "default threads")):
         for kind, read in (("seeking", opencv_seeking), ("sequential", opencv_sequential)):
             its_wall, its_processor, found = timed(partial(read, path, wanted, threads))
+            row(
+                f"{segments} middle frames of {name}, {count / rate:.0f} s, one thread, exact",
+                f"OpenCV {kind}, {label}",
+                [its_wall / wall],
+                f"{its_processor / processor:.2f} × CPU; OpenCV: {exact(path, wanted, found)}",
+            )
             ratios = f"{its_wall / wall:6.2f} x {its_processor / processor:6.2f} x"
             times = f"{its_wall:8.3f} s wall {its_processor:8.3f} s CPU"
             print(f"  {f'OpenCV {kind}, {label}':36}{times} {ratios:20}{exact(path, wanted, found)}")
