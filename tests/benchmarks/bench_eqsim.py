@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 import open_clip  # type: ignore[import-untyped]  # noqa: E402
 import torch  # noqa: E402
+from measured import row  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from twinset.training.losses.features import Features  # noqa: E402
@@ -104,13 +105,13 @@ def main() -> None:
     print(f"{'':22}" + "".join(f"{f'n = {n}':>20}" for n in sizes))
     worst = 0.0
     for name in ("infonce", *REGULARISERS.kinds()):
-        row = f"{name:22}"
+        line = f"{name:22}"
         for n in sizes:
             taken = seconds(loss_of(name, n, width), 30 if n < 400 else 9)
             share = taken / (one_step * n / arguments.batch)
             worst = max(worst, share if name in REGULARISERS.kinds() else 0.0)
-            row += f"{1000 * taken:9.2f} ms {100 * share:6.3f} %"
-        print(row, flush=True)
+            line += f"{1000 * taken:9.2f} ms {100 * share:6.3f} %"
+        print(line, flush=True)
     print(f"\nlargest share of a regulariser: {100 * worst:.3f} %; limit {100 * LIMIT:.0f} %")
     row(
         "a regulariser's forward and backward pass, the dearest, one thread, CPU time",
