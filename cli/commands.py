@@ -5,6 +5,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ import psutil
 
 import twinset
 from twinset.cli.bars import bars
+from twinset.cli.costs import print_estimates, said_afterwards
 from twinset.cli.options import add_arguments, add_described, answer
 from twinset.cli.tables import print_counts, print_verified
 from twinset.cli.terminal import say
@@ -50,13 +52,19 @@ def plan(asked: argparse.Namespace) -> None:
     named = outside(recipe, recipe_folder(asked.recipe))
     for line in in_words(named):
         say(line, file=sys.stderr)
-    _show(asked, {**twinset.plan(recipe, asked.out), "outside": named}, planning=True)
+    found = {**twinset.plan(recipe, asked.out, like=asked.like), "outside": named}
+    _show(asked, found, planning=True)
+    if not asked.json:
+        with contextlib.redirect_stdout(asked.stdout):
+            print_estimates({**found["stages"], **found["subsets"]})
 
 
 def build(asked: argparse.Namespace) -> None:
     """``twinset build``: here, or in Prefect where ``PREFECT_API_URL`` is set."""
-    recipe = twinset.load_recipe(asked.recipe, asked.set).only(asked.only)
-    _show(asked, _built(recipe, asked.out, asked.workers, asked.runner))
+    recipe, began = twinset.load_recipe(asked.recipe, asked.set).only(asked.only), time.time()
+    counts = _built(recipe, asked.out, asked.workers, asked.runner)
+    say(*said_afterwards(asked.out, recipe, began), sep="\n", file=sys.stderr)
+    _show(asked, counts)
 
 
 def parse(asked: argparse.Namespace) -> None:

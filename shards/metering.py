@@ -4,10 +4,11 @@ Answers that were kept on disk count like new ones: the numbers say what a stage
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 from twinset.manifests.tally import Tally
 from twinset.shards.storage import layout
@@ -44,14 +45,30 @@ def total(tallies: Iterable[Tally]) -> Tally:
 
 def spent(store: Store, home: str) -> Tally:
     """What the logs of a stage's shards say; shards whose log cannot be read count as nothing."""
-    names = [name for name in store.listing(layout.meta(home, "log")) if layout.shard_number(name, "json") >= 0]
+    return total(map(tally_in, read_logs(store, home).values()))
+
+
+def read_logs(store: Store, home: str, numbers: Iterable[int] | None = None) -> dict[int, dict[str, Any]]:
+    """The logs of some shards of a stage, of all when None; empty where one cannot be read."""
+    if numbers is None:
+        names = store.listing(layout.meta(home, "log"))
+        numbers = [number for name in names if (number := layout.shard_number(name, "json")) >= 0]
+    numbers = list(numbers)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        return total(pool.map(lambda name: _logged(store, layout.meta(home, f"log/{name}")), names))
+        return dict(zip(numbers, pool.map(lambda number: _log(store, layout.log(home, number)), numbers), strict=True))
 
 
-def _logged(store: Store, path: str) -> Tally:
+def _log(store: Store, path: str) -> dict[str, Any]:
     try:
         log = json.loads(store.read(path))
+        return log if isinstance(log, dict) else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def tally_in(log: Mapping[str, Any]) -> Tally:
+    """What language models took for a shard, by its log."""
+    try:
         return Tally(**{name: int(log.get(name, 0)) for name in Tally._fields})
-    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+    except (ValueError, TypeError, OverflowError):
         return Tally()

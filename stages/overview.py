@@ -10,6 +10,7 @@ from twinset.shards.metering import spent
 from twinset.shards.records import planned_stage, stages_in, subsets_in, unplanned_in
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
+from twinset.stages.costs import estimated, keep_estimate, read_cost
 from twinset.stages.job import Job, job_of
 from twinset.stages.plan import DESCRIBED, count_plan, prepare
 from twinset.stages.status import StageState, missing_problem, state_of
@@ -21,33 +22,42 @@ _UNKNOWN = {**_COUNTS, "done": None}
 _NO_STATUS: dict[str, Any] = {"missing": None, "missing_media": None, "examples": [], "waiting": {}, "stale": {}}
 
 
-def plan_states(job: Job, write: bool) -> dict[str, Any]:
-    """Counts and state of every stage of a recipe, in the order of the DAG.
+def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, Any]:
+    """Counts, state and estimate of every stage of a recipe, in the order of the DAG.
 
-    write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
+    Args:
+        write: whether plans are written below OUT; a stage that reads one which is not finished waits in any case.
+        like: another dataset that estimates are made from.
     """
+    if like is not None:
+        chosen(like, ())  # refuses what is no dataset
     found: dict[str, Any] = {"stages": {}, "subsets": {}}
+    estimates = dict[str, dict[str, Any] | None]()
     with job.store.for_one_build() if write else nullcontext():
         for name in job.recipe.all:
             part = "stages" if name in job.recipe.stages else "subsets"
-            found[part][name] = {**_planned(job, name, write), "reads": job.recipe.reads(name)}
+            row, state = _planned(job, name, write)
+            estimates[name] = estimated(job, name, row["planned"], row["shards"], state, like, estimates)
+            if state is not None:
+                keep_estimate(job, state, estimates[name])
+            found[part][name] = {**row, "reads": job.recipe.reads(name), "estimate": estimates[name]}
     return found
 
 
-def _planned(job: Job, name: str, write: bool) -> dict[str, Any]:
+def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageState | None]:
     for earlier in job.recipe.reads(name):
         try:
             job.earlier(earlier)
         except WrongUse:
             counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None}
-            return {**counts, "kinds": {}, "excluded": {}, "examples": [], "state": f"waits for {earlier}"}
+            return {**counts, "kinds": {}, "excluded": {}, "examples": [], "state": f"waits for {earlier}"}, None
     if not write:
-        return {**count_plan(job.worker(name)), "state": "counted"}
+        return {**count_plan(job.worker(name)), "state": "counted"}, None
     stage = prepare(job, name)
     state = state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
     waiting = _waiting(job, name, state)
     words = missing_words(**waiting) if waiting else _in_words(state)
-    return {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}
+    return {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}, state
 
 
 def stage_status(job: Job, name: str) -> dict[str, Any]:
@@ -59,6 +69,7 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
     return {
         **state.counts(),
         **took,
+        "cost": {what: read_cost(job.store, home).get(what) for what in ("estimated", "measured")},
         "examples": state.stage.examples,
         "done": len(state.done),
         "missing": len(state.missing),

@@ -42,6 +42,12 @@ class StageWorker:
         """Whether shards must be made in processes of their own."""
         return "process" in (self.generator.isolation, *(judge.isolation for _, judge in self.filters))
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a network of it runs on a GPU."""
+        parts = (self.generator, *(judge for _, judge in self.filters))
+        return any(part.device() not in (None, "cpu") for part in parts)
+
     def on_this_machine(self) -> StageWorker:
         """With the runtime class of this machine: of the generator's device, else of the first filter's with one."""
         for part in (self.generator, *(judge for _, judge in self.filters)):

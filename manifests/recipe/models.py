@@ -12,6 +12,7 @@ from pydantic import Field, SerializeAsAny, model_validator
 from twinset.manifests.candidate import SPLIT
 from twinset.manifests.doors import OfKind
 from twinset.manifests.errors import WrongUse, suggested
+from twinset.manifests.recipe.rates import Rates
 from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
@@ -84,6 +85,7 @@ class Recipe(Settings):
     name: of the recipe; cards and Prefect's flows show it. description: in words.
     seed: that all random choices are made from.
     stages: what subsets are planned from and no reader of the dataset needs. subsets: what is published.
+    rates: what stages took where they were measured, for estimates.
     max_missing: share of candidates (0-1) whose media may be missing before the build fails.
     allow_mixed_runtimes: whether shards that a network made on different types of machine may be in one stage.
     """
@@ -95,6 +97,7 @@ class Recipe(Settings):
     allow_mixed_runtimes: bool = False
     stages: dict[str, Subset] = Field(default={})
     subsets: dict[str, Subset] = Field(default={})
+    rates: Rates | None = Field(default=None, exclude=True)  # no part of what a dataset records
 
     @property
     def all(self) -> dict[str, Subset]:
@@ -149,6 +152,9 @@ class Recipe(Settings):
     def _reads_fit(self) -> Recipe:
         if both := sorted(self.stages.keys() & self.subsets.keys()):
             raise ValueError(f"{both[0]} is a stage and a subset; rename one")
+        for name in self.rates.stages if self.rates else ():
+            if name not in self.stages and name not in self.subsets:
+                raise ValueError(f"rates.stages.{name}: no stage; {suggested(name, (*self.stages, *self.subsets))}")
         for name in (*self.stages, *self.subsets):
             for read in self.reads(name):
                 readable = {**self.stages, **(self.subsets if self[name].source.reads_subsets else {})}

@@ -83,18 +83,21 @@ def plan(
     out: str | Path | None = None,
     only: str | Iterable[str] = (),
     settings: str | Iterable[str] = (),
+    like: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Count what a recipe would make; media are not needed.
+    """Count what a recipe would make, and estimate what that takes; media are not needed.
 
     Args:
         recipe: name of a shipped recipe, path of a YAML file, or a loaded recipe.
         out: folder or fsspec URL below which plans are written; nothing is written when None.
         only: subsets; all when empty.
         settings: overrides ``KEY.PATH=VALUE``.
+        like: a dataset, such as a trial of a few candidates, that tells what stages take where ``out`` does not.
 
     Returns:
         ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}`` in the order of the DAG, each with what it ``reads``,
         and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
+        ``estimate``: what all of it takes (`stages.costs.Cost`) and whose rates these are (``from``); None if unknown.
         ``outside``: ``{"reads", "writes", "hosts", "variables"}``, what the recipe names outside of its folder, each
         by key path.
     """
@@ -109,7 +112,8 @@ def plan(
     named = outside(loaded, Path.cwd() if isinstance(recipe, Recipe) else recipe_folder(str(recipe)))
     check_inputs(loaded, ["annotations"] if out is None else ["annotations", "models"])
     with tempfile.TemporaryDirectory() as nothing:
-        states = plan_states(Job(loaded, Store(str(out or nothing))), write=out is not None)
+        trial = None if like is None else Store(str(like))
+        states = plan_states(Job(loaded, Store(str(out or nothing))), out is not None, trial)
     return {**states, "outside": named}
 
 

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import logging
+import multiprocessing
 import os
 import socket
 import time
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
@@ -20,7 +22,6 @@ from twinset.manifests.errors import BuildFailed
 from twinset.manifests.plan import PlannedShard, plan_file, read_slice, slice_digest
 from twinset.manifests.receipt import Made, Receipt, parse_receipt
 from twinset.manifests.stage import ANY_RUNTIME, Stage
-from twinset.manifests.tally import Tally
 from twinset.shards.contracts import OutOfMemory
 from twinset.shards.metering import metered, total
 from twinset.shards.records import planned_stage, read_planned, read_receipt, read_stage
@@ -106,7 +107,7 @@ def write_shard(
 def _write(
     store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], worker: StageWorker
 ) -> Receipt:
-    began = time.time()
+    began, spent = time.time(), CpuTime(f"{store.root}/{worker.home}")
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar, metered() as tallies:
             write = write_table if worker.generator.columns is not None else write_samples
@@ -140,7 +141,8 @@ def _write(
                 missing=dict(sorted(shard.missing.items())),
             ),
         )
-    _log_shard(store, layout.log(worker.home, planned.shard), began, total(tallies))
+    log = {"gpu": worker.on_gpu, **spent.so_far(), **total(tallies)._asdict()}
+    _log_shard(store, layout.log(worker.home, planned.shard), began, log)
     return receipt
 
 
@@ -201,11 +203,30 @@ def finish_shard(
     return receipt
 
 
-def _log_shard(store: Store, path: str, began: float, spent: Tally) -> None:
-    """Write who made a shard, how long it took and what language models took. began: seconds since 1970."""
-    log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began}
-    if spent.answers:
-        log |= spent._asdict()
+class CpuTime:
+    """CPU time of a shard that begins now: of its thread, or of all threads of a child process, with one at a time.
+
+    A child's first shard is charged with its start: the interpreter, libraries, models.
+    """
+
+    charged: ClassVar[float] = 0.0  # of a child's time, to shards before
+    known: ClassVar[set[str]] = set()  # stages that this process has made shards of
+
+    def __init__(self, stage: str) -> None:
+        self._child, self._first = multiprocessing.parent_process() is not None, stage not in self.known
+        self._began = CpuTime.charged if self._child else time.thread_time()
+        self.known.add(stage)
+
+    def so_far(self) -> dict[str, Any]:
+        """``core_seconds``, and whether the process made its ``first`` shard of the stage."""
+        now = time.process_time() if self._child else time.thread_time()
+        CpuTime.charged = now if self._child else 0.0
+        return {"core_seconds": now - self._began, "first": self._first}
+
+
+def _log_shard(store: Store, path: str, began: float, spent: dict[str, Any]) -> None:
+    """Write who made a shard, and what that took of time and of language models. began: seconds since 1970."""
+    log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began, **spent}
     # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
     with contextlib.suppress(OSError):
         store.write(path, json.dumps(log).encode())
