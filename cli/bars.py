@@ -34,6 +34,7 @@ class Lines:
 
     def __init__(self) -> None:
         self._counts: dict[str, tuple[int, int]] = {}  # done, total
+        self._samples: dict[str, str] = {}
         self._began: dict[str, float] = {}
         self._said: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -48,8 +49,21 @@ class Lines:
         with self._lock:
             done, total = self._counts[stage]
             self._counts[stage] = done + 1, total
-            if done + 1 < total and time.monotonic() - self._said[stage] >= MINUTE:
-                self._say(f"{stage}: {done + 1:,} of {total:,} shards after {self._seconds(stage)}", stage)
+            if done + 1 < total:
+                self._say_where(stage)
+
+    def samples(self, stage: str, made: int, planned: int) -> None:
+        """As `stages.build.Progress.samples`."""
+        with self._lock:
+            self._samples[stage] = f", {made:,} of {planned:,} samples"
+            if made < planned:
+                self._say_where(stage)
+
+    def _say_where(self, stage: str) -> None:
+        if time.monotonic() - self._said[stage] >= MINUTE:
+            done, total = self._counts[stage]
+            shards = f"{done:,} of {total:,} shards{self._samples.get(stage, '')}"
+            self._say(f"{stage}: {shards} after {self._seconds(stage)}", stage)
 
     def phase(self, stage: str, doing: str) -> None:
         """As `stages.build.Progress.phase`; a stage without a shard to make says nothing."""
@@ -67,7 +81,7 @@ class Lines:
 
 
 class Bars:
-    """One bar a stage; counts all shards, those of earlier runs too."""
+    """One bar a stage; counts all samples, those of earlier runs too."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -76,6 +90,7 @@ class Bars:
         columns = ("{task.description}", BarColumn(), "{task.fields[shown]}", TimeRemainingColumn())
         self.progress = Progress(*columns, console=Console(stderr=True))
         self._began: dict[str, tuple[float, int]] = {}
+        self._samples: dict[str, tuple[int, int]] = {}
         self._done: dict[str, int] = {}
         self._total: dict[str, int] = {}
         self._tasks: dict[str, int] = {}
@@ -84,13 +99,20 @@ class Bars:
     def begin(self, stage: str, total: int, done: int) -> None:
         with self._lock:
             self._total[stage], self._done[stage] = total, done
-            self._began.setdefault(stage, (time.monotonic(), done))
-            self._update(stage, total=total, completed=done)
+            self._update(stage)
 
     def advance(self, stage: str) -> None:
         with self._lock:
             self._done[stage] += 1
-            self._update(stage, completed=self._done[stage])
+            self._update(stage)
+
+    def samples(self, stage: str, made: int, planned: int) -> None:
+        """As `stages.build.Progress.samples`."""
+        with self._lock:
+            if stage not in self._samples:
+                self._began[stage] = time.monotonic(), made
+            self._samples[stage] = made, planned
+            self._update(stage, total=planned, completed=made)
 
     def phase(self, stage: str, doing: str) -> None:
         with self._lock:
@@ -107,7 +129,9 @@ class Bars:
         self.progress.update(self._tasks[stage], shown=shown or self._counted(stage), **values)  # type: ignore[arg-type]
 
     def _counted(self, stage: str) -> str:
-        began, before = self._began.get(stage, (time.monotonic(), 0))
-        made, seconds = self._done.get(stage, 0) - before, max(time.monotonic() - began, 1e-6)
-        rate = f", {made / seconds:.2f}/s" if made else ""
-        return f"{self._done.get(stage, 0):,} of {self._total.get(stage, 0):,} shards{rate}"
+        shards = f"{self._done.get(stage, 0):,} of {self._total.get(stage, 0):,} shards"
+        if stage not in self._samples:
+            return shards
+        (began, before), (made, planned) = self._began[stage], self._samples[stage]
+        rate = f", {(made - before) / max(time.monotonic() - began, 1e-6):.2f}/s" if made > before else ""
+        return f"{made:,} of {planned:,} samples, {shards}{rate}"

@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     command("plan", plan, "recipe", "plan")
     command("build", build, "recipe", "making", "build")
     command("parse", parse, "parse", "making")
-    command("status", status, "dataset")
+    command("status", status, "dataset", "status")
     command("verify", verify, "dataset", "only", "verify")
     command("look", look, "dataset", "only", "look")
     exporting = command("export", export, "dataset", "only")
@@ -63,7 +63,8 @@ def build(asked: argparse.Namespace) -> None:
     """``twinset build``: here, or in Prefect where ``PREFECT_API_URL`` is set."""
     recipe, began = twinset.load_recipe(asked.recipe, asked.set).only(asked.only), time.time()
     counts = _built(recipe, asked.out, asked.workers, asked.runner)
-    say(*said_afterwards(asked.out, recipe, began), sep="\n", file=sys.stderr)
+    for line in said_afterwards(asked.out, recipe, began):
+        say(line, file=sys.stderr)
     _show(asked, counts)
 
 
@@ -88,7 +89,7 @@ def parse(asked: argparse.Namespace) -> None:
 
 def status(asked: argparse.Namespace) -> None:
     """``twinset status``."""
-    _show(asked, twinset.status(asked.dataset))
+    _show(asked, twinset.status(asked.dataset, asked.missing))
 
 
 def verify(asked: argparse.Namespace) -> int:

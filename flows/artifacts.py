@@ -55,6 +55,9 @@ class Artifacts:
     def advance(self, stage: str) -> None:
         """As `stages.build.Progress.advance`; the run that makes the shard counts it."""
 
+    def samples(self, stage: str, made: int, planned: int) -> None:
+        """As `stages.build.Progress.samples`; shown by shards alone."""
+
     def phase(self, stage: str, doing: str) -> None:
         """As `stages.build.Progress.phase`."""
         if doing:

@@ -52,6 +52,10 @@ class NamedPairCandidate(CaptionedCandidate):
     change: str
     provenance: str
 
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return self.image0, self.image1
+
 
 def paired(one: NamedPairCandidate, read: Mapping[str, Frame | UnusableImage]) -> Pair | Rejected:
     """A pair with its images, or why one has none. read: what their names give."""

@@ -97,6 +97,10 @@ class TextPairCandidate(ScoredCaption):
 
     negative_key: str
 
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return (self.image,)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondPairCandidate(TextPairCandidate):

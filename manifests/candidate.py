@@ -59,6 +59,11 @@ class Candidate:
     identity: str = ""
 
     @property
+    def media_names(self) -> tuple[str, ...]:
+        """Names of the media that it needs, as its source's `media_files` takes them; none where it cannot say."""
+        return ()
+
+    @property
     def counted_as(self) -> str:
         """What a plan counts it as besides the total, such as ``replace_obj``; empty for nothing."""
         return ""

@@ -189,6 +189,14 @@ class Generator(Component, Generic[S]):
         """Which decisions of people are missing; None where none is. Asked after the plan, before shards are made."""
         return None
 
+    def media_names(self, candidate: Candidate) -> tuple[str, ...]:
+        """Names of the media that a candidate needs, as `Source.media_files` takes them; none where it cannot say."""
+        return candidate.media_names
+
+    def media_urls(self) -> Mapping[str, str]:
+        """Where media can be fetched, by name, as far as annotations tell."""
+        return {}
+
     @abstractmethod
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | TableRows | Rejected]:
         """One result a candidate, in order; a candidate that fails becomes a `Rejected`.

@@ -20,6 +20,7 @@ from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import disagreeing, forget, remove_leftovers
 from twinset.stages.index import is_indexed, summarise, write_index
 from twinset.stages.job import Job, job_of
+from twinset.stages.missing import nothing_there
 from twinset.stages.plan import prepare
 from twinset.stages.stage_worker import refuse_mixed_runtimes
 from twinset.stages.status import StageState, missing_problem, state_of
@@ -41,6 +42,9 @@ class Progress(Protocol):
     def advance(self, stage: str) -> None:
         """One more shard of a stage is made."""
 
+    def samples(self, stage: str, made: int, planned: int) -> None:
+        """Candidates of a stage that are made, those of shards in the making too."""
+
     def phase(self, stage: str, doing: str) -> None:
         """A stage does something other than making shards, such as ``planning``; empty when it has ended."""
 
@@ -51,6 +55,8 @@ class Silent:
     def begin(self, stage: str, total: int, done: int) -> None: ...
 
     def advance(self, stage: str) -> None: ...
+
+    def samples(self, stage: str, made: int, planned: int) -> None: ...
 
     def phase(self, stage: str, doing: str) -> None: ...
 
@@ -134,6 +140,8 @@ def settle(job: Job, name: str, run: RunShards, progress: Progress) -> None:
     for _ in range(ROUNDS):
         state = state_of(store, worker.home, media)
         if state.todo:
+            if not state.done and (problem := nothing_there(store, job.recipe, name, state, worker)):
+                raise BuildFailed(problem)
             if not made:
                 keep_estimate(job, state, estimated(job, name, state.stage.planned, len(state.planned), state))
             made = True

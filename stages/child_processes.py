@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Callable
 from concurrent.futures import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
@@ -23,6 +24,7 @@ from typing import Any
 from pebble import ProcessExpired, ProcessPool
 
 from twinset.manifests.errors import BuildFailed, TwinsetError, in_words
+from twinset.shards.metering import counting
 from twinset.shards.storage.spool import Spool
 
 PARENT_CHECK_SECONDS = 0.5
@@ -57,12 +59,20 @@ class Children:
         self._closed = threading.Event()
         self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
-    def run(self, root: str, home: str, number: int) -> dict[str, Any]:
-        """Make one shard; returns its receipt, or raises what `stages.making.make.make_shard` raised."""
+    def run(
+        self, root: str, home: str, number: int, on_count: Callable[[int], None] = lambda count: None
+    ) -> dict[str, Any]:
+        """Make one shard; returns its receipt, or raises what `stages.making.make.make_shard` raised.
+
+        on_count: takes now and then how many of its candidates are made.
+        """
+        counted = f"{self._scratch}/{number:05d}.count"
         try:
-            future = self._pool.schedule(_run, args=[root, home, number])
+            future = self._pool.schedule(_run, args=[root, home, number, counted])
             # A pool that is stopped just then forgets the shard, and nobody would be told.
             while not wait([future], CLOSED_CHECK_SECONDS).done:
+                with contextlib.suppress(OSError, ValueError), open(counted) as stream:
+                    on_count(int(stream.read()))
                 if self._closed.is_set():
                     raise BuildFailed("the build was ended before it was made; run the same command again")
             receipt: dict[str, Any] = future.result()
@@ -112,11 +122,21 @@ def remove_scratch() -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run(root: str, home: str, number: int) -> dict[str, Any]:
+def _run(root: str, home: str, number: int, counted: str) -> dict[str, Any]:
     from twinset.stages.making.make import make_shard
 
+    written = 0.0
+
+    def write(count: int) -> None:
+        nonlocal written
+        if time.monotonic() - written >= CLOSED_CHECK_SECONDS:
+            written = time.monotonic()
+            with contextlib.suppress(OSError), open(counted, "w") as stream:
+                stream.write(str(count))
+
     try:
-        return make_shard(root, home, number).model_dump(mode="json")
+        with counting(write):
+            return make_shard(root, home, number).model_dump(mode="json")
     except (TwinsetError, OSError):
         raise
     except Exception as error:

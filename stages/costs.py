@@ -24,7 +24,7 @@ from twinset.stages.job import Job
 from twinset.stages.status import StageState, state_of
 
 COST = "log/cost.json"
-LOGS = 64  # of shards that are read, evenly spread: on an object store each is a request
+LOGS = (256, 16)  # that are read, of shards evenly spread, and from an object store, where each is a request
 
 
 class Cost(NamedTuple):
@@ -56,9 +56,11 @@ def measured(store: Store, recipe: Recipe, name: str, home: str, state: StageSta
     recipe: of the build; its prices count.
     """
     planned, done = dict(state.done.columns("planned")), list(state.done)
+    most = min(LOGS[store.is_remote], len(done))
+    chosen = [done[place * len(done) // most] for place in range(most)]
     logs = {
         number: log
-        for number, log in read_logs(store, home, done[:: math.ceil(len(done) / LOGS) or 1]).items()
+        for number, log in read_logs(store, home, chosen).items()
         if isinstance(log.get("core_seconds"), float) and isinstance(log.get("seconds"), float)
     }
     if not logs:

@@ -19,7 +19,15 @@ from twinset.stages.verify import verify_stage
 #: Counts of a stage that cannot be read here: nobody knows them.
 _COUNTS: dict[str, Any] = {"planned": None, "kept": None, "rejected": {}, "shards": None, "excluded": {}}
 _UNKNOWN = {**_COUNTS, "done": None}
-_NO_STATUS: dict[str, Any] = {"missing": None, "missing_media": None, "examples": [], "waiting": {}, "stale": {}}
+_NO_STATUS: dict[str, Any] = {
+    "missing": None,
+    "missing_media": None,
+    "missing_files": None,
+    "cost": {},
+    "examples": [],
+    "waiting": {},
+    "stale": {},
+}
 
 
 def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, Any]:
@@ -76,6 +84,7 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
         "waiting": _waiting(job, name, state),
         "stale": {f"{number:05d}": why for number, why in sorted(state.stale.items())},
         "missing_media": state.missing_media(),
+        "missing_files": len(state.missing_files()),
         "problems": _problems(job, name, state),
     }
 
@@ -132,7 +141,7 @@ def _problems(job: Job, name: str, state: StageState) -> list[str]:
     problem = missing_problem(job.recipe, name, state)
     problems = [problem] if problem else []
     card = f"{state.home}/README.md"
-    if name in job.recipe.subsets and not state.todo and job.store.size(card) is None:
+    if not problem and name in job.recipe.subsets and not state.todo and job.store.size(card) is None:
         problems.append(f"{job.store.root}/{card}: absent, though all shards are done; run the same build again")
     return problems
 

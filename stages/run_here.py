@@ -4,13 +4,15 @@ import errno
 import os
 import resource
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Literal
 
 from twinset.manifests.errors import WrongUse, in_words
 from twinset.manifests.recipe import Recipe
+from twinset.shards.metering import counting
 from twinset.shards.storage.store import Store
 from twinset.stages.build import Progress, Silent, build
 from twinset.stages.child_processes import Children
@@ -20,6 +22,7 @@ from twinset.stages.status import StageState
 
 Runner = Literal["threads", "processes"]
 RETRIES = 3
+REPORT_SECONDS = 0.2
 LEAST_ADDRESSES = 1_200_000_000  # bytes; with fewer, threads do not start and libraries end the process
 #: A full disk or a wrong place does not mend by waiting.
 HOPELESS = (
@@ -100,7 +103,14 @@ class LocalRunner:
         if children is not None:
             self._children.append(children)
         here = partial(make_shard, worker=worker.on_this_machine(), stage=state.stage)
-        make = children.run if children is not None else here
+        count = SampleCount(partial(self._progress.samples, name), state)
+
+        def make(root: str, home: str, number: int) -> Any:
+            if children is not None:
+                return children.run(root, home, number, partial(count.so_far, number))
+            with counting(partial(count.so_far, number)):
+                return here(root, home, number)
+
         own = threading.BoundedSemaphore(worker.source.shards_at_a_time or self._workers)
         failures: dict[int, str] = {}
 
@@ -109,6 +119,7 @@ class LocalRunner:
                 if self._closed.is_set():
                     return
                 self._retried(make, root, home, number)
+                count.finish(number)
                 self._progress.advance(name)
             except BaseException as error:  # of SystemExit, which a source may raise, a pool says nothing
                 failures[number] = in_words(error)
@@ -152,6 +163,34 @@ class LocalRunner:
                 if error.errno in HOPELESS or attempt == RETRIES or self._closed.wait(_delay(attempt)):
                     raise
         raise AssertionError("the last attempt returns or raises")
+
+
+class SampleCount:
+    """Candidates of a stage that are made, those of shards in the making too, reported some times a second at most."""
+
+    def __init__(self, report: Callable[[int, int], None], state: StageState) -> None:
+        self._report, self._sizes = report, [shard.planned for shard in state.planned]
+        self._done, self._making, self._said = sum(state.done.column("planned")), dict[int, int](), 0.0
+        self._lock = threading.Lock()
+        self._say()
+
+    def so_far(self, number: int, count: int) -> None:
+        """So many candidates of a shard are made; one that is begun again counts from 0."""
+        with self._lock:
+            self._making[number] = min(count, self._sizes[number])
+            if time.monotonic() - self._said >= REPORT_SECONDS:
+                self._say()
+
+    def finish(self, number: int) -> None:
+        """A shard is done."""
+        with self._lock:
+            self._making.pop(number, None)
+            self._done += self._sizes[number]
+            self._say()
+
+    def _say(self) -> None:
+        self._said = time.monotonic()
+        self._report(self._done + sum(self._making.values()), sum(self._sizes))
 
 
 def _delay(attempt: int) -> float:

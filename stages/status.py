@@ -61,6 +61,11 @@ class StageState:
         """Rejected candidates by reason."""
         return dict(sorted(self.done.rejected().items()))
 
+    def missing_files(self) -> dict[str, int | None]:
+        """Media that receipts name as missing, and the size of each that is there but broken."""
+        listed = set(self.done.column("missing"))
+        return {name: size for one in listed if one != "{}" for name, size in json.loads(one).items()}
+
     def missing_media(self) -> int:
         """How many candidates were rejected because their media is missing or broken."""
         rejected = self.rejected()
@@ -186,9 +191,11 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
         )
     if missing <= most:
         return ""
-    example = next((one for listed in state.done.column("missing") for one in json.loads(listed)), "those")
+    files = sorted(state.missing_files())
+    counted = f"{len(files):,} file{'s' * (len(files) != 1)}, such as {files[0]}" if files else "such as those"
     return (
-        f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken, such as {example} in "
-        f"{media}; max_missing is {recipe.max_missing:.2%}. Correct {recipe.key(name)}.source or raise max_missing "
-        "(0 to 1), and run the same command again: shards that lacked nothing stay"
+        f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken: {counted} in {media}; "
+        f"max_missing is {recipe.max_missing:.2%}. twinset status OUT --missing FILE lists them. Correct "
+        f"{recipe.key(name)}.source or raise max_missing (0 to 1), and run the same command again: shards that lacked "
+        "nothing stay"
     )

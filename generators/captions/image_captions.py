@@ -85,6 +85,10 @@ class ImageCaptionCandidate(Candidate):
     captions: tuple[str, ...]
     place: str
 
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return (looked_for_by(self.image, self.image_id),)
+
 
 class ImageCaptionGenerator(Generator[ImageCaptions]):
     """A sample an image, or a caption; those of an image are a group."""

@@ -34,6 +34,10 @@ class TemplateCandidate(Candidate):
     entry: str
     provenance: str
 
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return self.images
+
 
 class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
     """Templates of one task, of attributes (VAW) or objects (COCO Panoptic)."""

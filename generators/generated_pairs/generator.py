@@ -71,6 +71,10 @@ class GeneratedPairCandidate(CaptionedCandidate):
     score_original: float
 
     @property
+    def media_names(self) -> tuple[str, ...]:
+        return (self.photo,) if self.photo else ()
+
+    @property
     def counted_as(self) -> str:
         return kind_name(self.type, self.subtype)
 

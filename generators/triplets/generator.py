@@ -50,6 +50,10 @@ class TripletCandidate(Candidate):
     image_ids: tuple[str, ...]
     images: tuple[str, ...]
 
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return tuple(filter(None, self.images))
+
 
 class TripletGenerator(Generator[Triplets]):
     """Triplets without end, of one set of captions; of each the images where the settings name them, else an index."""

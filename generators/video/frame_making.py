@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twinset.generators.image_files import UnusableImage, rgb
 from twinset.generators.video.container.video_file import MAX_PIXELS, BrokenMedia
-from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate
+from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate, dumped_frame
 from twinset.generators.video.frames import read_frames
 from twinset.manifests.canonical import sha256_of_file
 from twinset.shards.kinds.pair import Pair
@@ -96,7 +96,7 @@ def _look_up(
 
 def _from_dump(video: str, number: float, media: MediaFolder) -> _Outcome:
     """A frame that was dumped as a picture, as Action Genome's official tool does."""
-    name = f"{video}/{int(number):06d}.png"
+    name = dumped_frame(video, number)
     found = _find(name, media)
     if isinstance(found, UnusableImage):
         return found

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from twinset.generators.annotation_files import is_media_name, refuse_unusable
-from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate, FramePairSource
+from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate, FramePairSource, dumped_frame
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.shards.contracts import Context, Generator
@@ -37,6 +37,12 @@ class FramePairGenerator(Generator[S]):
     def addressing(self) -> Addressing:
         """How candidates address frames (`generators.video.frame_making.make_pairs`)."""
         return "seconds"
+
+    def media_names(self, candidate: Candidate) -> tuple[str, ...]:
+        one = cast(FramePairCandidate, candidate)
+        if self.addressing() == "dump":
+            return dumped_frame(one.video, one.at0), dumped_frame(one.video, one.at1)
+        return (one.video,)
 
     def usable_videos(
         self, path: Path, videos: Mapping[str, Any], is_usable: Callable[[Any], bool], remedy: str

@@ -43,6 +43,11 @@ class FramePairCandidate(CaptionedCandidate):
     provenance: str
 
 
+def dumped_frame(video: str, number: float) -> str:
+    """The picture of a frame that was dumped, as Action Genome's official tool names it."""
+    return f"{video}/{int(number):06d}.png"
+
+
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # Unicode's category Cc
 SPACE_BEFORE_MARK = re.compile(r"\s+([,.;:!?])")
 ENDS = ".!?"

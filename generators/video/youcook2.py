@@ -55,6 +55,10 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
             for first, second in combinations(self._segments(entry["annotations"], place), 2):
                 yield self._pair(video, about, first, second)
 
+    def media_urls(self) -> Mapping[str, str]:
+        database = read_json(self.source.annotations)["database"]
+        return {video: text_of(entry.get("video_url")) for video, entry in database.items() if isinstance(entry, dict)}
+
     def _segments(self, records: list[Any], video: str) -> list[Segment]:
         segments: dict[str, Segment] = {}
         for number, record in enumerate(records, 1):

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -16,6 +17,9 @@ from twinset.models.language_models.answers import Answer
 T = TypeVar("T")
 _LOG = logging.getLogger("twinset")
 
+QUIET = 600.0  # seconds until trouble of one server is shown again; every wait is in the log
+_SHOWN = dict[str, float]()  # when, by server
+CONNECT = 10.0  # seconds that a server may take to be connected to: one that is not there may refuse nothing
 FIRST_WAIT = 0.5  # seconds; doubled with every try
 _LATER = (408, 409, 425, 429)
 _OF_THE_REQUEST = (400, 413, 422)
@@ -134,7 +138,7 @@ async def patiently(
     """What ``ask`` returns, tried again after faults that may pass.
 
     Waits double from half a second, less a random part so that requests spread; a server's ``Retry-After`` counts
-    instead. Neither is longer than ``longest_wait``. The first wait of a request is shown.
+    instead. Neither is longer than ``longest_wait``. The first wait for a server is shown at once, and only that.
 
     Args:
         where: the address, for messages.
@@ -165,7 +169,9 @@ async def patiently(
                 remedy = "correct base_url, model or the key in api_key_variable"
                 raise BuildFailed(f"{where} refuses requests ({said}); {remedy}") from error
             problem, wait = said, _asked_wait(error, wait)
-        except (TimeoutError, openai.APITimeoutError):
+        except openai.APITimeoutError:
+            problem = f"no connection within {CONNECT:g} seconds"
+        except TimeoutError:
             problem = f"no answer within {timeout:g} seconds"
         except openai.APIConnectionError as error:
             problem = f"{error} ({error.__cause__ or 'no cause given'})"
@@ -177,7 +183,7 @@ async def patiently(
             break
         said = "%s: %s; asked again in %.3g s, at most %d times more"
         _LOG.log(
-            logging.INFO if attempt else logging.WARNING,
+            logging.WARNING if _is_news(where) else logging.INFO,
             said,
             where,
             problem[:SHOWN],
@@ -187,6 +193,15 @@ async def patiently(
         await asyncio.sleep(min(wait, longest_wait))
     remedy = "see that the server works, and run the same command again: what was answered stays"
     raise BuildFailed(f"{where}: tried {attempt + 1} times, last: {problem[: 2 * SHOWN]}; {remedy}")
+
+
+def _is_news(where: str) -> bool:
+    """Whether no trouble of this server was shown lately: many requests meet it together."""
+    now = time.monotonic()
+    if now - _SHOWN.get(where, -QUIET) < QUIET:
+        return False
+    _SHOWN[where] = now
+    return True
 
 
 def _message(error: openai.APIStatusError) -> str:

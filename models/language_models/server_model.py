@@ -17,7 +17,7 @@ from twinset.manifests.errors import BuildFailed
 from twinset.manifests.recipe.permissions import OPENAI_KEY
 from twinset.manifests.tally import Tally
 from twinset.models.language_models.answers import REFUSED, Answer, Answers, Request, Schema, tally_of
-from twinset.models.language_models.server_faults import BoundedClient, Refused, parsed, patiently
+from twinset.models.language_models.server_faults import CONNECT, BoundedClient, Refused, parsed, patiently
 from twinset.models.language_models.settings import OpenAI
 from twinset.shards.metering import count
 
@@ -167,7 +167,7 @@ class _Batch:
             base_url=settings.base_url,
             api_key=settings.api_key(),
             max_retries=0,
-            timeout=None,
+            timeout=openai.Timeout(None, connect=CONNECT),
             http_client=BoundedClient(settings.api_key(), settings.api_key_variable == OPENAI_KEY),
         ) as client:
             await asyncio.gather(*(work(client) for _ in range(min(settings.concurrency, len(wanted)))))

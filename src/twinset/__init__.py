@@ -148,12 +148,20 @@ def build(
     return build_here(_recipe(recipe, settings).only(names_in(only)), str(out), workers, runner, progress)
 
 
-def status(out: str | Path) -> dict[str, Any]:
-    """What is done, missing and stale below ``out``: ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}``."""
+def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]:
+    """What is done, missing and stale below ``out``: ``{"subsets": {NAME: counts}, "stages": {NAME: counts}}``.
+
+    Args:
+        missing: file to write: a TSV of the media that stages lack, with URLs where annotations have them.
+    """
     from twinset.shards.storage.store import Store
+    from twinset.stages.missing import write_missing
     from twinset.stages.overview import of_all, stage_status
 
-    return of_all(Store(str(out)), (), stage_status)
+    found = of_all(Store(str(out)), (), stage_status)
+    if missing is not None:
+        write_missing(Store(str(out)), Path(missing))
+    return found
 
 
 def verify(out: str | Path, only: str | Iterable[str] = (), media: bool = False) -> dict[str, Any]:

@@ -60,11 +60,12 @@ def make_shard(
         first = read_receipt(store, home, 0)
         machines = {first.machine} if first is not None and first.content == stage.content else set()
         refuse_mixed_runtimes(f"{store.root}/{home}", {worker.runtime} | machines)
-    candidates = _candidates(store, worker, stage.plan, number)
+    candidates = candidates_of(store, worker, stage.plan, number)
     return write_shard(store, stage, planned, candidates, worker)
 
 
-def _candidates(store: Store, worker: StageWorker, plan: str, number: int) -> list[Candidate]:
+def candidates_of(store: Store, worker: StageWorker, plan: str, number: int) -> list[Candidate]:
+    """The candidates of a shard. plan: the digest of its stage's plan."""
     file, row_group = plan_file(number)
     path = layout.plan(worker.home, file)
     try:

@@ -23,6 +23,7 @@ from twinset.shards.kinds.samples import (
     encodable,
     encode_image,
 )
+from twinset.shards.metering import made_one
 from twinset.shards.rows import KEPT, REJECTED, Row, VerdictCheck, write_rows, write_table_rows
 from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.stage_worker import StageWorker
@@ -53,6 +54,7 @@ def write_table(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWr
             if not isinstance(made, TableRows | Rejected):
                 raise TypeError(f"{candidate.key}: a source of tables made a {type(made).__name__}")
             results.append((candidate, made))
+            made_one()
     write_table_rows(results, columns, path)
     verdicts = [(REJECTED, made.reason) if isinstance(made, Rejected) else (KEPT, "") for _, made in results]
     return Shard(verdicts, missing)
@@ -68,6 +70,7 @@ def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: Tar
     for batch in _batches(candidates, worker.generator.micro_batch * worker.generator.passes):
         for row, fields in _make_batch(batch, worker, judges, missing):
             rows.append(row)
+            made_one()
             if fields is not None:
                 tar.add_sample(row.key, fields)
     write_rows(rows, path)

@@ -16,6 +16,7 @@ from twinset.evaluation.scorers.kinds import MODELS
 from twinset.generators.decisions.questions import QUESTIONS
 from twinset.manifests.doors import Registry
 from twinset.manifests.recipe.models import Encoding, Recipe, Subset
+from twinset.manifests.recipe.rates import Rate, Rates
 from twinset.manifests.source import FILTERS, SOURCES
 from twinset.shards.export.formats import EXPORTERS
 from twinset.shards.kinds.kind import SampleKind
@@ -69,7 +70,7 @@ def documented() -> list[type[BaseModel]]:
     """Every class of settings that the reference has a table of."""
     chosen = [registry.find(kind) for registry in (SOURCES, FILTERS) for kind in own(registry)]
     inner = [one for settings in chosen for _, one in nested(settings)]
-    return list(dict.fromkeys((Recipe, Subset, Encoding, *_RUNS.values(), *chosen, *inner)))
+    return list(dict.fromkeys((Recipe, Subset, Encoding, Rates, Rate, *_RUNS.values(), *chosen, *inner)))
 
 
 def _recipes() -> str:
@@ -81,6 +82,7 @@ def _recipes() -> str:
         + "\n\n`screening` of a subset of pairs is `true`, or settings of the source "
         "[`pair-screening`](sources.md#pair-screening) without `pairs`: [screening](../review.md#screening).",
         "## encoding\n\n" + settings_table(Encoding),
+        "## rates\n\n" + settings_table(Rates) + "\n\nOf each stage:\n\n" + settings_table(Rate),
     ]
     return "\n\n".join(parts)
 

@@ -204,6 +204,7 @@ class Told:
     def __init__(self) -> None:
         self.begun: list[tuple[str, int, int]] = []
         self.advanced: list[str] = []
+        self.counted: list[tuple[str, int, int]] = []
         self.phases: dict[str, list[str]] = {}
 
     def begin(self, stage: str, total: int, done: int) -> None:
@@ -211,6 +212,9 @@ class Told:
 
     def advance(self, stage: str) -> None:
         self.advanced.append(stage)
+
+    def samples(self, stage: str, made: int, planned: int) -> None:
+        self.counted.append((stage, made, planned))
 
     def phase(self, stage: str, doing: str) -> None:
         self.phases.setdefault(stage, []).append(doing)
@@ -308,3 +312,15 @@ def test_a_plan_that_another_build_has_just_written_stays(
     monkeypatch.setattr(job.worker("eq-x").generator, "plan", planned_meanwhile)
     monkeypatch.setattr(job.store, "remove", removed.append)
     assert prepare(job, "eq-x") == prepare(other, "eq-x") and removed == []
+
+
+@pytest.mark.parametrize("runner", ["threads", "processes"])
+def test_the_samples_of_a_shard_are_counted_while_it_is_made(
+    greys: Any, tmp_path: Path, trouble: Any, monkeypatch: pytest.MonkeyPatch, runner: Any
+) -> None:
+    monkeypatch.setattr("twinset.stages.run_here.REPORT_SECONDS", 0)
+    told = Told()
+    trouble("b", "sleep 1.5")  # a child writes its count twice a second
+    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 9)}), str(tmp_path / "out"), 1, runner, told)
+    assert told.counted[0] == ("eq-x", 0, 4) and told.counted[-1] == ("eq-x", 4, 4)
+    assert {made for _, made, _ in told.counted} & {1, 2, 3}, "within the only shard"

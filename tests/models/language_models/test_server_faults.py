@@ -1,5 +1,7 @@
 """The engine for servers, against one on loopback that fails in every way that servers do."""
 
+import logging
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +58,17 @@ def test_a_server_that_is_not_there_fails_the_build(tmp_path: Path) -> None:
         pass
     with pytest.raises(BuildFailed, match="tried 2 times, last: Connection error"):
         model(server, tmp_path, retries=1).answers(requests(3), SCHEMA)
+
+
+def test_a_server_that_is_not_there_is_said_once_with_address_and_wait(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(echo) as server:
+        pass
+    with caplog.at_level(logging.WARNING, "twinset"), pytest.raises(BuildFailed, match="tried 2 times"):
+        model(server, tmp_path, retries=1, concurrency=9).answers(requests(9), SCHEMA)
+    (said,) = [one.message for one in caplog.records if "asked again" in one.message]
+    assert re.match(rf"{server.url} \(m\): Connection error.*; asked again in [\d.]+ s, at most 1 times more", said)
 
 
 def test_a_wrong_key_is_told_at_once(tmp_path: Path) -> None:

@@ -1,0 +1,96 @@
+"""Estimates: whose rates they are from, what they come to, and what is kept beside them after a build."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stages.conftest import recipe_of
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import InvalidRecipe, Recipe
+from twinset.shards.storage.store import Store
+from twinset.stages.costs import read_cost
+from twinset.stages.job import Job
+from twinset.stages.overview import plan_states, stage_status
+from twinset.stages.run_here import build_here
+
+SCENES = [("a", grey, grey + 9) for grey in range(12)] + [("gone", 1, 2)]
+RATES = {"machine": "an abacus", "stages": {"eq-x": {"kept": 0.5, "bytes": 100, "seconds": 2, "start": 30, "each": 3}}}
+
+
+def recipe(greys: Any, count: int | None = None, **settings: Any) -> Recipe:
+    subset = greys("eq-x", [(f"{video}", *greys_) for video, *greys_ in SCENES], 1)
+    return recipe_of({"eq-x": {**subset, "count": count}}, **settings)
+
+
+def logged(out: Path, seconds: float, start: float, **more: Any) -> None:
+    """Have the logs say that a candidate took so many seconds of a core, and the first shard of a process more."""
+    for number, log in enumerate(sorted((out / "eq-x/_meta/log").glob("0*.json"))):
+        receipt = json.loads((out / f"eq-x/_meta/receipts/{log.name}").read_bytes())
+        took = seconds * receipt["planned"] + (0 if number else start)
+        log.write_text(json.dumps({"first": number == 0, "gpu": False, "core_seconds": took, "seconds": 99.0, **more}))
+
+
+@pytest.fixture
+def scattered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each scene is a video of its own, so that there are as many shards."""
+    monkeypatch.setattr("tests.stages.test_costs.SCENES", [(v, n, n + 9) for n, v in enumerate("abcdef")])
+
+
+def estimate(recipe: Recipe, out: Path, write: bool = True, like: Path | None = None) -> Any:
+    found = plan_states(Job(recipe, Store(str(out))), write, Store(str(like)) if like else None)
+    return found["subsets"]["eq-x"]["estimate"]
+
+
+@pytest.mark.usefixtures("scattered", "no_cards")
+def test_the_first_shards_of_a_build_tell_what_all_of_it_takes(greys: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert estimate(recipe(greys, 3), out) is None  # nothing tells it
+    build_here(recipe(greys, 3), str(out), 1)
+    logged(out, 2.0, 5.0, answers=2, prompt_tokens=10, completion_tokens=4)
+    found = estimate(recipe(greys, 6), out)
+    assert (found["candidates"], found["shards"], found["samples"], found["gpu"]) == (6, 6, 6, False)
+    assert 12 + 5 <= found["seconds"] <= 12 + 5 * 6 and found["rate"]["seconds"] == 2 and found["rate"]["start"] == 5
+    assert (found["answers"], found["prompt_tokens"], found["completion_tokens"]) == (12, 60, 24)
+    assert found["from"] == f"3 candidates in {out}" and found["cost"] is None
+    build_here(recipe(greys, 6), str(out), 1)
+    kept = stage_status(Job(recipe(greys, 6), Store(str(out))), "eq-x")["cost"]
+    assert kept["estimated"] == found and kept["measured"]["samples"] == 6
+    assert kept["measured"]["bytes"] == pytest.approx(found["bytes"], rel=0.1)
+
+
+@pytest.mark.usefixtures("scattered", "no_cards")
+def test_a_trial_tells_it_for_another_dataset_and_settings_that_differ_are_named(greys: Any, tmp_path: Path) -> None:
+    trial = tmp_path / "trial"
+    build_here(recipe(greys, 3), str(trial), 1)
+    logged(trial, 2.0, 0.0, gpu=True)
+    found = estimate(recipe(greys), tmp_path / "none", write=False, like=trial)
+    assert found["gpu"] and found["rate"]["seconds"] == 99 and found["from"] == f"3 candidates in {trial}"
+    other = recipe(greys)
+    subset = other["eq-x"].model_copy(update={"source": other["eq-x"].source.model_copy(update={"note": "new"})})
+    other = other.model_copy(update={"subsets": {"eq-x": subset}})
+    assert estimate(other, tmp_path / "none", False, trial)["from"].endswith("with other settings (note)")
+    with pytest.raises(WrongUse, match="holds no dataset"):
+        estimate(other, tmp_path / "none", False, tmp_path / "nowhere")
+
+
+@pytest.mark.usefixtures("scattered")
+def test_a_recipe_brings_rates_that_no_dataset_records(greys: Any, tmp_path: Path) -> None:
+    asked = recipe(greys, rates=RATES)
+    found = estimate(asked, tmp_path / "out", write=False)
+    assert (found["candidates"], found["samples"], found["bytes"]) == (6, 3, 600) and found["seconds"] > 12
+    assert found["from"] == "the recipe's rates, measured on an abacus"
+    assert "rates" not in asked.model_dump()
+    with pytest.raises(InvalidRecipe, match=r"rates\.stages\.eq-y: no stage; did you mean 'eq-x'"):
+        recipe(greys, rates={"machine": "m", "stages": {"eq-y": RATES["stages"]["eq-x"]}})  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("no_cards")
+def test_logs_that_say_nothing_are_no_reason_to_fail(greys: Any, tmp_path: Path) -> None:
+    out, asked = tmp_path / "out", recipe(greys)
+    build_here(asked, str(out), 1)
+    assert read_cost(Store(str(out)), "eq-x")["measured"]["samples"] == 12  # one is missing
+    for log in (out / "eq-x/_meta/log").glob("*.json"):
+        log.write_text("[" if "cost" in log.name else '{"core_seconds": "many"}')
+    assert estimate(asked, out) is None and read_cost(Store(str(out)), "eq-x")["estimated"] is None
