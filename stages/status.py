@@ -63,7 +63,7 @@ class StageState:
 
     def missing_files(self) -> dict[str, int | None]:
         """Media that receipts name as missing, and the size of each that is there but broken."""
-        listed = set(self.done.column("missing"))
+        listed = dict.fromkeys(self.done.column("missing"))
         return {name: size for one in listed if one != "{}" for name, size in json.loads(one).items()}
 
     def missing_media(self) -> int:
