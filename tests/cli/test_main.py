@@ -104,6 +104,16 @@ def test_plan_below_out_says_what_is_done(recipe: Path, built: Path, capsys: Sai
     assert not (built / "_spool").exists()
 
 
+def test_a_plan_prints_what_stages_take_and_whose_rates_these_are(recipe: Path, built: Path, capsys: Said) -> None:
+    assert main(["plan", str(recipe)]) == 0
+    assert "What it takes is unknown: no receipts below OUT" in capsys.readouterr().out
+    assert main(["plan", str(recipe), "--like", str(built)]) == 0
+    header, row, together = capsys.readouterr().out.splitlines()[-3:]
+    assert header.split()[:4] == ["stage", "candidates", "shards", "samples"] and together.startswith("Together: ")
+    assert re.fullmatch(rf"pairs +6 +3 +6 +[\d.]+ kB +[\d.]+ s +6 candidates in {built}", row)
+    assert main(["plan", str(recipe), "--like", str(recipe.parent / "nowhere")]) == 2
+
+
 def test_build_then_status_verify_and_a_resume_agree(recipe: Path, built: Path, capsys: Said) -> None:
     assert main(["status", str(built), "--json"]) == 0
     status = printed(capsys)["subsets"]["pairs"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.stages.conftest import recipe_of
+from tests.stages.drawn_sources import Greys
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
@@ -54,6 +55,9 @@ def test_the_first_shards_of_a_build_tell_what_all_of_it_takes(greys: Any, tmp_p
     assert 12 + 5 <= found["seconds"] <= 12 + 5 * 6 and found["rate"]["seconds"] == 2 and found["rate"]["start"] == 5
     assert (found["answers"], found["prompt_tokens"], found["completion_tokens"]) == (12, 60, 24)
     assert found["from"] == f"3 candidates in {out}" and found["cost"] is None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Greys, "cost", lambda source, spent: spent.prompt_tokens / 4)
+        assert estimate(recipe(greys, 6), out)["cost"] == 15
     build_here(recipe(greys, 6), str(out), 1)
     kept = stage_status(Job(recipe(greys, 6), Store(str(out))), "eq-x")["cost"]
     assert kept["estimated"] == found and kept["measured"]["samples"] == 6
