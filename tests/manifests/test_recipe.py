@@ -69,7 +69,8 @@ def test_assets_that_twinset_did_not_draw_need_their_licence() -> None:
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_shipped_recipes_load_and_survive_the_way_to_a_worker(name: str) -> None:
     loaded = load_recipe(name)
-    assert recipe_from_json(loaded.model_dump_json().encode()) == loaded
+    # But for rates, which are for plans alone.
+    assert recipe_from_json(loaded.model_dump_json().encode()) == loaded.model_copy(update={"rates": None})
     for subset in loaded.subsets:
         alone = loaded.only([subset])
         needed = set(loaded.reads(subset))
