@@ -58,7 +58,7 @@ class TripletCandidate(Candidate):
 class TripletGenerator(Generator[Triplets]):
     """Triplets without end, of one set of captions; of each the images where the settings name them, else an index."""
 
-    version = 4
+    version = 5
     candidate = TripletCandidate
     libraries = ("numpy", "pillow")
 
@@ -103,7 +103,7 @@ class TripletGenerator(Generator[Triplets]):
     def _candidates(self, miner: Miner) -> Iterator[TripletCandidate]:
         following, used = 0, set[int]()
         for table in miner.stream(Draws(self.seed, self.name), self.source.max_uses):
-            used.update(table.used.tolist())
+            used = {*table.used.tolist(), *(one for one in used if one >= following)}
             distractor = table.distractor if self.source.distractors else np.full_like(table.distractor, NONE)
             told = [self._relations.texts_of(part) for part in (table.reference, table.target, distractor)]
             for at, (number, mean) in enumerate(zip(table.number.tolist(), table.concreteness.tolist(), strict=True)):

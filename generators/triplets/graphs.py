@@ -36,9 +36,9 @@ PHRASES = frozenset({"next to", "in front of", "on top of", "outside of", "insid
 
 
 SUBJECT, OBJECT, NUMBER, VERB = "subject_pos", "object_pos", "subject_number", "verb"
-PREDICATE = "predicate"
+PREDICATE, START = "predicate", "subject_start"
 JUDGED = (NEGATED, BACKDROP, CONTESTED, STAND_IN, PLAIN, CONFIRMED)
-COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, *JUDGED)
+COLUMNS = (PHOTO, SUBJECT, OBJECT, NUMBER, VERB, START, *JUDGED)
 # Lists, not arrays: of the first that is made of one, pyarrow imports pandas.
 NOUNS = ["NOUN", "PROPN"]
 PLACED_BY = sorted(CLASSES["placing"])
@@ -52,6 +52,7 @@ class Facts:
     photo: equal for relations of one photo, under whatever names its captions have it. nouns: whether both heads are
     nouns. number: grammatical number of the subject, a place in `NUMBERS`. negated, backdrop, contested, stand_in,
     plain, verb: as `generators.scene_graphs.relations.Grammar`; of the verb, whether there is one.
+    begins: whether the caption begins with the subject.
     unplaced: whether the verb left out is needed to say where the subject is (``placing`` of `CLASSES`).
     confirmed: whether the second parser finds the relation too; None where the stage has no second parser.
     spoken: nouns of all captions, also of those without relations. photos: how many different ones.
@@ -65,6 +66,7 @@ class Facts:
     stand_in: Bools
     plain: Bools
     verb: Bools
+    begins: Bools
     unplaced: Bools
     number: Codes
     confirmed: Bools | None
@@ -77,7 +79,7 @@ class FactColumns:
 
     def __init__(self) -> None:
         self._photos: list[pa.Array] = []
-        self._columns: dict[str, list[Bools]] = {name: [] for name in ("nouns", "verb", "unplaced", *JUDGED)}
+        self._columns: dict[str, list[Bools]] = {name: [] for name in ("nouns", "verb", "begins", "unplaced", *JUDGED)}
         self._numbers: list[Codes] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -87,7 +89,8 @@ class FactColumns:
         verb = pc.not_equal(batch[VERB], "")
         posing = pc.and_(pc.equal(pc.utf8_lower(batch[PREDICATE]), "with"), pc.equal(batch[VERB], "pose"))
         spared = pc.or_(pc.is_in(batch[VERB], pa.array(PLACED_BY)), posing)
-        found = {"nouns": nouns, "verb": verb, "unplaced": pc.and_not(verb, spared)}
+        begins = pc.equal(batch[START], 0)
+        found = {"nouns": nouns, "verb": verb, "begins": begins, "unplaced": pc.and_not(verb, spared)}
         found |= {name: batch[name] for name in JUDGED}
         for name, column in found.items():
             if column.null_count < len(column):

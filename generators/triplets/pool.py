@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from twinset.generators.triplets.captions import forms_of
 from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct
 from twinset.generators.triplets.graphs import CLASSES, PHRASES, Facts, Relations
-from twinset.generators.triplets.ratings import Balance, Ratings, Rules
+from twinset.generators.triplets.ratings import LOWEST, Balance, Ratings, Rules
 from twinset.manifests.errors import WrongUse
+
+VISIBLE = 3.0  # rating of a verb from which on a photo shows the deed: 2.0 negotiate, 3.7 hold
 
 
 def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[tuple[str, Bools]]:
@@ -24,11 +26,14 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
     yield "with both words rated", rated
     yield "of captions that neither comment nor tell of what is drawn", _says_what_a_photo_shows(relations)
     yield "that are of two nouns", facts.nouns
+    yield "whose caption begins with the subject", facts.begins
     yield "that no word denies", ~facts.negated
     nouns = _among(relations.words, _names_no_thing)
     named = nouns[relations.subject_lemma] | nouns[relations.object_lemma]
     yield "without measures, parts of space, times, regions and words for pictures", ~named
-    yield "of no word that stands for a name", ~facts.stand_in
+    roles = _among(relations.words, lambda word: word.lower().rpartition(" ")[2] in CLASSES["roles"])
+    named = roles[relations.subject_lemma] | roles[relations.object_lemma]
+    yield "of no word that stands for a name, and no kin", ~(facts.stand_in | named)
     parts = _among(relations.words, lambda word: word.lower() in CLASSES["parts"] | CLASSES["clothes"])
     yield (
         "of more than parts of a body and ordinary clothes",
@@ -169,7 +174,7 @@ class Pool:
                     "this stage of scene graphs again, or mine under rules: published"
                 )
             image, both = facts.photo, good
-            good = self._strict(facts, rated, both, min_support)
+            good = self._strict(facts, rated, both, min_support, ratings)
         kept = np.flatnonzero(good)
         self.row = row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
         self.image = image[row]
@@ -194,7 +199,7 @@ class Pool:
     def __len__(self) -> int:
         return len(self.row)
 
-    def _strict(self, facts: Facts, rated: Rated, both: Bools, min_support: int) -> Bools:
+    def _strict(self, facts: Facts, rated: Rated, both: Bools, min_support: int, ratings: Ratings) -> Bools:
         """Which relations the strict rules mine; both: which have two rated words. Counts are in ``steps``."""
         good = np.ones(len(both), dtype=np.bool_)
         for step, meets in strict_steps(self.relations, facts, both):
@@ -206,10 +211,15 @@ class Pool:
         self.steps[step] = int(good.sum())
         said = self.relations.predicate_lemma
         place = _among(words, _is_one_of(CLASSES["prepositions"] | CLASSES["unverbs"] | CLASSES["owning"]))[said]
-        verb = np.unique([word.lower().partition(" ")[0] for word in words], return_inverse=True)[1].astype(np.int32)
-        deed = ~place & supported(verb[said], np.zeros_like(said), photo, min_support)
+        verbs = [word.lower().partition(" ")[0] for word in words]
+        verb = np.unique(verbs, return_inverse=True)[1].astype(np.int32)
+        seen = np.array([ratings.rated.get(word, LOWEST) >= VISIBLE for word in verbs])
+        deed = (~place & seen[said]) & supported(verb[said], np.zeros_like(said), photo, min_support)
         good &= deed | supported(said, rated.object, photo, min_support)
-        step = f"relations of a verb that {min_support} photos or more have, or that say of an object what as many say"
+        step = (
+            f"relations of a verb rated {VISIBLE:g} or more that {min_support} photos or more have, or that say of an "
+            "object what as many say"
+        )
         self.steps[step] = int(good.sum())
         return good
 

@@ -17,7 +17,7 @@ SAMPLE = 20_000  # triplets looked at: shares are true to within half a per cent
 FREQUENT = 20
 #: The step of the funnel that nothing can be said of.
 UNKNOWN = (
-    f"pairs of words whose objects references may show unsaid (too few images have the {SEVERAL} captions that tell)"
+    f"pairs of words whose objects are not worn (too few images have the {SEVERAL} captions that tell what is unsaid)"
 )
 
 

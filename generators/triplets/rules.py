@@ -6,7 +6,9 @@ plural. No caption of the reference's photo has the target's object in it, in wh
 (`generators.triplets.captions`), so that it never satisfies the condition: object and photo differ always. What the
 captions leave out is estimated (`generators.triplets.captions`): no target has an object that the reference may well
 show unsaid. Where this can be estimated, and the target's photo has several captions, two of them name the subject and
-two the object, under whatever name, so that an error in one caption makes no condition. No caption of the distractor's
+two the object, under whatever name, so that an error in one caption makes no condition. Where it cannot, no target has
+an object that is worn, nor a place where the reference's relation does not say one, which the reference may show
+unsaid. No caption of the distractor's
 photo has the target's subject in it: it would be as right as the target. The distractor's own two words pass the
 threshold too, which keeps out pronouns: they may stand for the target's subject.
 """
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from twinset.generators.triplets.captions import RELIABLE
 from twinset.generators.triplets.draws import NONE, U64, Bools, Codes, Floats, below, uniform
+from twinset.generators.triplets.graphs import CLASSES, PHRASES
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.proposals import NEVER, Proposals, References, nothing
 from twinset.manifests.errors import WrongUse
@@ -123,7 +126,7 @@ class StrictRules:
     """Draws as the published procedure's first ones, of which every one that breaks a rule is drawn again.
 
     reliable: of each pair of the pool, whether it may be a target for what captions leave out. estimated: whether this
-    is known at all; every pair is reliable where it is not.
+    is known at all; where it is not, only what is worn is unreliable.
     """
 
     def __init__(self, pool: Pool, threshold: float, distractors: bool, max_unsaid: float) -> None:
@@ -142,6 +145,12 @@ class StrictRules:
         self.distractors = distractors
         spoken, words = self._facts.spoken, pool.relations
         self.estimated = spoken.mentions is not None
+        self._guarded = not self.estimated and max_unsaid < 1
+        # Of each relation: whether its object is worn, and whether it says where its subject is.
+        worn = np.array([word.lower().rpartition(" ")[2] in CLASSES["worn"] for word in words.words])
+        places = np.array([_says_where(word.lower()) for word in words.words])
+        self._worn = worn[words.object_lemma]
+        self._placed = places[words.predicate_lemma] & ~self._worn
         # A few photos may have captions of one fact each, which need not repeat each other.
         self._confirmed = np.ones(len(pool), dtype=np.bool_)
         if self.estimated:
@@ -178,12 +187,15 @@ class StrictRules:
         """Of each pair, whether captions that leave out its object hardly ever stand for a photo that shows it. Raises
         `WrongUse` when no pair of a subject that can be drawn is so."""
         pool, spoken, relations = self.pool, self._facts.spoken, self.pool.relations
-        if spoken.mentions is None or max_unsaid == 1:
+        if max_unsaid == 1:
             return np.ones(len(pool.start), dtype=np.bool_)
         first = pool.row[pool.start]
-        subject, object_ = (spoken.noun[side[first]] for side in (relations.subject_lemma, relations.object_lemma))
-        unsaid = spoken.mentions.unsaid(subject, object_)
-        reliable = (unsaid <= max_unsaid) & (spoken.mentions.odds[object_] <= RELIABLE)
+        if spoken.mentions is None:
+            reliable = ~self._worn[first]
+        else:
+            subject, object_ = (spoken.noun[side[first]] for side in (relations.subject_lemma, relations.object_lemma))
+            unsaid = spoken.mentions.unsaid(subject, object_)
+            reliable = (unsaid <= max_unsaid) & (spoken.mentions.odds[object_] <= RELIABLE)
         if not (reliable & pool.eligible[pool.subject]).any():
             raise WrongUse(
                 f"{nothing(pool)}; of each of their objects, captions leave out too much to tell which images do not "
@@ -213,9 +225,18 @@ class StrictRules:
             "both words said by two captions of the target": lambda at: self._confirmed[target[at]],
             "object unsaid of the reference": unsaid(reference, words.object_lemma),
         }
+        if self._guarded:
+            placed, unplaced = self._placed[row[reference]], ~self._placed[row[target]]
+            rules["a place only where the reference has one"] = lambda at: placed[at] | unplaced[at]
         if self.distractors:
             rules["subject unsaid of the distractor"] = unsaid(distractor, words.subject_lemma)
         return rules
+
+
+def _says_where(predicate: str) -> bool:
+    """Whether a predicate begins or ends with a preposition of a place, or is a phrase of one."""
+    first, _, rest = predicate.partition(" ")
+    return predicate in PHRASES or not CLASSES["prepositions"].isdisjoint((first, rest))
 
 
 class _OtherSubjects:

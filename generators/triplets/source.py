@@ -31,7 +31,8 @@ class Triplets(Source):
     photos whose captions must relate a subject to an object, where no caption begins with the relation, and that must
     say of an object what a condition without a verb says. max_unsaid: strict: the largest share of references (0 to 1)
     that may show a target's object although their captions do not say so, as estimated from images of several captions;
-    1 sets no limit, neither on this share nor on how often captions leave an object out.
+    1 sets no limit, neither on this share nor on how often captions leave an object out. Where nothing can be
+    estimated, a smaller one leaves out objects that are worn, and places for references that say none.
     max_uses: strict: how often one photo may be the reference, and how often the target, of 1,000 triplets in a row;
     the same two are not taken again. Where captions give no more, fewer triplets than the recipe's count are planned.
     balance: strict: ``images`` samples a subject the more often the more images it has, as in the paper; ``subjects``

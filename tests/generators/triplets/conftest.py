@@ -38,6 +38,7 @@ RATED = {
     "king": 4.6,
     "tree": 5.0,
     "bird": 4.9,
+    **dict.fromkeys(("chewing", "riding", "wearing"), 4.0),
 }
 
 
@@ -75,6 +76,7 @@ def relations_of(said: list[Said], others: Sequence[tuple[str, str]] = ()) -> Re
         stand_in=never,
         plain=never,
         verb=never,
+        begins=~never,
         unplaced=never,
         number=np.array([1 + (one[1] != base) for one, (base, _) in zip(said, lemma, strict=True)], dtype=np.int32),
         confirmed=None,

@@ -22,7 +22,7 @@ from twinset.generators.triplets.ratings import Ratings
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
 
-CONCRETE = ("pair", "photo", "side", "hand", "jeans", "ground", "night", "city")
+CONCRETE = ("pair", "photo", "side", "hand", "jeans", "ground", "night", "city", "son", "daughter", "window")
 RATINGS = Ratings({**RATED, **dict.fromkeys(CONCRETE, 4.9)}, RATED)
 
 
@@ -66,6 +66,9 @@ def mined(relations: Relations, pool_: Pool) -> set[tuple[str, str]]:
         ("man", "to", "tree"),
         ("man", "visit", "tree"),
         ("man", "having", "ball"),
+        ("son", "with", "ball"),
+        ("man", "with", "daughter"),
+        ("window", "near", "tree"),
     ],
 )
 def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object_: str) -> None:
@@ -86,6 +89,7 @@ def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object
         ("backdrop", True),
         ("contested", True),
         ("stand_in", True),
+        ("begins", False),
         ("verb", True),
         ("unplaced", True),
     ],
@@ -142,7 +146,7 @@ def test_the_second_parser_counts_where_there_is_one() -> None:
 
 
 PAIRS = "relations of pairs of words that 2 photos or more have, or that a sentence begins with"
-DEEDS = "relations of a verb that 2 photos or more have, or that say of an object what as many say"
+DEEDS = "relations of a verb rated 3 or more that 2 photos or more have, or that say of an object what as many say"
 
 
 def test_support_counts_photos() -> None:
@@ -167,6 +171,11 @@ def test_support_counts_photos_of_what_conditions_say() -> None:
     assert (steps[PAIRS], steps[DEEDS]) == (5, 2)
     begins = replace(facts_of(relations), plain=np.arange(len(said)) == 2)
     assert sorted(pool(replace(relations, facts=begins), 2).row.tolist()) == [0, 2, 3]
+    for rating, rows in ((3.0, [0, 3]), (2.9, [0])):
+        ratings = Ratings({**RATINGS.rated, "riding": rating}, RATED)
+        assert sorted(Pool(relations, ratings, "strict", 1, 2).row.tolist()) == rows
+    twice = relations_of([*said, ("i", "king", "riding", "horse")])
+    assert 3 in Pool(twice, ratings, "strict", 1, 2).row.tolist(), "as many photos say the same of a horse"
 
 
 def test_images_of_a_subject_count_in_all_relations_with_rated_words() -> None:
@@ -196,6 +205,15 @@ def parsed(folder: Path, captions: list[tuple[str, str]], **settings: Any) -> Fi
     (folder / "captions.jsonl").write_text("\n".join(lines))
     source = SceneGraphs(kind="scene-graphs", captions=(folder / "captions.jsonl",), **settings)
     return finish(source, folder)
+
+
+def test_captions_that_begin_with_the_subject(tmp_path: Path) -> None:
+    said = ["A small man on a horse", "Here is a man on a horse", "the festival invites a man on a horse"]
+    relations = load_relations(parsed(tmp_path, [(str(n), caption) for n, caption in enumerate(said)]))
+    begins = dict.fromkeys(relations.texts["caption"].to_pylist(), False)
+    for row in np.flatnonzero(relations.subject == relations.words.index("man")).tolist():
+        begins[said[relations.caption[row]]] |= bool(facts_of(relations).begins[row])
+    assert begins == dict(zip(said, (True, False, False), strict=True))
 
 
 CAPTIONS = [

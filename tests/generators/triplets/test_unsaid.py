@@ -96,8 +96,18 @@ def test_what_captions_leave_out_is_no_target(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_one_caption_a_photo_tells_nothing_of_what_is_unsaid() -> None:
+    """So nothing that is worn is a target's, and a place only for references that say one; being in a hat is none."""
     rules = miner(SAID, [], 0.0).rules
-    assert not rules.estimated and rules.reliable.all()  # type: ignore[union-attr]
+    assert not rules.estimated and sorted(rules.reliable.tolist()) == [False, True, True]  # type: ignore[union-attr]
+    every = {(one, other) for one in range(3) for other in range(3) if one != other}
+    for predicate in ("with", "in"):
+        said: list[Said] = [*SAID[:2], ("c", "man", predicate, "hat")]
+        assert triplets(said, []) == every, "where no limit is set"
+        assert triplets(said, [], 0.99) == {(0, 1), (1, 0)}
+    deeds: list[Said] = [*SAID[:2], ("c", "man", "wearing", "hat"), ("d", "man", "chewing", "stick")]
+    assert triplets(deeds, [], 0.99) == {(0, 1), (1, 0), (0, 3), (1, 3), (2, 3)}
+    ends: list[Said] = [("a", "man", "riding on", "horse"), ("b", "man", "next to", "ball"), deeds[3]]
+    assert triplets(ends, [], 0.99) == {(0, 1), (1, 0), (0, 2), (1, 2)}
 
 
 def test_one_caption_under_two_data_sets_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
