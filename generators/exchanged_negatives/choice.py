@@ -2,8 +2,8 @@
 
 The words of a pool are shuffled among the places where captions have them. A step of the Metropolis algorithm exchanges
 the words of two places. It is accepted with the ratio of two likelihoods, of the new words there and of the old. So
-each word comes in as often as it goes out, and stands beside the words that it stands beside in captions. Combinations
-that no caption has are unlikely, not forbidden.
+each word comes in as often as it goes out, and stands beside the words that it stands beside in captions. In the end a
+word stays where no other caption has the new one beside all neighbours but one.
 """
 
 from collections.abc import Sequence
@@ -91,6 +91,13 @@ class Likely:
             found += np.log((counted + PRIOR * shares) / (pairs.first(first) - 1 + PRIOR) / shares)
         return found
 
+    def known(self, at: Ints, words: Ints) -> Bools:
+        """Whether captions have other words, each at a place, beside all neighbours there but one at most."""
+        places = self._places.neighbours
+        met = sum((pairs.both(one[at], words) > 0).astype(int) for one, pairs in zip(places, self._pairs, strict=True))
+        found: Bools = np.asarray(met) >= len(places) - 1
+        return found
+
 
 def exchanged(places: Places, said: PairCounts, random: np.random.Generator) -> Ints:
     """A word for each place; its own where it found no other.
@@ -117,7 +124,7 @@ def exchanged(places: Places, said: PairCounts, random: np.random.Generator) -> 
         now[one], now[other] = now[other], now[one]
         name[one], name[other] = name[other], name[one]
         scores[one], scores[other] = (found[accepted] for found in gained)
-    return now
+    return np.where(likely.known(every, now), now, places.word)
 
 
 def _score(places: Places, likely: Likely, at: Ints, words: Ints) -> NDArray[np.float64]:

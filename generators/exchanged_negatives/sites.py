@@ -12,9 +12,10 @@ from twinset.generators.negative_captions.rules.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
 
-#: What a site is of, besides the kinds of negatives: something that other captions may be given.
-PHRASE = "phrase"
-_PLURAL = ("NNS", "NNPS")
+#: What a site is of, besides the kinds of negatives: what a caption gives a noun, for other captions.
+GIVEN = {"add_att": "given_att", "add_obj": "given_obj"}
+PLURAL = ("NNS", "NNPS")
+_JOINING = ("and", "or", "-", "very", "almost", "not", "/", "&", "light", "dark", "bright", "deep", "pale")
 _DETERMINED = ("det", "poss", "nummod")
 _PARTS = ("prt", "neg", "aux", "auxpass", "xcomp", "ccomp")  # of verbs that no other verb goes with
 
@@ -22,11 +23,11 @@ _PARTS = ("prt", "neg", "aux", "auxpass", "xcomp", "ccomp")  # of verbs that no 
 class Site(NamedTuple):
     """A place of a caption.
 
-    kind: of negatives that may change it, or `PHRASE`, what the caption says last, for other captions.
+    kind: of negatives that may change it, or one of `GIVEN`.
     pool: words change places within one. word: what stands there, lower case; name: shared by its synonyms.
     start, end: characters. other_start, other_end: of the second word of a swap, whose word is ``other``, else -1.
-    before, after: the words beside it; head: the word that it goes with, before a phrase the noun there. other_head: of
-    the second word of a swap.
+    before, after: the words beside it, of what is given `before` its class or first word; head: the word that it goes
+    with. other_head: of the second word of a swap. size: words of what is given.
     """
 
     kind: str
@@ -42,26 +43,32 @@ class Site(NamedTuple):
     other_start: int = -1
     other_end: int = -1
     other_head: str = ""
+    size: int = 0
 
 
 def sites_of(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
     """Every site of a parsed caption, kind by kind. rules: lists of idioms, people and those who act."""
+    if not says_what_is_seen(doc, words):
+        return
     told = any(token.lower_ in words.pronouns for token in doc)
-    for site in _all_sites(doc, words, rules):
-        if not (told and site.pool.split(" ")[0] in words.gendered):
-            yield site
+    for found in _all_sites(doc, words, rules):
+        if not (told and found.pool.split(" ")[0] in words.gendered):
+            yield found
+
+
+def says_what_is_seen(doc: Doc, words: Exchanges) -> bool:
+    """Whether a caption is one sentence that describes, and speaks neither to its reader nor of who wrote it."""
+    return len(list(doc.sents)) == 1 and not any(token.lower_ in words.unseen for token in doc)
 
 
 def _all_sites(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
-    nouns = [token for token in doc if _is_thing(token, rules)]
+    nouns = [token for token in doc if is_thing(token, rules)]
     yield from _nouns(nouns, words)
     yield from _adjectives(doc, words, rules)
     yield from _verbs(doc, words, rules)
     yield from _prepositions(doc, words, rules)
     yield from _swapped_nouns(nouns, words)
     yield from _swapped_adjectives(doc, words, rules)
-    yield from _bare(nouns)
-    yield from _endings(doc, words, rules)
 
 
 def said_in(doc: Doc, words: Exchanges) -> set[str]:
@@ -71,14 +78,15 @@ def said_in(doc: Doc, words: Exchanges) -> set[str]:
     return met | {name for word in met for known in classes for _, name in known.get(word, ())}
 
 
-def _site(kind: str, pool: str, name: str, first: Token, last: Token, head: str) -> Site:
+def site(kind: str, pool: str, name: str, first: Token, last: Token, head: str) -> Site:
+    """A site of the words from one token to another."""
     doc, end = first.doc, last.idx + len(last)
     before = doc[first.i - 1].lower_ if first.i else ""
     after = doc[last.i + 1].lower_ if last.i + 1 < len(doc) else ""
     return Site(kind, pool, doc.text[first.idx : end].lower(), name, first.idx, end, before, after, head)
 
 
-def _is_thing(token: Token, rules: Vocabulary) -> bool:
+def is_thing(token: Token, rules: Vocabulary) -> bool:
     """Whether a noun stands for a thing of its own, and not for a part of another's name."""
     following = token.doc[token.i + 1 : token.i + 2]
     compound = token.dep_ == "compound" or any(child.dep_ == "compound" for child in token.children)
@@ -88,11 +96,11 @@ def _is_thing(token: Token, rules: Vocabulary) -> bool:
 
 def _nouns(nouns: list[Token], words: Exchanges) -> Iterator[Site]:
     for noun in nouns:
-        plural = noun.tag_ in _PLURAL
+        plural = noun.tag_ in PLURAL
         determined = any(child.dep_ in _DETERMINED for child in noun.children)
         for name, shared in words.nouns.get(name_of(noun), words.nouns.get(noun.lower_, ())):
             pool = f"{name} {'s' if plural else '1' if determined else '0'}"
-            yield _site("replace_obj", pool, shared, noun, noun, _governor(noun))
+            yield site("replace_obj", pool, shared, noun, noun, _governor(noun))
 
 
 def _governor(noun: Token) -> str:
@@ -110,12 +118,12 @@ def _visible(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[tuple[To
             or head.pos_ != "NOUN"
             or head.lower_ in ("one", "ones")
             or is_idiom(head, rules)
-            or _is_joined(token)
+            or is_joined(token)
             or not _stands_with(token, head)
         ):
             continue
         for name, shared in words.adjectives.get(token.lower_, ()):
-            person = name == "colours" and name_of(head) in rules.people
+            person = name in ("colours", "ageing") and name_of(head) in rules.people
             seen = name in words.anywhere or _is_known(head, words, rules)
             if (name == "numbers") is counted and seen and not person:
                 yield token, head, name, shared
@@ -127,15 +135,15 @@ def _stands_with(adjective: Token, noun: Token) -> bool:
     return adjective.i < noun.i and all(token.dep_ == "amod" and token.head == noun for token in between)
 
 
-def _is_joined(adjective: Token) -> bool:
+def is_joined(adjective: Token) -> bool:
     """Whether it is one of several, as in "black and white", "very long" or "two-story"."""
     around = adjective.doc[max(adjective.i - 1, 0) : adjective.i + 2]
-    return any(one.lower_ in ("and", "or", "-", "very", "almost", "not", "/", "&") for one in around)
+    return any(one.lower_ in _JOINING for one in around)
 
 
 def _adjectives(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
     for token, head, name, shared in _visible(doc, words, rules):
-        yield _site("replace_att", name, shared, token, token, name_of(head))
+        yield site("replace_att", name, shared, token, token, name_of(head))
 
 
 def _verbs(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
@@ -152,7 +160,8 @@ def _verbs(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
         for name, shared in words.verbs.get(verb.lemma_.lower(), ()):
             head = "" if object_ is None else f"{object_.dep_} {object_.lemma_.lower()}"
             transitive = object_ is not None and object_.dep_ == "dobj"
-            yield _site("replace_rel", f"{name} {verb.tag_} {transitive:d}", shared, verb, verb, head)
+            pool = f"{name} {verb.tag_} {transitive:d} {name_of(actor) in rules.people:d}"
+            yield site("replace_rel", pool, shared, verb, verb, head)
 
 
 def _prepositions(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
@@ -168,7 +177,7 @@ def _prepositions(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Sit
             if objects and objects[0].pos_ == "NOUN" and _is_known(objects[0], words, rules):
                 taken = span[-1].i
                 for name, shared in classes:
-                    yield _site("replace_rel", name, shared, span[0], span[-1], name_of(objects[0]))
+                    yield site("replace_rel", name, shared, span[0], span[-1], name_of(objects[0]))
             break  # the longest that fits counts
 
 
@@ -178,8 +187,8 @@ def _is_known(noun: Token, words: Exchanges, rules: Vocabulary) -> bool:
 
 
 def _swap(kind: str, pool: str, name: str, first: Token, second: Token, heads: tuple[str, str]) -> Site:
-    site = _site(kind, pool, name, first, first, heads[0])
-    return site._replace(
+    found = site(kind, pool, name, first, first, heads[0])
+    return found._replace(
         other=second.lower_, other_start=second.idx, other_end=second.idx + len(second), other_head=heads[1]
     )
 
@@ -188,13 +197,13 @@ def _swapped_nouns(nouns: list[Token], words: Exchanges) -> Iterator[Site]:
     """Two nouns of one class, of which the caption says something different."""
     for at, first in enumerate(nouns):
         for second in nouns[at + 1 :]:
-            if (first.tag_ in _PLURAL) is not (second.tag_ in _PLURAL) or second.dep_ == "appos":
+            if (first.tag_ in PLURAL) is not (second.tag_ in PLURAL) or second.dep_ == "appos":
                 continue
             known = dict(words.nouns.get(name_of(second), ()))
             for name, shared in words.nouns.get(name_of(first), ()):
                 if name in words.things and known.get(name, shared) != shared and _told_apart(first, second):
                     heads = _governor(first), _governor(second)
-                    yield _swap("swap_obj", f"{name} {first.tag_ in _PLURAL:d}", shared, first, second, heads)
+                    yield _swap("swap_obj", f"{name} {first.tag_ in PLURAL:d}", shared, first, second, heads)
 
 
 def _told_apart(first: Token, second: Token) -> bool:
@@ -216,52 +225,3 @@ def _swapped_adjectives(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterat
             alone = all(sum(child.dep_ == "amod" for child in noun.children) == 1 for noun in (head, other))
             if alone and name == pool and shared != shared2 and head.i != other.i and name_of(head) != name_of(other):
                 yield _swap("swap_att", name, shared, first, second, (name_of(head), name_of(other)))
-
-
-def _bare(nouns: list[Token]) -> Iterator[Site]:
-    """Nouns that have no adjective: one can be added."""
-    for noun in nouns:
-        if any(child.dep_ in ("amod", "nummod", "poss", "nmod") for child in noun.children):
-            continue
-        before = noun.doc[noun.i - 1].lower_ if noun.i else ""
-        if before in ("a", "an", "the", "some"):
-            site = _site("add_att", "", "", noun, noun, name_of(noun))
-            yield site._replace(word="", end=site.start)
-
-
-def _endings(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
-    """The end of a caption that ends with a noun, and what stands there already: "with a dog"."""
-    last = len(doc) - 1
-    while last >= 0 and (doc[last].is_punct or doc[last].is_space):
-        last -= 1
-    if last < 0 or doc[last].pos_ != "NOUN" or len(list(doc.sents)) > 1:
-        return
-    phrases = [one for one in range(last) if _companion(doc, one, words)]
-    noun = doc[last]
-    if not phrases and _is_known(noun, words, rules):
-        site = _site("add_obj", "", "", noun, noun, name_of(noun))
-        yield site._replace(word="", start=site.end)
-    elif phrases and (thing := _thing(doc, phrases[-1], last, words, rules)) is not None:
-        first = doc[phrases[-1]]
-        before = doc[max(first.i - 1, 0)]
-        if before.pos_ == "NOUN":
-            yield _site(PHRASE, "", name_of(thing), first, noun, name_of(before))
-
-
-def _companion(doc: Doc, start: int, words: Exchanges) -> tuple[str, ...]:
-    """The words that introduce another thing there."""
-    for phrase in words.companions:
-        found = doc[start : start + len(phrase)]
-        if tuple(token.lower_ for token in found) == phrase and found[-1].dep_ in ("prep", "acl"):
-            return phrase
-    return ()
-
-
-def _thing(doc: Doc, start: int, last: int, words: Exchanges, rules: Vocabulary) -> Token | None:
-    """What a phrase at the end of a caption names, if it can be added: an article, at most one adjective, a noun."""
-    rest = doc[start + len(_companion(doc, start, words)) : last + 1]
-    if not 2 <= len(rest) <= 3 or rest[0].lower_ not in ("a", "an") or rest[-1].tag_ != "NN":
-        return None
-    plain = all(token.dep_ == "amod" for token in rest[1:-1]) and _is_thing(rest[-1], rules)
-    known = words.things.intersection(name for name, _ in words.nouns.get(name_of(rest[-1]), ()))
-    return rest[-1] if plain and known else None

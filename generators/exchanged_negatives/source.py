@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from twinset.generators.exchanged_negatives.changes import Sites, all_changes, load_sites
+from twinset.generators.exchanged_negatives.changes import all_changes
+from twinset.generators.exchanged_negatives.table import Sites, load_sites
 from twinset.generators.exchanged_negatives.vocabulary import exchanges
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption
@@ -54,7 +55,7 @@ class ExchangedNegatives(Source):
 class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
     """Plans a row for each caption and kind that a change was chosen for; those of a caption are a group."""
 
-    version = 1
+    version = 2
     candidate = NegativeCaption
     columns = COLUMNS
     libraries = ("numpy",)

@@ -19,9 +19,10 @@ class Exchanges:
     """All lists; prepositions and companions as tuples of words, the longest first.
 
     gendered: classes whose words stay where a caption has one of the pronouns. anywhere: classes of adjectives that can
-    be seen of any noun. added: adjectives that a noun may get.
-    companions, things: what introduces another thing, and classes of nouns that may be it; two of these may also change
-    places.
+    be seen of any noun. added: classes of adjectives that a noun may get.
+    companions: what introduces another thing behind a noun. named: classes of nouns that may be it. anyone: nouns for
+    any person. unseen: words of captions that do not describe.
+    things: classes of nouns of which two may change places.
     """
 
     nouns: Classes
@@ -34,6 +35,9 @@ class Exchanges:
     anywhere: frozenset[str]
     companions: tuple[tuple[str, ...], ...]
     things: frozenset[str]
+    named: frozenset[str]
+    anyone: frozenset[str]
+    unseen: frozenset[str]
     digest: str
 
 
@@ -41,7 +45,7 @@ class Exchanges:
 def exchanges() -> Exchanges:
     """The vocabulary, read once."""
     raw = load_yaml(FILE.read_text("utf-8"))
-    prepositions = {tuple(words.split()): found for words, found in _classes(raw["prepositions"]).items()}
+    prepositions = {_split(words): found for words, found in _classes(raw["prepositions"]).items()}
     return Exchanges(
         nouns=_classes(raw["nouns"]),
         adjectives=_classes(raw["adjectives"]),
@@ -51,10 +55,17 @@ def exchanges() -> Exchanges:
         pronouns=frozenset(raw["gendered"]["pronouns"]),
         added=frozenset(raw["added"]),
         anywhere=frozenset(raw["anywhere"]),
-        companions=tuple(sorted((tuple(words.split()) for words in raw["companions"]), key=len, reverse=True)),
+        companions=tuple(sorted(map(_split, raw["companions"]), key=len, reverse=True)),
         things=frozenset(raw["things"]),
+        named=frozenset(raw["named"]),
+        anyone=frozenset(raw["anyone"]),
+        unseen=frozenset(raw["unseen"]),
         digest=sha256_of_file(FILE)[0],
     )
+
+
+def _split(words: str) -> tuple[str, ...]:
+    return tuple(words.split())
 
 
 def _classes(raw: Mapping[str, Sequence[str]]) -> dict[str, tuple[tuple[str, str], ...]]:

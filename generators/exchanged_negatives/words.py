@@ -6,8 +6,10 @@ from typing import ClassVar, Literal, cast
 import pyarrow as pa
 
 from twinset.generators.captions.tables import CAPTION_REASONS
+from twinset.generators.exchanged_negatives.given import additions_of
 from twinset.generators.exchanged_negatives.sites import Site, said_in, sites_of
 from twinset.generators.exchanged_negatives.vocabulary import exchanges
+from twinset.generators.negative_captions.changes import words as words_in
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
@@ -17,7 +19,7 @@ from twinset.shards.kinds.samples import Rejected, TableRows
 
 SAID = "said"
 TEXTS = ("caption_id", "image_id", "image", "caption")
-_NUMBERS = ("start", "end", "other_start", "other_end")
+_NUMBERS = ("start", "end", "other_start", "other_end", "size")
 COLUMNS = pa.schema(
     [pa.field(name, pa.string(), nullable=False) for name in TEXTS]
     + [pa.field(name, pa.int32() if name in _NUMBERS else pa.string(), nullable=False) for name in Site._fields]
@@ -39,9 +41,9 @@ class CaptionWords(ParsedCaptions):
 
 
 class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
-    """A row a site, those of a caption together, and one of all that the caption says."""
+    """A row a site, those of a caption together, and one of all that the caption says, whose size is its words."""
 
-    version = 1
+    version = 2
     candidate = CaptionCandidate
     columns = COLUMNS
     libraries = LIBRARIES
@@ -63,5 +65,6 @@ class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
             for one, doc in zip(captions, docs, strict=True):
                 told = {name: getattr(one, name) for name in TEXTS}
                 all_said = Site(SAID, "", " ".join(sorted(said_in(doc, words))), "", 0, 0, "", "", "")
-                sites = (all_said, *sites_of(doc, words, rules))
+                all_said = all_said._replace(size=len(words_in(one.caption)))
+                sites = (all_said, *sites_of(doc, words, rules), *additions_of(doc, words, rules))
                 yield TableRows(one.key, [{**told, **site._asdict()} for site in sites])

@@ -107,12 +107,18 @@ def word_counts(texts: Sequence[str]):  # type: ignore[no-untyped-def]
         return csr_matrix((len(texts), 1))
 
 
-def out_of_fold(features, labels: NDArray[np.int_], groups: NDArray[np.int_], random: np.random.Generator):  # type: ignore[no-untyped-def]
+def out_of_fold(  # type: ignore[no-untyped-def]
+    features,
+    labels: NDArray[np.int_],
+    groups: NDArray[np.int_],
+    random: np.random.Generator,
+    weights: NDArray[np.float64] | None = None,
+):
     """What a logistic regression that has not seen a row's group says of it: (n,), above 0 where it says 1.
 
     Args:
         features: (n, d), sparse. labels: (n,), 0 or 1. groups: (n,), rows of one stay in one fold.
-        random: deals groups into folds.
+        random: deals groups into folds. weights: of rows that the model is trained on, else 1 each.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -120,8 +126,10 @@ def out_of_fold(features, labels: NDArray[np.int_], groups: NDArray[np.int_], ra
     scores = np.zeros(len(labels))
     for number in range(FOLDS):
         test = fold == number
-        if test.any() and len(np.unique(labels[~test])) == 2:
-            model = LogisticRegression(solver="liblinear", random_state=0).fit(features[~test], labels[~test])
+        train = ~test if weights is None else ~test & (weights > 0)
+        if test.any() and len(np.unique(labels[train])) == 2:
+            model = LogisticRegression(solver="liblinear", random_state=0)
+            model.fit(features[train], labels[train], None if weights is None else weights[train])
             scores[test] = model.decision_function(features[test])
     return scores
 

@@ -1,7 +1,9 @@
 """Adversarial filtering: negatives that words tell are left out until words tell little (AFLite, Le Bras et al. 2020).
 
 A linear model on words and pairs of words, asked out of fold, says how much more each negative looks like one than its
-caption does. The share `CUT` of a kind for which it says so most is left out, and the model is trained again.
+caption does. The share `CUT` of a kind for which it says so most is left out, pair by pair, and the model is trained
+again. Negatives and captions of one length weigh the same: additions are longer than their captions, and the unpaired
+probe compares them with others.
 """
 
 import json
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from twinset.generators.blind_attacks import kinds_of
+from twinset.generators.negative_captions.changes import words
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
@@ -85,7 +88,7 @@ class RefinedNegatives(Source):
 class RefinedGenerator(StageGenerator[RefinedNegatives]):
     """Plans a row for each negative that stays, with the identity that it has in the earlier table."""
 
-    version = 1
+    version = 2
     candidate = NegativeCaption
     columns = COLUMNS
     libraries = ("numpy", "scikit-learn")
@@ -168,10 +171,19 @@ def _told_least(
     for some in np.array_split(order, -(-count // TRAINED)):
         texts = [side[place] for side in (captions, negatives) for place in some.tolist()]
         labels = np.repeat([0, 1], len(some))
-        scores = out_of_fold(word_counts(texts), labels, np.tile(groups[some], 2), random)
+        weights = _by_length(np.array([len(words(text)) for text in texts]), labels)
+        scores = out_of_fold(word_counts(texts), labels, np.tile(groups[some], 2), random, weights)
+        scores[weights == 0] = 0  # no probe compares it
         # Rounded: the last bits depend on the processor, and what is left out must not.
         gaps[some] = np.round(scores[len(some) :] - scores[: len(some)], 3)
     return np.sort(np.argsort(gaps, kind="stable")[: count - max(1, int(CUT * count))])
+
+
+def _by_length(lengths: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Weights that make both labels weigh as much among texts of each length, the scarcer one 1 a text."""
+    counts = np.array([np.bincount(lengths[labels == one], minlength=int(lengths.max()) + 1) for one in (0, 1)])
+    found: NDArray[np.float64] = counts.min(0)[lengths] / counts[labels, lengths]
+    return found
 
 
 def _counted(texts: Sequence[Sequence[str]], places: NDArray[np.int64], seed: int) -> Probed:

@@ -1,5 +1,6 @@
 """Negatives that words tell are left out, others stay; kinds that are left with too few go whole."""
 
+import random
 from collections import Counter
 from pathlib import Path
 
@@ -43,6 +44,26 @@ def test_what_words_tell_is_left_out_and_the_rest_stays() -> None:
     stay = refined(*zip(*pairs, strict=True), 0.56, np.random.default_rng(0))
     assert np.sum(stay >= 500) < 140  # of the 200 that a word tells
     assert np.sum(stay < 500) > 490
+
+
+def test_additions_are_compared_with_captions_of_their_length() -> None:
+    # Each negative has one filler more than its caption, which tells nothing; 300 of 900 have a word that tells.
+    draw = random.Random(4)
+    fillers = ["here", "there", "now", "again"]
+    longer = []
+    for caption, negative in captions(900, 5):
+        end = draw.choices(fillers, k=draw.randint(0, 9))
+        longer.append((" ".join([caption, *end]), " ".join([negative, *end, draw.choice(fillers)])))
+    pairs = longer[:600] + telling(longer[600:])
+    stay = refined(*zip(*pairs, strict=True), 0.56, np.random.default_rng(0))
+    assert np.sum(stay >= 600) < 150
+    assert np.sum(stay < 600) > 500
+
+
+def test_captions_that_are_all_equal_are_refused(tmp_path: Path) -> None:
+    table(tmp_path, {"add_att": [("a dog", "a red dog")] * 200})
+    with pytest.raises(WrongUse, match=r"fewer than 100 are left \(add_att 200\)"):
+        list(opened(tmp_path).plan())
 
 
 def test_a_kind_that_words_tell_goes_whole(tmp_path: Path) -> None:
