@@ -3,7 +3,7 @@
 The words of a pool are shuffled among the places where captions have them. A step of the Metropolis algorithm exchanges
 the words of two places. It is accepted with the ratio of two likelihoods, of the new words there and of the old. So
 each word comes in as often as it goes out, and stands beside the words that it stands beside in captions. In the end a
-word stays where no other caption has the new one beside all neighbours but one.
+word stays where no other caption has the new one beside the last neighbour, and beside all others but one.
 """
 
 from collections.abc import Sequence
@@ -92,11 +92,11 @@ class Likely:
         return found
 
     def known(self, at: Ints, words: Ints) -> Bools:
-        """Whether captions have other words, each at a place, beside all neighbours there but one at most."""
-        places = self._places.neighbours
-        met = sum((pairs.both(one[at], words) > 0).astype(int) for one, pairs in zip(places, self._pairs, strict=True))
-        found: Bools = np.asarray(met) >= len(places) - 1
-        return found
+        """Whether captions have other words, each at a place, beside its last neighbour and all others but one."""
+        neighbours = self._places.neighbours
+        met = [pairs.both(one[at], words) > 0 for one, pairs in zip(neighbours, self._pairs, strict=True)]
+        found: Bools = np.sum(met, axis=0) >= len(met) - 1
+        return found & met[-1] if met else np.ones(len(at), np.bool_)
 
 
 def exchanged(places: Places, said: PairCounts, random: np.random.Generator) -> Ints:

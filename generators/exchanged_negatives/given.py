@@ -73,10 +73,10 @@ def _adjective(noun: Token, words: Exchanges, rules: Vocabulary) -> Iterator[Sit
 
 def _phrase(noun: Token, subject: str, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
     """Behind a noun that has nothing there, or of what stands there: "next to a small dog"."""
-    if noun.dep_ == "conj" or name_of(noun) in words.anyone or any(child.dep_ == "conj" for child in noun.children):
-        joined = noun.doc[noun.i + 1 : noun.i + 2].text.lower() == "and"
-        if noun.dep_ == "conj" or not joined:
-            return
+    unknown = name_of(noun) in words.anyone or (noun.tag_ in PLURAL and name_of(noun) in rules.people)
+    joined = any(child.dep_ == "conj" for child in noun.children)
+    if noun.dep_ == "conj" or unknown or (joined and noun.doc[noun.i + 1 : noun.i + 2].text.lower() != "and"):
+        return
     group = _group(noun, words, rules)
     if follows := _follows(noun.doc, noun.i + 1):
         if any(child.dep_ == "det" for child in noun.children):

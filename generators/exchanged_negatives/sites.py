@@ -158,10 +158,16 @@ def _verbs(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
         objects = [child for child in verb.children if child.dep_ in ("dobj", "prep")]
         object_ = objects[0] if objects else None
         for name, shared in words.verbs.get(verb.lemma_.lower(), ()):
-            head = "" if object_ is None else f"{object_.dep_} {object_.lemma_.lower()}"
+            head = "" if object_ is None else " ".join(_with_object(object_))
             transitive = object_ is not None and object_.dep_ == "dobj"
             pool = f"{name} {verb.tag_} {transitive:d} {name_of(actor) in rules.people:d}"
             yield site("replace_rel", pool, shared, verb, verb, head)
+
+
+def _with_object(object_: Token) -> Iterator[str]:
+    """What a verb acts on, or its preposition and what that leads to."""
+    yield f"{object_.dep_} {object_.lemma_.lower()}"
+    yield from (child.lemma_.lower() for child in object_.children if child.dep_ == "pobj")
 
 
 def _prepositions(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:

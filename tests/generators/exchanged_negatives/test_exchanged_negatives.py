@@ -125,7 +125,7 @@ SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "captions" / 
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared/data is not here")
 def test_real_captions(tmp_path: Path) -> None:
     path = tmp_path / "cc3m.tsv"
-    path.write_text("".join(SHARED.read_text("utf-8").splitlines(keepends=True)[:4500]), "utf-8")
+    path.write_text("".join(SHARED.read_text("utf-8").splitlines(keepends=True)[:7500]), "utf-8")
     found = planned(tmp_path, path)
     kinds = Counter(one.counted_as for one in found)
     assert kinds["replace_obj"] > 150 and kinds["replace_att"] > 50 and kinds["replace_rel"] > 20
