@@ -28,9 +28,10 @@ class CaptionTwins(ConfirmedCaptions):
     reach, where they are objects, places or attributes.
     uses_of_image: pairs that a photograph is in, at most. uses_of_word: pairs that differ in a word, under any of its
     names, at most. uses_of_words: pairs that differ in the same two words, at most.
-    train: share of the images (0-1) that are in the split ``train``, by a hash of the recipe's seed and the image id, or
-    of all ids of one photograph; a pair has both of its images in one split. Absent: all are in the split of the subset. held_out: files of captions
-    whose images are never in ``train``, but those that they name as trained on. licence: of captions and images.
+    train: share of the images (0-1) that are in the split ``train``, by a hash of the recipe's seed and the image id,
+    or of all ids of one photograph; a pair has both of its images in one split. Absent: all are in the split of the
+    subset. held_out: files of captions whose images are never in ``train``, but those that they name as trained on.
+    licence: of captions and images.
     """
 
     kind: Literal["caption-twins"]
