@@ -48,7 +48,7 @@ class CaptionTwins(ConfirmedCaptions):
     generator = "twinset.generators.caption_twins.generator:CaptionTwinGenerator"
     makes = "pair"
     reference = Reference("captions", bibtex=bibtex("brysbaert2014concreteness"))
-    group = "set of photographs"
+    group = "photo set"
     verb = "found in"
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {
