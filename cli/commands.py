@@ -62,9 +62,16 @@ def plan(asked: argparse.Namespace) -> None:
 def build(asked: argparse.Namespace) -> None:
     """``twinset build``: here, or in Prefect where ``PREFECT_API_URL`` is set."""
     recipe, began = twinset.load_recipe(asked.recipe, asked.set).only(asked.only), time.time()
-    counts = _built(recipe, asked.out, asked.workers, asked.runner)
-    for line in said_afterwards(asked.out, recipe, began):
-        say(line, file=sys.stderr)
+    steps = {name: getattr(asked, name) for name in ("stage", "part", "shards", "plan_only", "finish")}
+    if any(value not in (None, False) for value in steps.values()):
+        with ending_at_once(), bars() as progress:
+            counts = twinset.build(recipe, asked.out, (), (), asked.workers, asked.runner, progress, **steps)
+        if "subsets" not in counts:
+            return answer(asked, counts, lambda: say(", ".join(f"{name}: {one}" for name, one in counts.items())))
+    else:
+        counts = _built(recipe, asked.out, asked.workers, asked.runner)
+        for line in said_afterwards(asked.out, recipe, began):
+            say(line, file=sys.stderr)
     _show(asked, counts)
 
 

@@ -15,10 +15,9 @@ from twinset.manifests.errors import BuildFailed, in_words
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
-from twinset.stages.job import forget_workers, job_of
+from twinset.stages.in_parts import Shards, open_part
 from twinset.stages.making.make import make_shard
 from twinset.stages.run_here import HOPELESS, RETRIES, failed_shards
-from twinset.stages.status import state_of
 
 Runner = Literal["threads", "processes", "ray", "dask"]
 
@@ -89,19 +88,15 @@ def build_shards(
         subset: home of the stage below ``out``: the name of a subset, or ``_stages/NAME``.
         last: inclusive; None: to the end.
     """
-    forget_workers()
     store = Store(out)
-    job, name = job_of(store, subset)
-    worker = job.worker(name)
-    planned = len(read_planned(store, subset))
-    wanted = range(first, planned if last is None else min(last + 1, planned))
-    state = state_of(store, subset, worker.source.media_files(), wanted)
-    todo = state.todo
+    most = len(read_planned(store, subset)) - 1
+    job, name, state = open_part(store, subset, Shards(first, most if last is None else min(last, most)))
+    worker, todo, wanted = job.worker(name), state.todo, len(state.done) + len(state.todo)
     if not todo:
         return 0
     if len(todo) > SHARDS_A_RUN:
         raise BuildFailed(f"{len(todo)} shards in one run; ask for at most {SHARDS_A_RUN} (first, last)")
-    bar = ProgressArtifact(f"{name}-shards", len(wanted), len(wanted) - len(todo))
+    bar = ProgressArtifact(f"{name}-shards", wanted, wanted - len(todo))
     failures: dict[int, str] = {}
     try:
         with task_runner(runner, workers or worker.source.shards_at_a_time) as pool:

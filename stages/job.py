@@ -87,9 +87,12 @@ def _draw(key: str, place: str | Path) -> None:
         ensure_drawn(drawn)
 
 
-def check_devices(recipe: Recipe) -> None:
-    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs."""
-    for name in recipe.all:
+def check_devices(recipe: Recipe, names: Collection[str] = ()) -> None:
+    """Fail before any work when a build on this machine needs a GPU and finds none; workers of pools check theirs.
+
+    names: as `check_inputs`.
+    """
+    for name in names or recipe.all:
         for key, part in _parts(recipe, name):
             part.check_device(key)
 

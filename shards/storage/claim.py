@@ -28,6 +28,10 @@ _held = set[str]()  # roots that this process builds: locks of files do not tell
 _guard = threading.Lock()
 
 
+class Claimed(BuildFailed):
+    """Another build holds the store."""
+
+
 @contextlib.contextmanager
 def claimed(store: Any) -> Iterator[None]:
     """Hold a store (`shards.storage.store.Store`) for one build.
@@ -36,7 +40,7 @@ def claimed(store: Any) -> Iterator[None]:
     object store it is an object that says every `BEAT` seconds that its build lives, by its stamp alone, since clocks
     differ. Shards can be made by anyone meanwhile: only who plans and finishes claims.
 
-    Raises `BuildFailed` where another build holds it, with its host and process.
+    Raises `Claimed` where another build holds it, with its host and process.
     """
     with _guard:
         if store.root in _held:
@@ -164,9 +168,9 @@ def _read(content: bytes) -> dict[str, Any]:
     return {}
 
 
-def _taken(root: str, other: dict[str, Any]) -> BuildFailed:
+def _taken(root: str, other: dict[str, Any]) -> Claimed:
     who = f"process {other['process']} on {other.get('host')}" if other else "another process"
-    return BuildFailed(
+    return Claimed(
         f"{root}: {who} is building here; wait until it ends, or end it, and run the same command again: "
         "what it finished stays"
     )

@@ -125,8 +125,18 @@ def build(
     workers: int = 0,
     runner: Literal["threads", "processes"] = "threads",
     progress: Progress | None = None,
+    *,
+    stage: str | None = None,
+    plan_only: bool = False,
+    part: str | None = None,
+    shards: str | None = None,
+    finish: bool = False,
 ) -> dict[str, Any]:
     """Build a recipe in this process and its children, or resume it; whatever is done stays.
+
+    For schedulers a build can be made in steps, each a call of its own that names one of ``plan_only``, ``part``,
+    ``shards`` and ``finish``: each stage is planned when those that it reads are made, parts are made side by side, and
+    the dataset is finished at the end.
 
     Args:
         recipe, only, settings: as `plan`.
@@ -134,18 +144,37 @@ def build(
         workers: shards at a time; 0: one a core.
         runner: ``threads`` where a source allows it, or ``processes`` for all.
         progress: reported to while it runs (`stages.build.Progress`).
+        stage: the stage of a step; needed where the recipe has several.
+        plan_only: finish the stages that ``stage`` reads, plan it, and stop.
+        part: ``K/N``, K from 0 to N - 1: make this part of the planned shards of ``stage``, and stop.
+        shards: ``A-B``: make these of its planned shards, and stop.
+        finish: finish ``stage``, or without it all stages and the dataset; all shards are made.
 
     Returns:
-        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards", "excluded"}}}``.
+        ``{"subsets": {NAME: {"planned", "kept", "rejected", "shards", "excluded"}}}``; of a step of one stage
+        ``{"stage", "shards"}``, beside which ``planned``, or how many shards were ``made``.
 
     Raises:
         WrongUse: before any work, when the recipe or an input is wrong.
         BuildFailed: some shards could not be made; the same call resumes.
         DecisionsMissing: people have not decided enough; all that does not wait for them is built.
     """
+    from twinset.manifests.errors import WrongUse
+    from twinset.stages import in_parts
     from twinset.stages.run_here import build_here
 
-    return build_here(_recipe(recipe, settings).only(names_in(only)), str(out), workers, runner, progress)
+    loaded = _recipe(recipe, settings).only(names_in(only))
+    steps = [plan_only, part is not None, shards is not None, finish]
+    if stage is None and not any(steps):
+        return build_here(loaded, str(out), workers, runner, progress)
+    if sum(steps) != 1:
+        raise WrongUse("a step of a build is one of plan-only, part, shards and finish; name one")
+    if plan_only:
+        return in_parts.plan_stage(loaded, str(out), stage)
+    if finish:
+        return in_parts.finish_parts(loaded, str(out), stage, progress)
+    which = in_parts.Shards.named(shards, part)
+    return in_parts.make_part(loaded, str(out), stage, which, workers, runner, progress)
 
 
 def status(out: str | Path, missing: str | Path | None = None) -> dict[str, Any]:
