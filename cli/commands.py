@@ -18,6 +18,7 @@ import twinset
 from twinset.cli.bars import bars
 from twinset.cli.costs import print_estimates, said_afterwards
 from twinset.cli.options import add_arguments, add_described, answer
+from twinset.cli.slurm import slurm_states
 from twinset.cli.tables import print_counts, print_verified
 from twinset.cli.terminal import say
 from twinset.manifests.errors import WrongUse
@@ -96,7 +97,8 @@ def parse(asked: argparse.Namespace) -> None:
 
 def status(asked: argparse.Namespace) -> None:
     """``twinset status``."""
-    _show(asked, twinset.status(asked.dataset, asked.missing))
+    found = {**twinset.status(asked.dataset, asked.missing), "slurm": slurm_states(asked.dataset)}
+    _show(asked, found)
 
 
 def verify(asked: argparse.Namespace) -> int:

@@ -78,7 +78,7 @@ def _log_cause(error: Exception) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     # Not imported with this module: Ctrl-C meanwhile would end in a traceback.
-    from twinset.cli import commands, eval_answers, eval_probes, eval_run, eval_scores, review, train
+    from twinset.cli import commands, eval_answers, eval_probes, eval_run, eval_scores, review, slurm, train
     from twinset.cli.parser import Parser, add_completion, add_installed
 
     parser = Parser(prog="twinset", description=__doc__)
@@ -86,6 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--verbose", action="store_true", help="show log lines")
     below = parser.add_subparsers(required=True, metavar="COMMAND")
     commands.add(below)
+    slurm.add(below)
     text = "evaluate models: score benchmarks with them, measure and compare scores, write reports"
     evaluations = below.add_parser("eval", help=text, description=text).add_subparsers(required=True, metavar="COMMAND")
     for module in (eval_run, eval_scores, eval_answers, eval_probes):

@@ -47,6 +47,8 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
             say(f"{name}: {spent['answers']:,} answers of language models, {tokens}{cost}")
         for problem in row.get("problems", []):
             say(problem)
+    for line in counts.get("slurm", []):
+        say(line)
 
 
 def print_verified(found: dict[str, Any]) -> None:

@@ -212,7 +212,7 @@ def _alone(store: Store) -> Iterator[None]:
                 break
             except Claimed as error:
                 if not said:
-                    logger.warning("%s; this command waits for its end", error)
+                    logger.warning("%s; this command waits for its end", str(error).partition(";")[0])
                 said = True
                 time.sleep(CLAIM_CHECK_SECONDS)
         yield

@@ -54,6 +54,8 @@ WRONG = [
     ("build recipe.yaml", "required: -o/--out"),
     ("build deom -o new", "no recipe 'deom'"),
     ("build absent.yaml -o new", "absent.yaml"),
+    ("slurm recipe.yaml -o new --parts 0", "write a number from 1 to"),
+    ("slurm recipe.yaml -o s3://bucket/new --dry-run", "--scripts DIR"),
     ("build recipe.yaml -o new --only pears", "pears"),
     ("eval questions --benchmark winoground -o Q", "--benchmark NAME=DIR"),
     ("eval questions --benchmark winoground=. -o .", "is there already"),

@@ -1,0 +1,173 @@
+"""A build by a real Slurm on this machine: arrays, dependencies, a task that is killed, a node that is lost."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cached_builds import CHECKOUT
+from tests.end_to_end.conftest import BIN
+
+DAEMONS = ("munged", "slurmctld", "slurmd")
+CONFIG = """
+ClusterName=one
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmdPort={ports[1]}
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+ReturnToService=2
+MpiDefault=none
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd.pid
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+SlurmdTimeout=5
+NodeName={host} NodeAddr=127.0.0.1 CPUs=2 RealMemory=2000 State=UNKNOWN
+PartitionName=cpu Nodes={host} Default=YES MaxTime=INFINITE State=UP
+"""
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or not all(shutil.which(one, path="/usr/sbin:/usr/bin") for one in DAEMONS),
+        reason="needs root and the packages slurm-wlm and munge",
+    ),
+]
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [int(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Cluster:
+    """Slurm's daemons as children of this process. environment: with which its commands reach them."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.folder, self.running = folder, dict[str, subprocess.Popen[bytes]]()
+        self.environment = {**environment, "SLURM_CONF": str(folder / "slurm.conf")}
+        for name in ("state", "spool"):
+            (folder / name).mkdir()
+        host = socket.gethostname().partition(".")[0]
+        (folder / "slurm.conf").write_text(CONFIG.format(host=host, folder=folder, ports=free_ports(2)))
+        key = folder / "munge.key"
+        key.write_bytes(os.urandom(1024))
+        key.chmod(0o400)
+        places = [f"--{name}={folder}/munge.{name}" for name in ("socket", "log-file", "pid-file", "seed-file")]
+        self.start("munged", "--foreground", "--force", f"--key-file={key}", *places)
+        self.start("slurmctld", "-D")
+        self.start("slurmd", "-D")
+
+    def start(self, name: str, *options: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            command = [shutil.which(name, path="/usr/sbin:/usr/bin") or name, *options]
+            self.running[name] = subprocess.Popen(command, env=self.environment, stdout=log, stderr=log)
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def asked(self, *command: str) -> str:
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True).stdout
+
+    def states(self, name: str) -> list[str]:
+        """Of the tasks of the jobs of a name that have not ended."""
+        return self.asked("squeue", "-h", "-r", "-n", name, "-o", "%T").split()
+
+
+@pytest.fixture
+def cluster(environment: dict[str, str], until: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("slurm")
+    folder.chmod(0o755)
+    found = Cluster(folder, environment)
+    try:
+        until(lambda: "idle" in found.asked("sinfo", "-h", "-o", "%t"), 0.5)
+        yield found
+    finally:
+        found.asked("scancel", "--full", "-u", "root")
+        until(lambda: not found.asked("squeue", "-h"), 0.5)
+        for name in [*found.running][::-1]:
+            found.kill(name)
+
+
+def processes_of(words: str) -> list[int]:
+    """Commands of twinset that hold these words, apart from the shells that wait for them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if words in line and str(BIN) in line:
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.timeout(1800)
+def test_arrays_with_a_killed_task_and_a_lost_node_make_what_a_build_makes(
+    cluster: Cluster, dag_recipe: Path, dag_reference: Path, contents: Any, twinset: Any, until: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    setup = f"export PATH={BIN}:$PATH PYTHONPATH={CHECKOUT}/src:{CHECKOUT}/demo:{CHECKOUT}"
+    command = ("slurm", dag_recipe, "--out", out, "--parts", "4", "--setup", setup)
+
+    def run(*more: str) -> Any:
+        return twinset(*command, *more, **cluster.environment)
+
+    absent = run("--partition", "cpus")
+    assert absent.returncode == 2 and "no partition 'cpus'; did you mean 'cpu'?" in absent.stderr
+    first = run("--partition", "cpu")
+    assert first.returncode == 0, first.stderr
+    again, other = run("--partition", "cpu"), run("--partition", "cpu", "--set", "subsets.triplets.count=8")
+    assert again.returncode == 1 and "its jobs have not ended" in again.stderr
+    assert other.returncode == 1 and "jobs of another recipe or other settings write here" in other.stderr
+
+    # A killed task, as for lack of memory, is begun again by its script; a killed node's tasks by Slurm.
+    (part, *_) = until(lambda: processes_of(f"{out} --stage scene-graphs --part"))
+    os.kill(part, signal.SIGKILL)
+    until(lambda: "begun again" in "".join(log.read_text() for log in out.glob("_slurm/log/*")), 0.2)
+    until(lambda: "RUNNING" in cluster.states("scene-graphs"), 0.2)
+    cluster.kill("slurmd")
+    for left in processes_of(str(out)):
+        os.kill(left, signal.SIGKILL)
+    until(lambda: "down" in cluster.asked("sinfo", "-h", "-o", "%t"), 0.5)
+    cluster.start("slurmd", "-D")
+    until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), 0.5)
+    if contents_but_scripts(contents, out) != contents(dag_reference):
+        last = run("--partition", "cpu")
+        assert last.returncode == 0, last.stderr
+        until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), 0.5)
+    assert contents_but_scripts(contents, out) == contents(dag_reference)
+    nothing = run("--partition", "cpu")
+    assert nothing.returncode == 0 and "nothing to submit" in nothing.stdout
+
+    shutil.rmtree(out / "triplets")
+    (out / "focus-object/_meta/receipts/00003.json").unlink()
+    submitted = run("--partition", "cpu")
+    assert "triplets.plan: job" in submitted.stdout and "scene-graphs" not in submitted.stdout
+    assert "--array=3\n" in (out / "_slurm/focus-object.sh").read_text()
+    until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), 0.5)
+    assert contents_but_scripts(contents, out) == contents(dag_reference)
+    shown = twinset("status", out, **cluster.environment)
+    assert "Slurm: finish, job" in shown.stdout and "COMPLETED" in shown.stdout
+
+
+def contents_but_scripts(contents: Any, out: Path) -> dict[str, bytes]:
+    return {name: content for name, content in contents(out).items() if not name.startswith("_slurm/")}
