@@ -1,6 +1,6 @@
 """``twinset slurm``: a build as Slurm's jobs, by scripts that a person can read and edit.
 
-A planning job and an array of parts a stage, then a job that finishes: steps of `stages.in_parts`.
+A planning job and an array of parts a stage, then a job that finishes: steps of `stages.making.in_parts`.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _parts_to_make(store: Store, recipe: Recipe, name: str, parts: int) -> list[
     """The parts of a stage that lack a receipt; None for all, where nothing is planned, or another recipe."""
     from twinset.manifests.recipe import content_of
     from twinset.shards.records import read_stage
-    from twinset.stages.in_parts import Shards
+    from twinset.stages.making.in_parts import Shards
     from twinset.stages.status import state_of
 
     home = recipe.home(name)

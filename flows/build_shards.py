@@ -15,7 +15,7 @@ from twinset.manifests.errors import BuildFailed, in_words
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
-from twinset.stages.in_parts import Shards, open_part
+from twinset.stages.making.in_parts import Shards, open_part
 from twinset.stages.making.make import make_shard
 from twinset.stages.run_here import HOPELESS, RETRIES, failed_shards
 

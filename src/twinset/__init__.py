@@ -160,7 +160,7 @@ def build(
         DecisionsMissing: people have not decided enough; all that does not wait for them is built.
     """
     from twinset.manifests.errors import WrongUse
-    from twinset.stages import in_parts
+    from twinset.stages.making import in_parts
     from twinset.stages.run_here import build_here
 
     loaded = _recipe(recipe, settings).only(names_in(only))

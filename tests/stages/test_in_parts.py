@@ -14,7 +14,7 @@ from tests.stages.conftest import recipe_of
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.recipe import Recipe
 from twinset.shards.storage.store import Store
-from twinset.stages import in_parts
+from twinset.stages.making import in_parts
 from twinset.stages.run_here import build_here
 
 pytestmark = pytest.mark.usefixtures("no_cards")
