@@ -9,6 +9,7 @@ from twinset.generators.caption_twins.columns import Captions, Columns, Numbers,
 from twinset.generators.caption_twins.vocabulary import Vocabulary
 from twinset.generators.triplets.draws import Bools, Codes, distinct
 
+SEVERAL = 3  # captions of a photo, of which two must name what is believed
 FEWEST = 2  # words beside the one that differs
 WINDOW = 8  # captions that one is compared with, where more are the same but for one word
 LONGEST_PHRASE = 3
@@ -63,18 +64,18 @@ class Said:
         once = distinct(_keys(caption, found.which, names))
         photo = captions.photo[once // self._lines].astype(np.int64) * self._lines
         self._named = np.sort(photo + once % self._lines)
-        self._several = np.bincount(captions.photo, minlength=captions.photos) > 1
+        count = np.bincount(captions.photo, minlength=captions.photos)
+        self._several, self._needed = count > 1, np.minimum(count // SEVERAL, 1)
         sets: dict[tuple[str, str], int] = {}
         self._set = np.array([sets.setdefault((one.kind, one.set_name), len(sets)) for one in words.lines])
         of_set = self._set[once % self._lines]
         self._of_set = np.sort(photo + of_set)
         self._here = np.sort(once // self._lines * self._lines + of_set)
-        self._twice = np.array([one.kind in words.twice for one in words.lines])
         self._disputed = np.zeros(len(captions), dtype=np.bool_)
-        once = once[np.array([one.set_name in words.single for one in words.lines])[once % self._lines]]
-        caption = (once // self._lines).astype(np.int32)
-        wrong = self._outvoted(captions.photo[caption], caption, (once % self._lines).astype(np.int32), 0)
-        self._disputed[caption[wrong]] = True
+        single = np.array([one.set_name in words.single for one in words.lines])[once % self._lines]
+        once = once[single & self._several[photo // self._lines]]
+        by, line = (once // self._lines).astype(np.int32), (once % self._lines).astype(np.int32)
+        self._disputed[by[self._outvoted(captions.photo[by], by, line, 0)]] = True
 
     def open(self, photo: Codes, line: Codes) -> Bools:
         """Whether some caption of each photo names a line, or has a word that leaves it open."""
@@ -83,12 +84,12 @@ class Said:
     def contested(self, photo: Codes, caption: Codes, line: Codes) -> Bools:
         """Whether other captions of each photo deny a line, or any word of one of `Vocabulary.single` in its caption.
 
-        They deny it where they name other lines of its set as often as all captions name it, and where it is of
-        `Vocabulary.twice` and none of them names it.
+        They deny it where they name other lines of its set as often as all captions name it; and the line itself where
+        `SEVERAL` captions or more do not name it twice.
         """
-        return np.asarray(self._disputed[caption] | self._outvoted(photo, caption, line, self._twice[line]))
+        return np.asarray(self._disputed[caption] | self._outvoted(photo, caption, line, self._needed[photo]))
 
-    def _outvoted(self, photo: Codes, caption: Codes, line: Codes, needed: Bools | int) -> Bools:
+    def _outvoted(self, photo: Codes, caption: Codes, line: Codes, needed: Numbers | int) -> Bools:
         """needed: how many other captions name the line, at least."""
         base, of_set = photo.astype(np.int64) * self._lines, self._set[line]
         here = _times(self._here, caption.astype(np.int64) * self._lines + of_set) - 1

@@ -35,9 +35,8 @@ class Vocabulary:
     the two phrases apart, -1 where none does or their forms differ ("dog" and "cats").
     named: numbers of the lines that a phrase is a name of. says: of the lines that a caption may mean by a phrase,
     first by all of ``phrases``.
-    where: prepositions behind which a noun is a place. together: sets of
-    things that are seen side by side. single: sets of which a photo's captions name one line, or disagree. twice: kinds
-    of sets whose words two captions of a photo must name. digest: sha256 of the file, in hexadecimal.
+    where: prepositions behind which a noun is a place. together: sets of things that are seen side by side. single:
+    sets of which a photo's captions name one line, or disagree. digest: sha256 of the file, in hexadecimal.
     """
 
     phrases: tuple[str, ...]
@@ -49,7 +48,6 @@ class Vocabulary:
     where: frozenset[str]
     together: frozenset[str]
     single: frozenset[str]
-    twice: frozenset[str]
     digest: str
 
 
@@ -100,7 +98,6 @@ def vocabulary() -> Vocabulary:
         where=frozenset(raw["where"]),
         together=frozenset(raw["together"]),
         single=frozenset(raw["single"]),
-        twice=frozenset(raw["twice"]),
         digest=sha256_of_file(FILE)[0],
     )
 
