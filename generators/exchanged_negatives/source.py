@@ -14,7 +14,7 @@ from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption
 from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.negative_captions.rules.nouns import Edit, edited
-from twinset.generators.negative_captions.source import Kind
+from twinset.generators.negative_captions.source import ChangedKind
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, generator_for, sample_key
@@ -40,7 +40,7 @@ class ExchangedNegatives(Source):
 
     kind: Literal["exchanged-negatives"]
     words: StageName
-    kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
+    kinds: tuple[ChangedKind, ...] = Field(default=get_args(ChangedKind), min_length=1)
     licence: str = "the captions stay under the terms of their source"
 
     generator = "twinset.generators.exchanged_negatives.source:ExchangedGenerator"

@@ -27,7 +27,8 @@ from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageMod
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Rejected, TableRows
 
-Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att", "negate_obj"]
+ChangedKind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
+Kind = Literal[ChangedKind, "negate_obj"]
 
 
 class Rules(EngineSettings):

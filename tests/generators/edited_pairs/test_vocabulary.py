@@ -80,8 +80,8 @@ ROW: dict[str, Any] = {
         ({"words": {"thing": ["cat", "<b>"]}}, "pattern"),
         ({"words": {"thing": ["cat", ""]}, "region": "thing"}, "must be said in both captions"),
         ({"kind": "style"}, "kind"),
-        ({"words": {"thing": []}}, "too_short"),
-        ({"weight": 2}, "extra_forbidden"),
+        ({"words": {"thing": []}}, "at least 1 item"),
+        ({"weight": 2}, "Extra inputs are not permitted"),
     ],
 )
 def test_a_row_that_does_not_hang_together_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
