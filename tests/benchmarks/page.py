@@ -68,7 +68,8 @@ def measure(path: Path, minutes: float) -> dict[str, Any]:
         text = said.read_text().strip()
         print(text, flush=True)
         if failed:
-            failed = f"{failed}: {text.splitlines()[-1] if text else 'it said nothing'}"
+            last = text.splitlines()[-1] if text else "it said nothing"
+            failed = f"{failed}: {last.replace(str(ROOT.parent), '..')}"  # the page names no folder of this machine
         told = [json.loads(line) for line in rows.read_text().splitlines()] if rows.exists() else []
     return {
         "rows": told,
