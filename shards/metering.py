@@ -15,6 +15,7 @@ from twinset.manifests.tally import Tally
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
+MOST = 2**63  # of answers or tokens that a log can tell
 PARALLEL_READS = 16  # logs are small: on an object store their latency is what costs
 _METER: ContextVar[list[Tally] | None] = ContextVar("meter", default=None)
 _ON_MADE: ContextVar[Callable[[], None] | None] = ContextVar("on_made", default=None)
@@ -86,8 +87,6 @@ def _log(store: Store, path: str) -> dict[str, Any]:
 
 
 def tally_in(log: Mapping[str, Any]) -> Tally:
-    """What language models took for a shard, by its log."""
-    try:
-        return Tally(**{name: int(log.get(name, 0)) for name in Tally._fields})
-    except (ValueError, TypeError, OverflowError):
-        return Tally()
+    """What language models took for a shard, by its log; nothing where that says no such numbers."""
+    found = Tally(*(log.get(name, 0) for name in Tally._fields))
+    return found if all(isinstance(one, int) and 0 <= one < MOST for one in found) else Tally()

@@ -24,6 +24,7 @@ from twinset.stages.job import Job
 from twinset.stages.status import StageState, state_of
 
 COST = "log/cost.json"
+TIMES = ("core_seconds", "seconds")  # of a log
 LOGS = (256, 16)  # that are read, of shards evenly spread, and from an object store, where each is a request
 
 
@@ -61,7 +62,7 @@ def measured(store: Store, recipe: Recipe, name: str, home: str, state: StageSta
     logs = {
         number: log
         for number, log in read_logs(store, home, chosen).items()
-        if isinstance(log.get("core_seconds"), float) and isinstance(log.get("seconds"), float)
+        if all(isinstance(took := log.get(name), float) and 0 <= took < math.inf for name in TIMES)
     }
     if not logs:
         return None

@@ -166,12 +166,15 @@ class LocalRunner:
 
 
 class SampleCount:
-    """Candidates of a stage that are made, those of shards in the making too, reported some times a second at most."""
+    """Candidates that are made of those that a run makes or finds made, with those of shards in the making.
+
+    They are reported some times a second at most.
+    """
 
     def __init__(self, report: Callable[[int, int], None], state: StageState) -> None:
-        self._report, self._sizes = report, [shard.planned for shard in state.planned]
+        self._report, self._sizes = report, {number: state.planned[number].planned for number in state.todo}
         self._done, self._making, self._said = sum(state.done.column("planned")), dict[int, int](), 0.0
-        self._lock = threading.Lock()
+        self._all, self._lock = self._done + sum(self._sizes.values()), threading.Lock()
         self._say()
 
     def so_far(self, number: int, count: int) -> None:
@@ -190,7 +193,7 @@ class SampleCount:
 
     def _say(self) -> None:
         self._said = time.monotonic()
-        self._report(self._done + sum(self._making.values()), sum(self._sizes))
+        self._report(self._done + sum(self._making.values()), self._all)
 
 
 def _delay(attempt: int) -> float:

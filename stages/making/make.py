@@ -4,7 +4,6 @@ import contextlib
 import io
 import json
 import logging
-import multiprocessing
 import os
 import socket
 import time
@@ -12,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pyarrow as pa
 
@@ -30,6 +29,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.job import recorded_recipe, worker_of
+from twinset.stages.making.cpu_time import CpuTime
 from twinset.stages.making.payload import Shard, write_samples, write_table
 from twinset.stages.stage_worker import StageWorker, refuse_mixed_runtimes
 from twinset.stages.status import receipt_holds
@@ -94,23 +94,31 @@ def write_shard(
             f"{store.root}/{layout.plan(worker.home, plan_file(planned.shard)[0])}: the candidates of shard "
             f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
         )
-    while True:
-        try:
-            return _write(store, stage, planned, candidates, worker)
-        except OutOfMemory as error:
-            problem = str(error)
-        # Not within the except: the error keeps what filled the memory.
-        worker = worker.halved(problem)
-        again = f"made again, {worker.generator.micro_batch} at a time"
-        logger.warning("%s shard %05d: memory ran out (%s); %s", worker.home, planned.shard, problem, again)
+    began, clock = time.time(), time.monotonic()  # since 1970; one that nobody sets
+    with CpuTime(f"{store.root}/{worker.home}") as cpu, metered() as tallies:
+        while True:
+            try:
+                receipt, made = _write(store, stage, planned, candidates, worker)
+                break
+            except OutOfMemory as error:
+                problem = str(error)
+            # Not within the except: the error keeps what filled the memory.
+            worker = worker.halved(problem)
+            again = f"made again, {worker.generator.micro_batch} at a time"
+            logger.warning("%s shard %05d: memory ran out (%s); %s", worker.home, planned.shard, problem, again)
+    if made:
+        times = {"began": began, "seconds": time.monotonic() - clock, "core_seconds": cpu.core_seconds}
+        spent = {**times, "first": cpu.first, "gpu": worker.on_gpu, **total(tallies)._asdict()}
+        _log_shard(store, layout.log(worker.home, planned.shard), spent)
+    return receipt
 
 
 def _write(
     store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], worker: StageWorker
-) -> Receipt:
-    began, spent = time.time(), CpuTime(f"{store.root}/{worker.home}")
+) -> tuple[Receipt, bool]:
+    """The receipt of a shard, and whether it was made here."""
     with store.spool() as spool:
-        with TarWriter(spool / "tar") as tar, metered() as tallies:
+        with TarWriter(spool / "tar") as tar:
             write = write_table if worker.generator.columns is not None else write_samples
             shard: Shard = write(candidates, worker, tar, spool / "rows")
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
@@ -121,7 +129,7 @@ def _write(
         if before is not None and receipt_holds(
             store, worker.home, stage, planned, before, worker.source.media_files()
         ):
-            return before
+            return before, False
         receipt = finish_shard(
             store,
             worker.home,
@@ -142,9 +150,7 @@ def _write(
                 missing=dict(sorted(shard.missing.items())),
             ),
         )
-    log = {"gpu": worker.on_gpu, **spent.so_far(), **total(tallies)._asdict()}
-    _log_shard(store, layout.log(worker.home, planned.shard), began, log)
-    return receipt
+    return receipt, True
 
 
 def _refuse_older_plan(store: Store, stage: Stage, planned: PlannedShard, worker: StageWorker) -> None:
@@ -204,30 +210,9 @@ def finish_shard(
     return receipt
 
 
-class CpuTime:
-    """CPU time of a shard that begins now: of its thread, or of all threads of a child process, with one at a time.
-
-    A child's first shard is charged with its start: the interpreter, libraries, models.
-    """
-
-    charged: ClassVar[float] = 0.0  # of a child's time, to shards before
-    known: ClassVar[set[str]] = set()  # stages that this process has made shards of
-
-    def __init__(self, stage: str) -> None:
-        self._child, self._first = multiprocessing.parent_process() is not None, stage not in self.known
-        self._began = CpuTime.charged if self._child else time.thread_time()
-        self.known.add(stage)
-
-    def so_far(self) -> dict[str, Any]:
-        """``core_seconds``, and whether the process made its ``first`` shard of the stage."""
-        now = time.process_time() if self._child else time.thread_time()
-        CpuTime.charged = now if self._child else 0.0
-        return {"core_seconds": now - self._began, "first": self._first}
-
-
-def _log_shard(store: Store, path: str, began: float, spent: dict[str, Any]) -> None:
-    """Write who made a shard, and what that took of time and of language models. began: seconds since 1970."""
-    log = {"host": socket.gethostname(), "pid": os.getpid(), "began": began, "seconds": time.time() - began, **spent}
+def _log_shard(store: Store, path: str, spent: dict[str, Any]) -> None:
+    """Write who made a shard, and what that took of time and of language models."""
+    log = {"host": socket.gethostname(), "pid": os.getpid(), **spent}
     # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
     with contextlib.suppress(OSError):
         store.write(path, json.dumps(log).encode())

@@ -25,12 +25,12 @@ def recipe(greys: Any, count: int | None = None, **settings: Any) -> Recipe:
     return recipe_of({"eq-x": {**subset, "count": count}}, **settings)
 
 
-def logged(out: Path, seconds: float, start: float, **more: Any) -> None:
+def logged(out: Path, each: float, start: float, **more: Any) -> None:
     """Have the logs say that a candidate took so many seconds of a core, and the first shard of a process more."""
     for number, log in enumerate(sorted((out / "eq-x/_meta/log").glob("0*.json"))):
         receipt = json.loads((out / f"eq-x/_meta/receipts/{log.name}").read_bytes())
-        took = seconds * receipt["planned"] + (0 if number else start)
-        log.write_text(json.dumps({"first": number == 0, "gpu": False, "core_seconds": took, "seconds": 99.0, **more}))
+        took = each * receipt["planned"] + (0 if number else start)
+        log.write_text(json.dumps({"first": number == 0, "gpu": False, "core_seconds": took, "seconds": 99.0} | more))
 
 
 @pytest.fixture
@@ -98,3 +98,24 @@ def test_logs_that_say_nothing_are_no_reason_to_fail(greys: Any, tmp_path: Path)
     for log in (out / "eq-x/_meta/log").glob("*.json"):
         log.write_text("[" if "cost" in log.name else '{"core_seconds": "many"}')
     assert estimate(asked, out) is None and read_cost(Store(str(out)), "eq-x")["estimated"] is None
+
+
+@pytest.mark.usefixtures("no_cards")
+@pytest.mark.parametrize("time", ["core_seconds", "seconds"])
+@pytest.mark.parametrize("value", [-2.0, float("nan"), float("inf")])
+def test_a_time_that_is_none_ends_no_build(greys: Any, time: str, value: float, tmp_path: Path) -> None:
+    out, asked = tmp_path / "out", recipe(greys)
+    build_here(asked, str(out), 1)
+    logged(out, 2.0, 0.0, gpu=time == "seconds", **{time: value})
+    assert estimate(asked, out) is None
+    (out / "eq-x/_meta/index.json").unlink()
+    build_here(asked, str(out), 1)
+
+
+@pytest.mark.usefixtures("no_cards")
+@pytest.mark.parametrize("count", [-3, 10**400])
+def test_a_count_that_is_none_counts_as_nothing(greys: Any, count: int, tmp_path: Path) -> None:
+    out, asked = tmp_path / "out", recipe(greys)
+    build_here(asked, str(out), 1)
+    logged(out, 2.0, 0.0, answers=count)
+    assert estimate(asked, out)["answers"] == 0

@@ -14,6 +14,7 @@ from tests.stages.conftest import recipe_of
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.recipe import Recipe
 from twinset.shards.storage.store import Store
+from twinset.stages.build import Silent
 from twinset.stages.making import in_parts
 from twinset.stages.run_here import build_here
 
@@ -48,6 +49,20 @@ def test_steps_in_the_order_of_the_dag_make_what_a_build_makes(recipe: Any, tmp_
         assert sum(made) == planned and made[-1] == 0
     assert step(finish=True) == whole
     assert files_below(tmp_path / "parts") == files_below(tmp_path / "whole")
+
+
+def test_the_progress_of_a_part_counts_its_own_samples(recipe: Any, tmp_path: Path) -> None:
+    shown: list[tuple[int, int]] = []
+
+    class Shown(Silent):
+        def samples(self, stage: str, made: int, planned: int) -> None:
+            shown.append((made, planned))
+
+    step = partial(twinset.build, recipe(), tmp_path / "out", stage="words")
+    step(plan_only=True)
+    step(shards="1")
+    step(shards="0-2", progress=Shown(), workers=1)
+    assert (shown[0], shown[-1]) == ((1, 3), (3, 3))
 
 
 @pytest.mark.parametrize(
