@@ -18,10 +18,10 @@ import twinset
 from twinset.cli.bars import bars
 from twinset.cli.costs import print_estimates, said_afterwards
 from twinset.cli.options import add_arguments, add_described, answer
-from twinset.cli.slurm import slurm_states
+from twinset.cli.slurm_states import slurm_states
 from twinset.cli.tables import print_counts, print_verified
 from twinset.cli.terminal import say
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import NoDataset, WrongUse
 from twinset.shards.export.formats import EXPORTERS
 
 if TYPE_CHECKING:
@@ -97,8 +97,14 @@ def parse(asked: argparse.Namespace) -> None:
 
 def status(asked: argparse.Namespace) -> None:
     """``twinset status``."""
-    found = {**twinset.status(asked.dataset, asked.missing), "slurm": slurm_states(asked.dataset)}
-    _show(asked, found)
+    states = slurm_states(asked.dataset)
+    try:
+        found = twinset.status(asked.dataset, asked.missing)
+    except NoDataset:
+        if not states:
+            raise
+        found = {"subsets": {}, "stages": {}}  # the job that plans has not begun, or failed
+    _show(asked, {**found, "slurm": states})
 
 
 def verify(asked: argparse.Namespace) -> int:

@@ -214,6 +214,12 @@ def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     return made if job.recipe.subsets else {**made, "stages": {name: one.counts() for name, one in states.items()}}
 
 
+def is_finished(job: Job, states: Mapping[str, StageState]) -> bool:
+    """Whether `finish` has nothing to do. states: of all stages of the recipe, whose shards are all made."""
+    indexed = all(is_indexed(job.store, state) for state in states.values())
+    return indexed and is_described(job.store, _published(job, states), job.recipe)
+
+
 def _state(job: Job, name: str) -> StageState:
     if name in job.settled:
         return job.settled[name]

@@ -5,7 +5,7 @@ from contextlib import nullcontext, suppress
 from typing import Any
 
 from twinset.manifests.doors import is_installed
-from twinset.manifests.errors import TwinsetError, WrongUse, missing_words, suggested
+from twinset.manifests.errors import NoDataset, TwinsetError, WrongUse, missing_words, suggested
 from twinset.shards.metering import spent
 from twinset.shards.records import planned_stage, stages_in, subsets_in, unplanned_in
 from twinset.shards.storage import layout
@@ -153,7 +153,7 @@ def chosen(store: Store, only: Iterable[str]) -> tuple[list[str], dict[str, str]
     """
     planned, lost, wanted = stages_in(store), unplanned_in(store), list(only)
     if not planned and not lost:
-        raise WrongUse(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
+        raise NoDataset(f"{store.root} holds no dataset; make one with twinset build RECIPE --out {store.root}")
     names = {home.rsplit("/", 1)[-1]: home for home in (*planned, *lost)}
     for name in wanted:
         if name not in names:

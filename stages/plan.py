@@ -100,11 +100,10 @@ def prepare(job: Job, name: str) -> Stage:
     store, worker = job.store, job.worker(name)
     facts = facts_of(worker, job.recipe.seed, worker.generator.inputs())
     content = digest(facts)
-    plan_inputs, before = worker.generator.plan_inputs(), _planned_before(store, worker.home)
-    asked = (content, worker.subset.count, plan_inputs)
+    before = _planned_before(store, worker.home)
     # Of this stage and of those that it reads, as workers and later builds read it.
     recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
-    if before is not None and (before.content, before.count, before.plan_inputs) == asked:
+    if before is not None and _holds(before, worker, content):
         _record(store, worker.home, layout.recipe(worker.home), recorded)
         return before
     if before is not None and before.content != content:
@@ -128,7 +127,7 @@ def prepare(job: Job, name: str) -> Stage:
         content=content,
         plan=summary.digest,
         count=worker.subset.count,
-        plan_inputs=plan_inputs,
+        plan_inputs=worker.generator.plan_inputs(),
         planned=summary.planned,
         shards=len(summary.shards),
         kinds=kinds,
@@ -139,6 +138,20 @@ def prepare(job: Job, name: str) -> Stage:
     # Last: what has a stage record can be resumed, whatever dies in between.
     _record(store, worker.home, layout.meta(worker.home, "stage.json"), stage.to_bytes())
     return stage
+
+
+def is_planned(job: Job, name: str) -> bool:
+    """Whether `prepare` would leave the plan of a stage as it lies below OUT."""
+    worker = job.worker(name)
+    before = _planned_before(job.store, worker.home)
+    return before is not None and _holds(
+        before, worker, digest(facts_of(worker, job.recipe.seed, worker.generator.inputs()))
+    )
+
+
+def _holds(before: Stage, worker: StageWorker, content: str) -> bool:
+    asked = (content, worker.subset.count, worker.generator.plan_inputs())
+    return (before.content, before.count, before.plan_inputs) == asked
 
 
 def _record(store: Store, home: str, place: str, content: bytes) -> None:

@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from twinset.manifests.errors import BuildFailed, DecisionsMissing, WrongUse, suggested
+from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse, suggested
 from twinset.manifests.recipe import Recipe, content_of
 from twinset.shards.records import planned_stage, read_planned, read_stage
 from twinset.shards.storage.claim import Claimed
 from twinset.shards.storage.store import Store
-from twinset.stages.build import Progress, Silent, finish, settle
+from twinset.stages.build import Progress, Silent, finish, is_finished, settle
 from twinset.stages.job import Job, check_devices, check_inputs, forget_workers, job_of
-from twinset.stages.plan import prepare
+from twinset.stages.plan import is_planned, prepare
 from twinset.stages.run_here import LocalRunner, Runner
 from twinset.stages.stage_worker import refuse_other_versions
 from twinset.stages.status import StageState, state_of
@@ -163,6 +163,39 @@ def finish_parts(recipe: Recipe, out: str, stage: str | None, progress: Progress
             if stage is None
             else {"stage": name, **job.settled[name].counts()}
         )
+
+
+def unmade_parts(recipe: Recipe, out: str, parts: int) -> dict[str, Sequence[int]] | None:
+    """What is left of a build: by stage the parts of it, of ``parts``, that lack shards; None where all is finished.
+
+    All parts of a stage that is not planned, whose plan would be another now or is not known here (its inputs may lie
+    on other machines), or that reads one with parts to make.
+    """
+    job, states, unmade = Job(recipe, Store(out)), dict[str, StageState](), dict[str, Sequence[int]]()
+    for name in recipe.all:
+        if any(one in unmade for one in recipe.reads(name)) or (state := _as_planned(job, name)) is None:
+            unmade[name] = range(parts)
+            continue
+        states[name], todo, planned = state, {*state.todo}, len(state.planned)
+        if lacking := [part for part in range(parts) if todo & {*Shards(part, parts=parts).of(name, planned)}]:
+            unmade[name] = lacking
+    return unmade if unmade or not is_finished(job, states) else None
+
+
+def _as_planned(job: Job, name: str) -> StageState | None:
+    """State of a stage whose plan would stay as it is, or None."""
+    home = job.recipe.home(name)
+    try:
+        stage = read_stage(job.store, home)
+        if stage is None or stage.facts["settings"] != content_of(job.recipe[name], job.recipe.seed):
+            return None
+        check_inputs(job.recipe, ("annotations", "models"), [name])  # as whoever plans
+        if not is_planned(job, name):
+            return None
+        return state_of(job.store, home, job.worker(name).source.media_files())
+    except (TwinsetError, OSError, ImportError) as error:
+        logger.info("%s: planned again, since here its plan cannot be compared: %s", name, error)
+        return None
 
 
 def _settle(job: Job, name: str) -> None:
