@@ -25,7 +25,7 @@ FOLDER = "_slurm"  # of the scripts, below OUT
 #: Beside the scripts: ids and names of the jobs that were submitted last, and why jobs failed.
 JOBS, FAILED = "jobs.txt", "failed.txt"
 REASONS = 20  # why jobs failed, the most lines that are shown
-LONGEST = 100_000  # bytes of such a file that are read
+LONGEST = 100_000  # bytes of such a file, and of a log, that are read, from its end
 #: What to do about a task that Slurm ended; of FAILED its script says more.
 REMEDIES = {
     "OUT_OF_MEMORY": "ask for more memory with --mem",
@@ -36,6 +36,7 @@ REMEDIES = {
     "BOOT_FAIL": "its node did not start",
     "CANCELLED": "a job that it needs failed, or somebody cancelled it",
 }
+AGAIN = "then run the same twinset slurm again"
 ENDED = {"COMPLETED", "FAILED", *REMEDIES}
 
 
@@ -72,24 +73,36 @@ class Task(NamedTuple):
 def slurm_states(out: str) -> list[str]:
     """Lines on the jobs that Slurm knows for OUT, and on those that failed, for ``twinset status``."""
     folder = _remembered(out)
-    submitted = dict(_submitted(folder))
+    submitted, why = dict(_submitted(folder)), _lines_of(folder, FAILED)
     tasks = {one.id: one for one in [*_accounted(submitted), *_queue(out)] if one.id.partition("_")[0].isdigit()}
     newest: dict[str, int] = {}
-    for one in tasks.values():
-        newest[one.name] = max(one.job, newest.get(one.name, 0))
+    for one in sorted(tasks.values(), key=lambda one: one.job):
+        newest[one.name] = one.job
     lines = []
-    for name, job in newest.items():
+    for name, job in sorted(newest.items(), key=lambda one: one[1]):
         of_it = [one for one in tasks.values() if (one.name, one.job) == (name, job)]
         shown = Counter[str]()
         for one in of_it:
             shown[one.shown] += one.tasks
         said = ", ".join(f"{count} {state}" for state, count in sorted(shown.items()))
         todo = [REMEDIES[state] for state in sorted({one.state for one in of_it}) if state in REMEDIES]
-        again = ["then run the same twinset slurm again"] if todo else []
+        again = [AGAIN] if todo else []
         lines.append("; ".join([f"Slurm: {name}, job {job}: {said}", *dict.fromkeys(todo), *again]))
-    why = _lines_of(folder, FAILED)
+        unsaid = [
+            one for one in of_it if one.state == "FAILED" and not any(f"(job {one.id} on" in line for line in why)
+        ]
+        why += [_last_words(folder, one) for one in unsaid if folder]
     more = [f"and {len(why) - REASONS:,} more in {folder / FAILED}"] if folder and len(why) > REASONS else []
     return [*lines, *why[:REASONS], *more]
+
+
+def _last_words(folder: Path, task: Task) -> str:
+    """Why a task failed that Slurm ended before its script could say so, as its log ends."""
+    last = _lines_of(folder / "log", log := f"{task.name}-{task.id}.out")[-3:]
+    said = [last[-1].strip() if last else "its script did not begin"]
+    if any("memory limit" in line.lower() or "oom" in line.lower() for line in last):
+        said.append(REMEDIES["OUT_OF_MEMORY"])
+    return "; ".join([f"{task.name} (job {task.id}): {said[0]}", *said[1:], f"see {folder}/log/{log}", AGAIN])
 
 
 def remember(out: str, folder: Path) -> None:
@@ -214,4 +227,5 @@ def _lines_of(folder: Path | None, name: str) -> list[str]:
     with open(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return []
+        stream.seek(max(0, os.fstat(descriptor).st_size - LONGEST))
         return stream.read(LONGEST).decode("utf-8", "replace").splitlines()

@@ -229,4 +229,9 @@ def test_status_shows_jobs_before_anything_is_planned(
     assert main(["status", out]) == 2
     (logs / "queue").write_text(f"1\tpairs.plan\tFAILED\tJobLaunchFailure\t{comment_of(out)}-1\n")
     assert main(["status", out]) == 0
-    assert "Slurm: pairs.plan, job 1: 1 FAILED (JobLaunchFailure)" in capsys.readouterr().out
+    states, why = capsys.readouterr().out.splitlines()[-2:]
+    assert states == "Slurm: pairs.plan, job 1: 1 FAILED (JobLaunchFailure)"
+    assert why.startswith("pairs.plan (job 1): its script did not begin; see ")
+    (tmp_path / "out/_slurm/log/pairs.plan-1.out").write_text("exceeded memory limit (9 > 6), being killed\nEnded\n")
+    assert main(["status", out]) == 0
+    assert "pairs.plan (job 1): Ended; ask for more memory with --mem; see " in capsys.readouterr().out

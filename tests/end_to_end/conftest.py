@@ -179,11 +179,11 @@ def start_twinset(environment: dict[str, str], tmp_path: Path) -> Iterator[Start
 def until(tmp_path: Path) -> Callable[[Callable[[], Any]], Any]:
     """Wait for a condition and return what it returned; the logs in the test's folder are shown when it never holds."""
 
-    def wait(condition: Callable[[], Any], pause: float = 0.05) -> Any:
-        deadline = time.monotonic() + EVENT_SECONDS
+    def wait(condition: Callable[[], Any], pause: float = 0.05, seconds: float = EVENT_SECONDS) -> Any:
+        deadline = time.monotonic() + seconds
         while not (found := condition()):
             logs = "\n".join(log.read_text()[-2000:] for log in [*tmp_path.glob("log"), *tmp_path.glob("*.log")])
-            assert time.monotonic() < deadline, f"not in {EVENT_SECONDS} s; the last words of all:\n{logs}"
+            assert time.monotonic() < deadline, f"not in {seconds} s; the last words of all:\n{logs}"
             time.sleep(pause)
         return found
 
@@ -220,38 +220,38 @@ def negatives_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def negatives_reference(pytestconfig: pytest.Config, negatives_recipe: Path, twinset: Twinset) -> Path:
     """As ``reference``, of the recipe of negative captions."""
-    return _built(pytestconfig, "negatives", negatives_recipe, twinset) / "out"
+    return build_once(pytestconfig, "negatives", negatives_recipe, twinset) / "out"
 
 
 @pytest.fixture(scope="session")
 def reference(pytestconfig: pytest.Config, small_recipe: Path, twinset: Twinset) -> Path:
     """The small recipe's dataset, built without interruption by two threads; not to be changed."""
-    return _built(pytestconfig, "small", small_recipe, twinset) / "out"
+    return build_once(pytestconfig, "small", small_recipe, twinset) / "out"
 
 
 @pytest.fixture(scope="session")
 def dag_reference(pytestconfig: pytest.Config, dag_recipe: Path, twinset: Twinset) -> Path:
     """As ``reference``, of the recipe with a stage that another one reads."""
-    return _built(pytestconfig, "dag", dag_recipe, twinset) / "out"
+    return build_once(pytestconfig, "dag", dag_recipe, twinset) / "out"
 
 
 @pytest.fixture(scope="session")
 def built_demo(pytestconfig: pytest.Config, twinset: Twinset) -> tuple[Path, dict[str, Any]]:
     """The demo and the counts that its build printed; not to be changed."""
-    return _counted(_built(pytestconfig, "demo", "demo", twinset))
+    return _counted(build_once(pytestconfig, "demo", "demo", twinset))
 
 
 @pytest.fixture(scope="session")
 def smaller_demo(pytestconfig: pytest.Config, twinset: Twinset) -> tuple[Path, dict[str, Any]]:
     """As ``built_demo``, with ``SMALLER_DEMO``: every stage and subset of it in less than half of the time."""
-    return _counted(_built(pytestconfig, "smaller-demo", "demo", twinset, *SMALLER_DEMO))
+    return _counted(build_once(pytestconfig, "smaller-demo", "demo", twinset, *SMALLER_DEMO))
 
 
 def _counted(place: Path) -> tuple[Path, dict[str, Any]]:
     return place / "out", json.loads((place / "counts.json").read_text())["subsets"]
 
 
-def _built(config: pytest.Config, name: str, recipe: str | Path, twinset: Twinset, *arguments: str) -> Path:
+def build_once(config: pytest.Config, name: str, recipe: str | Path, twinset: Twinset, *arguments: str) -> Path:
     def make(folder: Path) -> None:
         result = twinset("build", recipe, "--out", folder / "out", "--workers", "2", "--json", *arguments)
         assert result.returncode == 0, result.stderr
