@@ -5,9 +5,9 @@ from typing import Any
 
 from twinset.cards.kinds.kind import CardKind, IndexSummary
 from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.cards.lineage import citations_of, described_origin
 from twinset.manifests.canonical import digest
-from twinset.manifests.recipe import Subset
-from twinset.manifests.source import SourceSettings
+from twinset.manifests.recipe import Recipe
 from twinset.manifests.stage import Stage
 
 MARKER = "files-of-"  # what names of marker folders begin with
@@ -51,24 +51,23 @@ Digest = tuple[str, int]  #: sha256 and size in bytes of a file
 
 def croissant(
     stage: Stage,
-    source: SourceSettings,
-    subset: Subset,
+    recipe: Recipe,
     summary: IndexSummary,
     index: Digest,
     tars: Mapping[str, Digest],
 ) -> dict[str, Any]:
     """The metadata, to be stored in the subset's ``_meta`` folder: addresses are relative to it.
 
-    source: that made the samples. subset: its settings. tars: by path below the subset, with '/'.
+    recipe: that it was planned from. tars: by path below the subset, with '/'.
 
     Record set ``pairs`` (``triplets``, ``templates``) reads the index alone; those named as the fields of a sample
     (``image0``, ``caption0``, ``reference``, ``condition`` …) the tars, each with the key of its sample.
     """
+    subset, source = recipe[stage.name], recipe.origin(stage.name)
     kind = CARD_KINDS[source.makes]
     several, what = kind.what
     extension = subset.encoding.format
-    following = f" following {source.paper.title}" if source.paper else ""
-    origin = f"{source.verb} {source.reference.title or source.kind}{following}"
+    origin = described_origin(recipe, source, stage.name)
     detour = f"{marker_folder(stage, tars)}/../../"
     metadata: dict[str, Any] = {
         "@context": dict(sorted(_CONTEXT.items())),
@@ -78,7 +77,7 @@ def croissant(
         "description": f"{summary.kept} {several}, {origin}: {what}.",
         "inLanguage": subset.language,
         "license": source.licence,
-        "citeAs": source.citations,
+        "citeAs": citations_of(recipe, stage.name),
         "version": "1.0.0",
         "identifier": stage.content,
         "distribution": [

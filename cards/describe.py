@@ -1,14 +1,24 @@
 """What goes beside the tars of a finished dataset: card, Croissant metadata, pictures."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import yaml
 
 from twinset.cards.croissant import MARKER, croissant, marker_folder
-from twinset.cards.kinds.kind import IndexSummary
+from twinset.cards.kinds.kind import IndexSummary, ScoreSpread, score_spreads
 from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.cards.lineage import (
+    Earlier,
+    citations_of,
+    earlier_stages,
+    made_from,
+    meanings_of,
+    notes_of,
+    packages,
+    scores_meant,
+)
 from twinset.cards.page import write_look
 from twinset.cards.plots import histograms
 from twinset.cards.rendering import render
@@ -18,7 +28,6 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, Subset, content_of
 from twinset.manifests.recipe.overrides import PARTS
 from twinset.manifests.stage import Stage
-from twinset.shards.contracts import ENGINE_REASONS
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings
 from twinset.shards.records import planned_stage
@@ -29,7 +38,15 @@ _SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000
 
 
 def card(
-    stage: Stage, recipe: Recipe, summary: IndexSummary, numbers: Any, made: str = "", files: str = "", words: str = ""
+    stage: Stage,
+    recipe: Recipe,
+    summary: IndexSummary,
+    numbers: Any,
+    made: str = "",
+    files: str = "",
+    words: str = "",
+    earlier: Sequence[Earlier] = (),
+    scores: Sequence[ScoreSpread] = (),
 ) -> str:
     """Markdown with YAML front matter; the same text for the same dataset.
 
@@ -41,12 +58,11 @@ def card(
         made: how it was made, in Markdown.
         files: a digest of what is to be loaded.
         words: what words alone tell of pairs of captions, in Markdown.
+        earlier: the stages that it comes from.
+        scores: of its samples.
     """
     subset = recipe[stage.name]
     source = recipe.origin(stage.name)
-    meanings = {**ENGINE_REASONS, **source.meanings, **subset.source.meanings}
-    for chosen in subset.filters:
-        meanings |= chosen.meanings
     return render(
         f"{source.makes}.md.j2",
         stage=stage,
@@ -58,23 +74,17 @@ def card(
         numbers=numbers,
         made=made,
         words=words,
-        meanings=meanings,
+        meanings=meanings_of(recipe, stage.name),
+        earlier=earlier,
+        notes=notes_of(recipe, stage.name),
+        scores=scores,
+        references=made_from(recipe, stage.name),
+        citations=citations_of(recipe, stage.name),
         front=_front_matter(stage, source.makes, subset.language, summary, files),
-        recipe=yaml.safe_dump(_recipe(recipe, stage), sort_keys=False),
+        recipe=yaml.safe_dump(recipe_of(recipe, stage), sort_keys=False),
         libraries=", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()),
-        brought=_brought(stage),
+        brought=packages([*(one.stage for one in earlier), stage]),
     )
-
-
-def _brought(stage: Stage) -> Mapping[str, list[str]]:
-    """Packages, with their versions, that brought its source, filters or their parts, with what each brought."""
-    found: dict[str, list[str]] = {}
-    for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
-        if "distribution" in made:
-            found.setdefault(made["distribution"], []).append(f"{what} {made['kind']}")
-        for part, package in made.get("parts", {}).items():
-            found.setdefault(package, []).append(f"{part} of {what} {made['kind']}")
-    return found
 
 
 def _front_matter(stage: Stage, makes: str, language: str, summary: IndexSummary, digest: str) -> str:
@@ -99,14 +109,15 @@ def _front_matter(stage: Stage, makes: str, language: str, summary: IndexSummary
     return yaml.safe_dump(front, sort_keys=False)
 
 
-def _recipe(recipe: Recipe, stage: Stage) -> dict[str, Any]:
+def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
     """A recipe of this subset and the stages that it reads, with places for whoever makes it again to fill in."""
     needed = recipe.only([stage.name])
     made = {name: _settings(one, needed.seed) for name, one in needed.all.items()}
     if stage.count is not None:
         made[stage.name]["count"] = stage.count
     parts = {part: {name: made[name] for name in getattr(needed, part)} for part in PARTS if getattr(needed, part)}
-    return {"name": stage.name, "seed": needed.seed, **parts}
+    lenient = needed.model_dump(include={"max_missing", "allow_mixed_runtimes"}, exclude_defaults=True)
+    return {"name": stage.name, "seed": needed.seed, **lenient, **parts}
 
 
 def _settings(subset: Subset, seed: int) -> dict[str, Any]:
@@ -143,6 +154,7 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
     kind, numbers = CARD_KINDS.get(settings.source.makes), None
+    scores: Sequence[ScoreSpread] = ()
     index = layout.meta(subset, "index.parquet")
     files = digest(store.sha256(index))
     if kind is not None:
@@ -150,9 +162,11 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
         store.write(
             layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers, recipe.origin(stage.name).group))
         )
+        scores = score_spreads(store, subset, kind.sample, scores_meant(settings, recipe.origin(stage.name)))
         files = digest(_write_croissant(store, stage, recipe, summary))  # holds the digests of stage, index and tars
     made, words = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
-    text = card(stage, recipe, summary, numbers, made, files, words)
+    earlier = earlier_stages(store, recipe, stage.name)
+    text = card(stage, recipe, summary, numbers, made, files, words, earlier, scores)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
 
 
@@ -169,8 +183,7 @@ def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexS
         for number, split, sha256, size in finished(store, subset).columns("split", "tar_sha256", "tar_size")
         if size
     }
-    source, settings = recipe.origin(stage.name), recipe[stage.name]
-    metadata = croissant(stage, source, settings, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
+    metadata = croissant(stage, recipe, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
     marker = marker_folder(stage, tars)
     for name in store.names(f"{subset}/{layout.META}"):
         if name.startswith(MARKER) and name != marker:
@@ -192,7 +205,8 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
         source = settings.source
         reports = {file: _report(store, recipe.home(one), file) for file in source.reports}
         found = {file: content for file, content in reports.items() if content is not None}
-        text = source.how_made(found).strip()
+        # Its own introduction stands at the card's top.
+        text = "\n\n".join((source.introduction().strip() if one != name else "", source.how_made(found).strip()))
         for file, panels in source.panels(found).items():
             own = file if one == name else f"{one}-{file}"  # two stages of one kind have pictures of one name
             text = text.replace(f"({layout.META}/{file})", f"({layout.META}/{own})")

@@ -5,6 +5,7 @@ Opt-in, and it rejects nothing: a limit would favour what one model of the kind 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from twinset.filters.clip_pairs import ClipFilter, ClipSettings
@@ -24,6 +25,10 @@ class DirectionalSimilarity(ClipSettings):
     """
 
     kind: Literal["directional-similarity"]
+
+    scored: ClassVar[Mapping[str, str]] = {
+        "direction": "cosine of the change of the images and that of the captions, by CLIP (-1 to 1); 1: alike"
+    }
 
     def open(self) -> DirectionalSimilarityFilter:
         return DirectionalSimilarityFilter(self, self.kind)

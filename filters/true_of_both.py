@@ -34,6 +34,10 @@ class TrueOfBoth(ClipSettings):
     flag_at_most: float = Field(default=0.0, ge=-2, le=2)
     drop_at_most: float | None = Field(default=None, ge=-2, le=2)
 
+    scored: ClassVar[Mapping[str, str]] = {
+        "preference": "how much nearer a caption is to its own image than to the other one, of the two captions the "
+        "smaller, by CLIP (-2 to 2)"
+    }
     reasons: ClassVar[Mapping[str, str]] = {
         REASON: "a CLIP model does not tell that a caption belongs to its own image rather than to the other one: it "
         "may be true of both"

@@ -16,7 +16,7 @@ from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.questions import Match
 from twinset.generators.decisions.source import Decisions
 from twinset.manifests.canonical import identity_of, sample_key
-from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
 
@@ -33,7 +33,6 @@ class HumanBaseline(Decisions):
     sample: int = Field(default=500, ge=1)
 
     generator = "twinset.generators.human_baseline:HumanBaselineGenerator"
-    reference = Reference("pairs of an earlier stage")
     group = "pair"
     reads_subsets = True
 

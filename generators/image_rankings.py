@@ -17,7 +17,7 @@ from twinset.generators.decisions.source import Annotators, Decisions, People, S
 from twinset.generators.papers import EQBEN
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.template import GALLERY
@@ -49,7 +49,6 @@ class ImageRankings(Decisions):
 
     generator = "twinset.generators.image_rankings:ImageRankingGenerator"
     paper = EQBEN
-    reference = Reference("samples of an earlier stage")
     group = "sample"
     reads_subsets = True
 

@@ -13,7 +13,7 @@ from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, generator_for, sample_key
-from twinset.manifests.source import Reference, StageName
+from twinset.manifests.source import StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request
 from twinset.shards.contracts import Context
@@ -43,7 +43,6 @@ class NegativeImages(EngineSource):
 
     generator = "twinset.generators.negative_images:NegativeImageGenerator"
     makes = "text-pair"
-    reference = Reference("negative captions")
     paper = BIVLC
     group = "negative caption"
     verb = "drawn from"
@@ -65,10 +64,6 @@ class NegativeImages(EngineSource):
             return {**given, "licence": _ENGINE.validate_python(given["engine"]).licence}
         except ValidationError:
             return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
-
-    @property
-    def citations(self) -> str:
-        return "\n\n".join(filter(None, (super().citations, self.engine.reference.bibtex)))
 
 
 PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded

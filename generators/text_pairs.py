@@ -17,7 +17,6 @@ from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, columns_of, scores_in, with_scores
-from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.doors import UnknownKind
@@ -55,10 +54,9 @@ class TextPairs(Source):
     added = ("scores", "second", "held_out")
     generator = "twinset.generators.text_pairs:TextPairGenerator"
     makes = "text-pair"
-    reference = SUGARCREPE
     paper = BIVLC
     group = "image"
-    verb = "made of negative captions such as those of"
+    verb = "made of negative captions from"
     card_template = Path(__file__).with_name("text_pairs.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, "no-image": "rows that name no image"}
 
@@ -75,6 +73,11 @@ class TextPairs(Source):
     @property
     def brought(self) -> dict[str, str]:
         return bringing(self.scores, "scores")
+
+    @property
+    def scores_meant(self) -> Mapping[str, str]:
+        scorers = [scorer_of(score)[1] for score in ("vera", "cola", "lm", "similarity", *self.scores)]
+        return {column: f"{one.title} {one.unit}".strip() for one in scorers for column in one.columns()}
 
     def misfit(self, earlier: SourceSettings) -> str:
         if self.second and not earlier.paraphrases:

@@ -65,12 +65,12 @@ class Reference:
 class PlacedSettings(Settings):
     """Settings of which some say where inputs lie, and some how the work is done.
 
-    A setting can itself be such settings, or a list of them: of an engine, say. Their settings are then named by key
-    path, as in ``engine.model``.
+    A setting can itself be such settings, or a list of them, such as ``engine``: its settings are ``engine.model`` …
 
     execution: settings that decide how samples are made, not what they are; the runtime class names those. added:
     settings that came later: no part of the digest where they have their default, so that old datasets stay valid.
-    reasons: what the reasons mean that samples are rejected, or records left out, for.
+    reasons: what the reasons mean that samples are rejected, or records left out, for. scored: what the numbers in a
+    sample's ``scores`` mean, by name. reference: what to cite; of a source, the data set that samples are made from.
     """
 
     kind: str
@@ -78,6 +78,13 @@ class PlacedSettings(Settings):
     execution: ClassVar[tuple[str, ...]] = ()
     added: ClassVar[tuple[str, ...]] = ()
     reasons: ClassVar[Mapping[str, str]] = {}
+    scored: ClassVar[Mapping[str, str]] = {}
+    reference: ClassVar[Reference] = Reference("")
+
+    @property
+    def scores_meant(self) -> Mapping[str, str]:
+        """As `scored`, where settings decide it."""
+        return self.scored
 
     @property
     def meanings(self) -> Mapping[str, str]:
@@ -173,24 +180,22 @@ class SourceSettings(PlacedSettings):
 
     Subclasses set ``kind`` as a `Literal` with their name, and the class variables below.
 
-    makes: name of the sample kind (`shards.kinds`): ``pair``, ``text-pair``, ``triplet``, ``template``, or
-        ``table``.
-    reference: the data set that samples are made from. paper: the benchmark whose procedure is followed, if any.
-    group: what a group of candidates is called: ``video``, ``scene``. verb: how samples come from it, as in
-    ``made from``. unbounded: whether it could plan without end, so that a recipe must set ``count``. synthetic: whether
-    its samples are drawn or rendered; then workers need all inputs that the plan needed.
+    makes: name of the sample kind (`shards.kinds`), such as ``pair``, or ``table``.
+    paper: the benchmark whose procedure is followed, if any. group: what a group of candidates is called: ``video``,
+    ``scene``. verb: how samples come from it, as in ``made from``. unbounded: whether it could plan without end, so
+    that a recipe must set ``count``. synthetic: whether its samples are drawn or rendered; then workers need all inputs
+    that the plan needed.
     reports: names of the JSON files that its generator writes beside the plan.
     reads_subsets: whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
     whole: whether all that it can plan is planned, so that a recipe cannot set ``count``.
-    paraphrases: whether the rows of its table have a column ``caption2``, a second caption that says the same.
-    card_template: one of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is
-    these settings, and ``reports``; or override the methods of these names.
+    paraphrases: whether the rows of its table have a second caption that says the same, ``caption2``. card_template:
+    of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is these settings,
+    and ``reports``; or override the methods of these names.
     """
 
     licence: str
 
     makes: ClassVar[str] = "pair"
-    reference: ClassVar[Reference] = Reference("")
     paper: ClassVar[Reference | None] = None
     group: ClassVar[str] = "group"
     verb: ClassVar[str] = "made from"
@@ -236,15 +241,13 @@ class SourceSettings(PlacedSettings):
         return block_of(self.card_template, "notes", source=self)
 
     @property
-    def citations(self) -> str:
-        """BibTeX of the paper and of the reference, where they have any."""
-        cited = [one.bibtex for one in (self.paper, self.reference) if one is not None and one.bibtex]
-        return "\n\n".join(dict.fromkeys(cited))
+    def made_from(self) -> Reference:
+        return self.reference  # where settings do not decide it
 
     @property
     def planned_from(self) -> str:
         """What a plan is read from, for messages."""
-        files = [str(path) for _, place, path in self.places() if place.need == "annotations"]
+        files = (str(path) for _, place, path in self.places() if place.need == "annotations")
         return ", ".join((*self.reads, *files)) or self.kind
 
     @property
@@ -264,7 +267,6 @@ class SourceSettings(PlacedSettings):
 
     def misfit(self, earlier: SourceSettings) -> str:
         """Why an earlier stage, which this one reads, cannot give what this one needs, and the remedy; "" if it can.
-
         It is asked when the recipe is loaded, so that hours of work are not done in vain.
         """
         return ""

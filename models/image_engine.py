@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pydantic import SerializeAsAny
 
 from twinset.manifests.doors import OfKind, Registry
-from twinset.manifests.source import Reference
 from twinset.models.engines import EngineSettings
 from twinset.shards.contracts import Component
 from twinset.shards.kinds.samples import Json, MediaFile, Pixels, Rejected
@@ -78,13 +77,12 @@ class ImageEngineSettings(EngineSettings):
     """Settings of a text-to-image engine, light to import.
 
     Subclasses set ``kind`` as a `Literal` with the engine's name, and `reasons`. title: the engine as a card names it.
-    reference: what to cite. licence: of what it draws, and of what is seen in it.
+    licence: of what it draws, and of what is seen in it.
     """
 
     licence: str
 
     title: ClassVar[str] = ""
-    reference: ClassVar[Reference] = Reference("")
 
     def notes(self) -> str:
         """A Markdown list for the card: what no count tells, and what is not as in the paper; empty for nothing."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from twinset.cards.lineage import citations_of
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.recipe import Recipe
 from twinset.shards.records import read_index_record
@@ -13,7 +14,7 @@ from twinset.stages.index import receipts_digest
 from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
-DESCRIPTION = 7  # raised when what `cards` writes changes
+DESCRIPTION = 8  # raised when what `cards` writes changes
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
@@ -77,12 +78,14 @@ def _digest(published: Mapping[str, StageState]) -> str:
 
 def _words(recipe: Recipe, home: str) -> str:
     """Digest of what the sources and filters of a subset and of its earlier stages say of themselves."""
-    names, said = [home], list[Any]()
+    names, said = [home], list[Any]([citations_of(recipe, home)])
     for name in names:
         names += [one for one in recipe.reads(name) if one in recipe.all and one not in names]
         source, filters = recipe[name].source, recipe[name].filters
-        said.append([source.introduction(), source.how_made({}), source.notes(), source.citations])
-        said.append([dict(source.meanings), *([one.how_judged(), dict(one.meanings)] for one in filters)])
+        said.append([source.introduction(), source.how_made({}), source.notes(), dict(source.scores_meant)])
+        said.append(
+            [dict(source.meanings), *([one.how_judged(), dict(one.meanings), dict(one.scored)] for one in filters)]
+        )
     return digest(said)
 
 

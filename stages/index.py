@@ -1,17 +1,17 @@
 """The index of a finished stage: Parquet files of what was kept and of what was rejected, and the sizes of tars."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinset.cards.kinds.kind import IndexSummary
+from twinset.cards.lineage import counted, rejections
 from twinset.manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.plan import compact, read_parquet
@@ -131,11 +131,8 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         kept_by_split[split] += kept
         if tar_size:
             tars[layout.tar_name(split, number)] = kept
-    by_filter: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for row in _counted(store, layout.meta(state.home, "rejections.parquet"), ["filter", "reason"]):
-        by_filter[row["filter"]][row["reason"]] = row["count_all"]
     record, flagged = read_index_record(store, state.home), layout.meta(state.home, FLAGGED)
-    flags = _counted(store, flagged, ["reason"]) if record is not None and FLAGGED in record.files else []
+    flags = counted(store, flagged, ["reason"]) if record is not None and FLAGGED in record.files else []
     images: tuple[str, ...] = ()
     if state.makes != "table":
         kind = KINDS[state.makes]
@@ -150,7 +147,7 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         planned=sum(state.done.column("planned")),
         kept=sum(state.done.column("kept")),
         rejected=state.rejected(),
-        by_filter=dict(by_filter),
+        by_filter=rejections(store, state.home),
         kept_by_split={split: count for split, count in sorted(kept_by_split.items()) if count},
         shards=len(state.done),
         tars=tars,
@@ -158,14 +155,6 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         images=images,
         flagged={row["reason"]: row["count_all"] for row in flags},
     )
-
-
-def _counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]:
-    """How often each combination of words occurs in columns of a Parquet file, in order, as ``count_all``."""
-    with store.open(path) as stream:
-        table = read_parquet(stream, columns)
-    counted = table.group_by(columns, use_threads=False).aggregate([([], "count_all")])
-    return sorted(counted.to_pylist(), key=lambda row: [row[name] for name in columns])
 
 
 def _flagged(kept: pa.Table) -> pa.Table:

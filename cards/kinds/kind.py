@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any, Generic, TypeVar
 
 from twinset.cards.sheet import Block, words_of
@@ -67,6 +68,32 @@ def how_often(values: Iterable[Any]) -> dict[Any, int]:
 def records_of(store: Store, subset: str, kind: SampleKind) -> list[Any]:
     """The JSON of samples that are looked at, evenly spread over a subset."""
     return [one.json for one in of_kind(read_spread(store, subset, SAMPLED), kind, "this")]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSpread:
+    """A score of samples that were looked at: how many have it, and its least, middle and largest value."""
+
+    name: str
+    meaning: str
+    samples: int
+    least: float
+    middle: float
+    most: float
+
+
+def score_spreads(store: Store, subset: str, kind: SampleKind, meanings: Mapping[str, str]) -> list[ScoreSpread]:
+    """The scores that samples have, in order. meanings: by name, without the 0 or 1 of the image that it is of."""
+    found: dict[str, list[float]] = {}
+    for record in records_of(store, subset, kind) if meanings else ():
+        for name, value in record.scores.items():
+            found.setdefault(name, []).append(value)
+    return [
+        ScoreSpread(
+            name, meanings.get(name) or meanings.get(name[:-1], ""), len(all_), min(all_), median(all_), max(all_)
+        )
+        for name, all_ in sorted(found.items())
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

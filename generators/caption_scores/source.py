@@ -10,7 +10,7 @@ from twinset.generators.caption_scores.scorers.scorer import CaptionScorer, scor
 from twinset.generators.papers import BIVLC
 from twinset.manifests.errors import naming
 from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Need, Reference, StageName
+from twinset.manifests.source import Need, StageName
 from twinset.models.device import OnDevice, check_installed
 from twinset.shards.contracts import Source
 
@@ -29,7 +29,6 @@ class CaptionScores(OnDevice, Source):
 
     generator = "twinset.generators.caption_scores.generator:ScoreGenerator"
     makes = "table"
-    reference = Reference("scorers of captions")
     paper = BIVLC
     group = "caption"
     verb = "scored from"
@@ -48,10 +47,6 @@ class CaptionScores(OnDevice, Source):
                     f"{one.kind} calls its score {one.score!r}, as {kind} does; its package must rename it"
                 )
         return scorers
-
-    @property
-    def citations(self) -> str:
-        return "\n\n".join((BIVLC.bibtex, *(one.reference.bibtex for one in self.scorers if one.reference.bibtex)))
 
     @property
     def scores_given(self) -> tuple[str, ...]:

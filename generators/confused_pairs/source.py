@@ -48,12 +48,16 @@ class ConfusedPairs(EngineSource):
     execution = ("threads",)
     generator = "twinset.generators.confused_pairs.writing:generator_of"
     makes = "pair"
-    reference = Reference("photographs with captions")
     paper = Reference("MMVP", "https://arxiv.org/abs/2401.06209", bibtex("tong2024mmvp"))
     group = "cluster"
     verb = "found in"
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(negative_captions.__file__, "answers")
+
+    scored: ClassVar[Mapping[str, str]] = {
+        "alike": "cosine of both photographs' features by the encoder that finds them alike",
+        "apart": "cosine of both photographs' features by the encoder that tells them apart",
+    }
 
     def misfit(self, earlier: SourceSettings) -> str:
         if earlier.makes == "image-text" or earlier.kind == "image-features":

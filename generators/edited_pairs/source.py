@@ -63,6 +63,11 @@ class StableDiffusion(DiffusionModel, Source):
         },
     }
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "stable-diffusion")
+    scored: ClassVar[Mapping[str, str]] = {
+        "region": "share of the picture where the changed words have their attention (0-1)",
+        "similarity_inside": "likeness of both images there: 1 less the mean difference of colours (0-1)",
+        "similarity_outside": "likeness of both images elsewhere (0-1; -1: it is everywhere)",
+    }
 
     @model_validator(mode="after")
     def _model_knows_the_words(self) -> StableDiffusion:

@@ -12,7 +12,6 @@ from twinset.generators.exchanged_negatives.table import Sites, load_sites
 from twinset.generators.exchanged_negatives.vocabulary import exchanges
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeCaption
-from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.negative_captions.rules.nouns import Edit, edited
 from twinset.generators.negative_captions.source import ChangedKind
 from twinset.generators.papers import BIVLC
@@ -45,7 +44,6 @@ class ExchangedNegatives(Source):
 
     generator = "twinset.generators.exchanged_negatives.source:ExchangedGenerator"
     makes = "table"
-    reference = SUGARCREPE
     paper = BIVLC
     group = "caption"
     verb = "written for"

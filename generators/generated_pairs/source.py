@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.captions.training_split import TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
-from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
@@ -57,7 +56,6 @@ class GeneratedPairs(Source):
     added = ("train", "held_out")
     generator = "twinset.generators.generated_pairs.generator:GeneratedPairGenerator"
     makes = "pair"
-    reference = SUGARCREPE
     paper = BIVLC
     group = "image"
     verb = "made from"
@@ -65,6 +63,10 @@ class GeneratedPairs(Source):
         **IMAGE_REASONS,
         **SAME_IMAGE,
         **reasons_beside(__file__, "generated-pairs"),
+    }
+    scored: ClassVar[Mapping[str, str]] = {
+        "verification": "share of the questions on caption 1 that its image answers rightly (0-1)",
+        "verification_original": "the same of the original caption, asked of that image (0-1)",
     }
     reports = (CHOICE,)
     card_template = Path(__file__).with_name("card.md.j2")

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from twinset.generators.negative_captions.changes import formatted
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.source import StageName
@@ -40,7 +39,6 @@ class NegativePrompts(Source):
 
     generator = "twinset.generators.negative_captions.prompts:PromptGenerator"
     makes = "table"
-    reference = SUGARCREPE
     paper = BIVLC
     group = "caption"
     verb = "formatted from"

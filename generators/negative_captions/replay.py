@@ -176,11 +176,16 @@ class ReplayedNegatives(Source):
 
     generator = "twinset.generators.negative_captions.replay:ReplayGenerator"
     makes = "table"
-    reference = SUGARCREPE
     paper = BIVLC
     group = "caption"
     verb = "copied from"
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "released")
+
+    @property
+    def made_from(self) -> Reference:
+        # SugarCrepe is released as JSON, others' tables are not.
+        tables = all(str(path).endswith((".csv", ".parquet")) for path in self.captions)
+        return Reference("a table of negative captions") if tables else SUGARCREPE
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)

@@ -64,7 +64,6 @@ class ImageNeighbours(OnDevice, Source):
 
     generator = "twinset.generators.neighbours.nearest:NeighbourGenerator"
     makes = "table"
-    reference = Reference("similar images")
     paper = EQBEN
     group = "image"
     verb = "mined from"

@@ -14,7 +14,7 @@ from twinset.generators.decisions.questions import QUESTIONS, KeepPair, question
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.papers import EQBEN
 from twinset.manifests.canonical import identity_of, sample_key
-from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
 
@@ -35,7 +35,6 @@ class PairScreening(Decisions):
     added = (*Decisions.added, "question")
     generator = "twinset.generators.screened_pairs.pair_screening:PairScreeningGenerator"
     paper = EQBEN
-    reference = Reference("pairs of an earlier stage")
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
 
     @field_validator("question")

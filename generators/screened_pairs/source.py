@@ -24,7 +24,7 @@ from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import block_of
 from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Copy, Stored
@@ -49,7 +49,6 @@ class ScreenedPairs(Source):
 
     generator = "twinset.generators.screened_pairs.source:ScreenedPairGenerator"
     makes = "pair"
-    reference = Reference("pairs of an earlier stage")
     verb = "kept from"
     reports = (REPORT,)
     card_template = Path(__file__).with_name("card.md.j2")

@@ -11,7 +11,6 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from twinset.generators.blind_attacks import ALL, attack_table, title_of
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.negative_captions.prompts import SUFFIX
-from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.generators.selection.refinement import WORDS
 from twinset.manifests.doors import UnknownKind
@@ -64,7 +63,6 @@ class SelectedNegatives(Source):
 
     generator = "twinset.generators.selection.generator:SelectionGenerator"
     makes = "table"
-    reference = SUGARCREPE
     paper = BIVLC
     group = "caption"
     verb = "selected from"

@@ -70,6 +70,8 @@ class Triplets(Source):
         **reasons_beside(__file__, "genecis-triplets"),
     }
 
+    scored: ClassVar[Mapping[str, str]] = {"concreteness": "mean rating of the words of a triplet (1-5; people's)"}
+
     def media_files(self) -> Media | None:
         return ImageFolder(self.images) if self.images is not None else None
 

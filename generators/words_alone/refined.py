@@ -20,7 +20,6 @@ from pydantic import Field
 from twinset.generators.blind_attacks import kinds_of
 from twinset.generators.negative_captions.changes import words
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
-from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.generators.papers import BIVLC
 from twinset.generators.words_alone.probe import LEAST, Probed, out_of_fold, probed, word_counts
 from twinset.generators.words_alone.sampled import as_percent, said
@@ -55,7 +54,6 @@ class RefinedNegatives(Source):
 
     generator = "twinset.generators.words_alone.refined:RefinedGenerator"
     makes = "table"
-    reference = SUGARCREPE
     paper = BIVLC
     group = "caption"
     verb = "selected from"

@@ -17,13 +17,15 @@ from tests import made_samples
 from tests.generators.words_alone.test_probe import captions
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
-from twinset.cards.describe import card, describe
-from twinset.cards.kinds.kind import IndexSummary
+from twinset.cards.describe import card, describe, recipe_of
+from twinset.cards.kinds.kind import IndexSummary, ScoreSpread
 from twinset.cards.kinds.pair import PairStatistics, WordUse
+from twinset.cards.lineage import Earlier
 from twinset.generators.blind_guesses import GuessCounts
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import content_of, load_recipe
+from twinset.manifests.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
+from twinset.manifests.stage import Stage
 from twinset.shards.read import read_settings
 from twinset.shards.storage import layout
 
@@ -284,3 +286,31 @@ def test_cards_say_what_words_alone_tell(made: MadeDataset, made_text_pairs: Mad
     describe(made.store, "negatives", IndexSummary(150, 150, {}, {}, {"test": 150}, 1, {}, 0))
     row = re.search(r"\| replace att \| 150 \| (0\.\d\d) \| (\d+)% \|", made.text("negatives/README.md"))
     assert row is not None and 0.3 < float(row[1]) < 0.7 and 35 < int(row[2]) < 65
+
+
+@pytest.mark.parametrize("name", shipped_recipes())
+def test_the_recipe_in_a_card_is_the_shipped_one(name: str) -> None:
+    whole = load_recipe(name).model_copy(update={"max_missing": 0.5})
+    for subset in whole.subsets:
+        stage = Stage(name=subset, facts={}, content="", plan="", count=7, planned=7, shards=1, excluded={})
+        pasted = parse_recipe(yaml.safe_load(yaml.safe_dump(recipe_of(whole, stage))))
+        needed = whole.only([subset]).all
+        assert pasted.max_missing == 0.5 and [*pasted.all] == [*needed] and pasted[subset].count == 7
+        for one, settings in needed.items():
+            assert content_of(pasted[one], pasted.seed) == content_of(settings, whole.seed)
+
+
+def test_the_card_counts_what_earlier_stages_left_out(made_pairs: MadeDataset) -> None:
+    stage = made_pairs.stages["eq-ag"].model_copy(update={"name": "before", "planned": 9, "excluded": {"unsaid": 2}})
+    brought = stage.model_copy(update={"facts": {**stage.facts, "filters": [{"kind": "dark", "distribution": "d 1"}]}})
+    earlier = [Earlier(brought, 7, {"dark": {"too-dark": 2}}, {"too-dark": "nothing is seen", "unsaid": "no words"})]
+    recipe, _ = read_settings(made_pairs.store, "eq-ag")
+    text = card(
+        made_pairs.stages["eq-ag"], recipe, IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0), NUMBERS,
+        earlier=earlier, scores=[ScoreSpread("direction", "a cosine", 8, -0.25, 0.5, 1.0)],
+    )  # fmt: skip
+    assert "### Stage `before`\n\n|  | reason | candidates | of planned |\n" in text
+    assert "| rejected by dark | too-dark | −2 | 22.2 % |\n| **kept** |  | **7** | 77.8 % |\n" in text
+    assert "* `too-dark`: nothing is seen\n" in text and "* `unsaid`: no words\n" in text
+    assert "* `d 1`, for filter dark\n" in text
+    assert "| direction | 8 | -0.25 | 0.5 | 1 | a cosine |\n" in text

@@ -27,7 +27,7 @@ from pydantic import Field, SerializeAsAny
 
 from twinset.manifests.doors import OfKind, Registry, UnknownKind
 from twinset.manifests.errors import suggested
-from twinset.manifests.source import Place, PlacedSettings, Reference
+from twinset.manifests.source import Place, PlacedSettings
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model
 
 #: Characters that are looked at for each token that a model reads; a caption of 10 MB is cut before it is tokenized.
@@ -49,7 +49,7 @@ class ScorerSettings(PlacedSettings):
     probability: whether the score is one, so that it can be averaged with others.
     reach: the gap between caption and negative that the last bin of a refinement's grid ends with.
     of_pairs: whether it gives unit embeddings, whose cosine is the score of caption and negative.
-    reference: what to cite. extra: the optional dependencies that the model needs.
+    extra: the optional dependencies that the model needs.
     """
 
     micro_batch: int = Field(default=32, ge=1, le=4096)
@@ -60,7 +60,6 @@ class ScorerSettings(PlacedSettings):
     probability: ClassVar[bool] = False
     reach: ClassVar[float] = 1.0
     of_pairs: ClassVar[bool] = False
-    reference: ClassVar[Reference] = Reference("")
     extra: ClassVar[str] = "models"
 
     @classmethod

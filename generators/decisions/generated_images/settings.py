@@ -16,7 +16,6 @@ from twinset.generators.decisions.question import UNSCORED, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.joining import ImagePlace, Images, images_of, scores_of
 from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, kind_name
-from twinset.generators.negative_captions.replay import SUGARCREPE
 from twinset.manifests.canonical import sample_key
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import StageName
@@ -41,7 +40,6 @@ class ImageDecisions(Decisions):
     kinds: tuple[str, ...] | None = Field(default=None, min_length=1)
     truth: StageName | None = None
 
-    reference = SUGARCREPE
     group = "negative caption"
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **reasons_beside(__file__, "both")}
 

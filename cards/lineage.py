@@ -1,0 +1,124 @@
+"""What a card says of all stages that a subset comes from: sources, packages, citations, and what each left out."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twinset.manifests.plan import read_parquet
+from twinset.manifests.recipe import Recipe, Subset
+from twinset.manifests.source import PlacedSettings, Reference, SourceSettings
+from twinset.manifests.stage import Stage
+from twinset.shards.contracts import ENGINE_REASONS
+from twinset.shards.records import planned_stage, read_index_record
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """The funnel of a stage that a subset comes from.
+
+    rejected: candidates by filter (``generator`` where nothing was made), then reason. meanings: of the reasons.
+    """
+
+    stage: Stage
+    kept: int
+    rejected: Mapping[str, Mapping[str, int]]
+    meanings: Mapping[str, str]
+
+
+def meanings_of(recipe: Recipe, name: str) -> dict[str, str]:
+    """What the reasons mean that samples of a stage are rejected, or records left out, for."""
+    subset = recipe[name]
+    meanings = {**ENGINE_REASONS, **recipe.origin(name).meanings, **subset.source.meanings}
+    for chosen in subset.filters:
+        meanings |= chosen.meanings
+    return meanings
+
+
+def earlier_stages(store: Store, recipe: Recipe, name: str) -> list[Earlier]:
+    """The stages of the recipe that a subset comes from, each after those that it reads."""
+    found = []
+    for one in recipe.only([name]).all:
+        record = read_index_record(store, recipe.home(one)) if one != name else None
+        if record is not None:
+            stage, rejected = planned_stage(store, recipe.home(one)), rejections(store, recipe.home(one))
+            found.append(Earlier(stage, record.kept, rejected, meanings_of(recipe, one)))
+    return found
+
+
+def rejections(store: Store, home: str) -> dict[str, dict[str, int]]:
+    """How many candidates of an indexed stage were rejected, by filter and reason, in order."""
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for row in counted(store, layout.meta(home, "rejections.parquet"), ["filter", "reason"]):
+        found[row["filter"]][row["reason"]] = row["count_all"]
+    return dict(found)
+
+
+def counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]:
+    """How often each combination of words occurs in columns of a Parquet file, in order, as ``count_all``."""
+    with store.open(path) as stream:
+        table = read_parquet(stream, columns)
+    groups = table.group_by(columns, use_threads=False).aggregate([([], "count_all")])
+    return sorted(groups.to_pylist(), key=lambda row: [row[name] for name in columns])
+
+
+def made_from(recipe: Recipe, name: str) -> list[Reference]:
+    """The data sets that a subset comes from: those of its stages that read no other one of the recipe."""
+    stages = recipe.only([name]).all
+    return list(dict.fromkeys(one.source.made_from for stage, one in stages.items() if not recipe.reads(stage)))
+
+
+def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
+    """In words, such as ``made from Action Genome following EqBen``."""
+    titles = " and ".join(one.title for one in made_from(recipe, name) if one.title) or source.kind
+    return f"{source.verb} {titles}{f' following {source.paper.title}' if source.paper else ''}"
+
+
+def notes_of(recipe: Recipe, name: str) -> list[str]:
+    """What no count tells of a subset, and of the stages that it comes from: Markdown lists, its own first."""
+    sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
+    return list(dict.fromkeys(notes for source in sources if (notes := source.notes().strip())))
+
+
+def citations_of(recipe: Recipe, name: str) -> str:
+    """BibTeX of papers, data sets, engines and filters of a subset and of the stages that it comes from."""
+    stages = recipe.only([name]).all
+    # What the subset itself follows comes first.
+    parts = [part for one in (name, *stages) for part in (stages[one].source, *stages[one].filters)]
+    entries = (entry for part in parts for entry in _cited(part))
+    return "\n\n".join(dict.fromkeys(entry for entry in entries if entry))
+
+
+def _cited(settings: PlacedSettings) -> Iterator[str]:
+    if isinstance(settings, SourceSettings):
+        yield from settings.paper.bibtex.split("\n\n") if settings.paper else ()
+        yield from settings.made_from.bibtex.split("\n\n")
+    else:
+        yield from settings.reference.bibtex.split("\n\n")
+    for _, inner in settings.within():
+        yield from _cited(inner)
+
+
+def packages(stages: Iterable[Stage]) -> dict[str, list[str]]:
+    """Packages, with their versions, that brought sources, filters or their parts, with what each brought."""
+    found: dict[str, list[str]] = {}
+    for stage in stages:
+        for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
+            parts = {f"{part} of {what} {made['kind']}": package for part, package in made.get("parts", {}).items()}
+            if "distribution" in made:
+                parts = {f"{what} {made['kind']}": made["distribution"], **parts}
+            for part, package in parts.items():
+                if part not in found.setdefault(package, []):
+                    found[package].append(part)
+    return found
+
+
+def scores_meant(subset: Subset, origin: SourceSettings) -> dict[str, str]:
+    """What the numbers in a sample's ``scores`` mean, by name, as far as sources and filters say.
+
+    origin: the source that made the samples.
+    """
+    parts = (origin, subset.source, *subset.filters)
+    return {name: meaning for part in parts for name, meaning in part.scores_meant.items()}
