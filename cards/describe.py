@@ -34,7 +34,7 @@ from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
-_SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
 def card(
@@ -96,7 +96,7 @@ def _front_matter(stage: Stage, makes: str, language: str, summary: IndexSummary
         "language": [language],
         "task_categories": list(kind.tasks) if kind else [],
         "tags": [*(kind.tags if kind else ()), *(["webdataset"] if summary.tars else [])],
-        "size_categories": [next((name for limit, name in _SIZES if summary.kept < limit), "1M<n<10M")],
+        "size_categories": [next((name for limit, name in SIZES if summary.kept < limit), "1M<n<10M")],
     }
     if summary.kept:  # a configuration without files could not be loaded
         files = [{"split": split, "path": f"{split}/*.tar"} for split in summary.kept_by_split]

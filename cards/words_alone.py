@@ -7,7 +7,7 @@ from twinset.generators.words_alone.sampled import Sampled, words_table
 from twinset.shards.read import index_batches, index_columns
 from twinset.shards.storage.store import Store
 
-_ABSENT = "Not measured: scikit-learn was not installed when this card was made.\n"
+ABSENT = "Not measured: scikit-learn was not installed when this card was made.\n"
 _KINDS = ("type", "subtype")
 
 
@@ -20,7 +20,7 @@ def told_by_words(store: Store, subset: str) -> str:
     if not sides:
         return ""
     if find_spec("sklearn") is None:
-        return _ABSENT
+        return ABSENT
     kinds = _KINDS if columns.issuperset(_KINDS) else ()
     sampled = Sampled()
     for batch in index_batches(store, subset, (*sides, *kinds)):

@@ -42,6 +42,7 @@ def add(commands: Any) -> None:
     exporting = command("export", export, "dataset", "only")
     exporting.add_argument("--format", required=True, choices=EXPORTERS.kinds(), help="of the export")
     add_arguments(exporting, "export")
+    command("publish", publish, "dataset", "only", "publish")
 
 
 def plan(asked: argparse.Namespace) -> None:
@@ -129,6 +130,15 @@ def export(asked: argparse.Namespace) -> None:
     """``twinset export``."""
     count = twinset.export(asked.dataset, asked.format, asked.out, asked.only)
     answer(asked, {"samples": count, "out": asked.out}, lambda: say(f"{count:,} samples in {asked.out}"))
+
+
+def publish(asked: argparse.Namespace) -> None:
+    """``twinset publish``."""
+    found = twinset.publish(asked.dataset, asked.to, asked.only, asked.public, asked.update)
+    said = f"{found['files']:,} files, {found['bytes'] / 1e6:,.1f} MB in {found.get('page', asked.to)}"
+    if "revision" in found:
+        said += f"\nrevision {found['revision']}, tagged {found['tag']}"
+    answer(asked, found, lambda: say(said))
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ _NAMES = {
     "twinset.shards.contracts": "CaptionFilter Context Filter FrameFilter Generator LeftOut PairFilter Source",
     "twinset.shards.kinds.pair": "Pair",
     "twinset.shards.kinds.samples": "Drop Frame Keep Rejected Score TableRows Verdict",
+    "twinset.stages.publishing.publish": "publish",
 }
 PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

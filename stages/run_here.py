@@ -57,12 +57,13 @@ def build_here(
             f"this shell lets a process have {addresses / 1e6:,.0f} MB of addresses (ulimit -v), and a build needs "
             f"{LEAST_ADDRESSES / 1e6:,.0f} MB, more with models: ulimit -v unlimited"
         )
+    store = Store(out)
     check_inputs(recipe, ("annotations", "media", "models"))
     check_devices(recipe)
     progress = progress or Silent()
     here = LocalRunner(workers or os.cpu_count() or 1, runner, progress)
     try:
-        job = Job(recipe, Store(out))
+        job = Job(recipe, store)
         with job.store.for_one_build():
             return build(job, here.run, progress)
     except FileNotFoundError as error:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, model_validator
+from pydantic import Field, SerializeAsAny, StringConstraints, model_validator
 
 from twinset.manifests.candidate import SPLIT
 from twinset.manifests.doors import OfKind
@@ -83,6 +83,8 @@ class Recipe(Settings):
     """A whole build.
 
     name: of the recipe; cards and Prefect's flows show it. description: in words.
+    title: of the published dataset. authors: who answers for it, each ``Family, Given`` or the name of a group.
+    citation: BibTeX of the text that presents it.
     seed: that all random choices are made from.
     stages: what subsets are planned from and no reader of the dataset needs. subsets: what is published.
     rates: what stages took where they were measured, for estimates.
@@ -92,6 +94,9 @@ class Recipe(Settings):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     description: str = ""
+    title: str = ""
+    authors: tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)], ...] = ()
+    citation: str = Field(default="", pattern=r"^(\s*@\w+\s*\{[^\s,{}]+,[\s\S]*\}\s*)?$")
     seed: int = Field(default=0, ge=0)
     max_missing: float = Field(default=0.01, ge=0, le=1)
     allow_mixed_runtimes: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from twinset.manifests.doors import Registry
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import local_folder_of
 
 if TYPE_CHECKING:
     from twinset.shards.kinds.kind import SampleKind, Takes
@@ -61,33 +59,18 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
     there is nothing to export.
     """
     from twinset.shards.kinds.kind import plural
-    from twinset.shards.storage.whole_file import folder_beside
+    from twinset.shards.storage.whole_file import new_folder
 
-    to = Path(os.path.abspath(local_folder_of(to)))
-    above = next(one for one in to.parents if one.exists() or one.is_symlink())
-    if to.is_symlink() or not above.is_dir():
-        found = to if to.is_symlink() else above
-        raise WrongUse(f"{found}: is a link, or no folder; name another --out, a new folder")
     chosen = EXPORTERS.get(format)
     for subset in subsets:
         _refuse_others(store, subset, format)
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise WrongUse(f"{to}: exists and is not an empty folder; name another --out, or remove it")
-    with folder_beside(to) as unfinished:
-        try:
-            count = chosen.write(store, subsets, unfinished)
-        except OSError as error:
-            error.add_note(f"{to}: is not written; free some room, or name another --out, and export again")
-            raise
+    with new_folder(to, "--out") as unfinished:
+        count = chosen.write(store, subsets, unfinished)
         if not count:
             raise WrongUse(
                 f"{store.root}: no finished shard of {', '.join(subsets)} keeps {plural(chosen.takes)}; twinset status "
                 f"{store.root} says what is still to be built, and what rejected the rest"
             )
-        unfinished.chmod(0o755)
-        if to.exists():
-            to.rmdir()
-        unfinished.rename(to)
     return count
 
 

@@ -5,7 +5,7 @@ TROHN-Img:  DIR/data/train-00000-of-00001.parquet   image_id, caption, negative_
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -82,11 +82,11 @@ def _by_split(
     return found
 
 
-def split_schema(columns: Sequence[str]) -> pa.Schema:
-    """Columns, and what `datasets` takes them for."""
-    fields = [pa.field(name, _IMAGE if name in IMAGES else pa.string()) for name in columns]
+def split_schema(columns: Sequence[str], images: Collection[str] = IMAGES) -> pa.Schema:
+    """Columns, some of them images, and what `datasets` takes them for."""
+    fields = [pa.field(name, _IMAGE if name in images else pa.string()) for name in columns]
     features = {
-        name: {"_type": "Image"} if name in IMAGES else {"dtype": "string", "_type": "Value"} for name in columns
+        name: {"_type": "Image"} if name in images else {"dtype": "string", "_type": "Value"} for name in columns
     }
     return pa.schema(fields, {"huggingface": json.dumps({"info": {"features": features}})})
 

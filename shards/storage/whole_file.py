@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import CACHE_REMEDY, DrawnFolder
+from twinset.manifests.locations import CACHE_REMEDY, DrawnFolder, local_folder_of
 from twinset.shards.storage.spool import remove_left
 from twinset.shards.storage.store import sync
 
@@ -140,3 +140,28 @@ def folder_beside(folder: Path) -> Iterator[Path]:
         yield unfinished
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def new_folder(to: str | Path, option: str) -> Iterator[Path]:
+    """A sibling of ``to`` to write into, which takes its place when the block ends without an error.
+
+    option: that named ``to``, for messages. Raises `WrongUse`: it exists and is not an empty folder, or is a URL.
+    """
+    to = Path(os.path.abspath(local_folder_of(to)))
+    above = next(one for one in to.parents if one.exists() or one.is_symlink())
+    if to.is_symlink() or not above.is_dir():
+        found = to if to.is_symlink() else above
+        raise WrongUse(f"{found}: is a link, or no folder; name another {option}, a new folder")
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise WrongUse(f"{to}: exists and is not an empty folder; name another {option}, or remove it")
+    with folder_beside(to) as unfinished:
+        try:
+            yield unfinished
+        except OSError as error:
+            error.add_note(f"{to}: is not written; free some room, or name another {option}, and run the command again")
+            raise
+        unfinished.chmod(0o755)
+        if to.exists():
+            to.rmdir()
+        unfinished.rename(to)

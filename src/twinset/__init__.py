@@ -47,10 +47,12 @@ if TYPE_CHECKING:
     from twinset.shards.kinds.pair import Pair
     from twinset.shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
     from twinset.stages.build import Progress
+    from twinset.stages.publishing.publish import publish
     from twinset.training.tasks import OnProgress as OnStep
     from twinset.training.tasks import Task
 
-__all__ = ["build", "compare", "evaluate", "export", "load", "look", "plan", "scores", "status", "train", "verify"]
+__all__ = ["build", "compare", "evaluate", "export", "load", "look", "plan", "publish", "scores", "status", "train"]
+__all__ += ["verify"]
 __all__ += ["AnnotationFile", "BuildFailed", "Candidate", "CaptionFilter", "CaptionedCandidate", "Context"]
 __all__ += ["DecisionsMissing", "Drop", "Filter", "Frame", "FrameFilter", "Generator", "ImageFiles"]
 __all__ += ["ImageFolderSource", "Keep", "LeftOut", "MediaFolderPath", "NamedPairCandidate", "NamedPairGenerator"]

@@ -235,7 +235,7 @@ are `TwinsetError`."""
 
 def _python() -> str:
     own = {name: getattr(twinset, name) for name in twinset.__all__}
-    homes = ("twinset", "twinset.evaluation.from_python")
+    homes = ("twinset", "twinset.evaluation.from_python", "twinset.stages.publishing.publish")
     commands = [one for one in own.values() if inspect.isfunction(one) and one.__module__ in homes]
     rows = [(f"`{name}`", _is(one)) for name, one in own.items() if one not in commands]
     contracts = "## Contracts\n\nTo write a part against: [extending](../extending.md).\n\n"

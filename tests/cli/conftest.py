@@ -20,22 +20,27 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     """A recipe of six pairs of one-coloured pictures in three shards, with its inputs beside it."""
-    (tmp_path / "images").mkdir()
+    return write_recipe(tmp_path)
+
+
+def write_recipe(folder: Path) -> Path:
+    """Write that recipe and its inputs."""
+    (folder / "images").mkdir()
     records = []
     for number in range(6):
         for side in (0, 1):
             stream = io.BytesIO()
             Image.new("RGB", (24, 16), (40 * number, 200 * side, 90)).save(stream, "PNG")
-            (tmp_path / f"images/{number}-{side}.png").write_bytes(stream.getvalue())
+            (folder / f"images/{number}-{side}.png").write_bytes(stream.getvalue())
         pictures = {f"image{side}": f"{number}-{side}.png" for side in (0, 1)}
         captions = {f"caption{side}": f"picture {number} is shade {side}" for side in (0, 1)}
         records.append({"id": str(number), **pictures, **captions})
-    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
+    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n")
     source = {"kind": "image-pairs", "annotations": "pairs.jsonl", "media": "images", "licence": "CC0-1.0"}
-    (tmp_path / "recipe.yaml").write_text(
+    (folder / "recipe.yaml").write_text(
         yaml.safe_dump({"name": "shades", "subsets": {"pairs": {"source": source, "shard_size": 2}}})
     )
-    return tmp_path / "recipe.yaml"
+    return folder / "recipe.yaml"
 
 
 @pytest.fixture

@@ -117,6 +117,8 @@ WRONG = [
     ("eval blind twinset=absent", "absent"),
     ("eval blind twinset=out --detectors absent", "name theirs with --model"),
     ("eval blind twinset=out --model clip:absent", "there is no model folder absent"),
+    ("publish out --to hf://lab/shades", "write hf://datasets/ORG/NAME"),
+    ("publish absent --to new", "holds no dataset"),
     ("eval blind twinset=out --language-model absent", "absent"),
     ("eval benchmarks absent", "absent: there is no such folder"),
     ("eval submission --benchmark cirr-tst=. --model random:ViT-B-32 -o new", "did you mean 'cirr-test'"),

@@ -144,7 +144,7 @@ def test_a_full_disk_is_said_with_the_folder(
     with pytest.raises(OSError, match="No space") as caught:
         export(made_pairs.store, ["eq-ag"], "eqben", tmp_path / "x")
     assert caught.value.__notes__ == [
-        f"{tmp_path}/x: is not written; free some room, or name another --out, and export again"
+        f"{tmp_path}/x: is not written; free some room, or name another --out, and run the command again"
     ]
 
 

@@ -1,0 +1,201 @@
+"""What a dataset needs to be published besides what lies below OUT: its own card, a preview, how to cite it."""
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from twinset.cards.describe import SIZES
+from twinset.cards.lineage import citations_of
+from twinset.cards.rendering import render
+from twinset.cards.words_alone import ABSENT
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Recipe
+from twinset.shards.export.generated_pairs import split_schema, write_splits
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.kinds.registry import KINDS
+from twinset.shards.read import finished, read_settings, read_spread
+from twinset.shards.records import planned_stage
+from twinset.shards.storage.hub import SUMS, Repository
+from twinset.shards.storage.store import Store
+
+PREVIEWS, PREVIEWED = "preview", 100  # their folder, and how many samples one has: some MB
+_LISTS = ("language", "task_categories", "tags")
+_LICENCE = ("license", "license_name", "license_link")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A subset as it is published.
+
+    card: its text. front: its card's metadata. kept: samples by split. makes: kind of its samples. recipe: that it was
+    built with.
+    """
+
+    name: str
+    card: str
+    front: Mapping[str, Any]
+    kept: Mapping[str, int]
+    makes: str
+    recipe: Recipe
+
+    @property
+    def licence(self) -> str:
+        """What its source says of its licence."""
+        return self.recipe.origin(self.name).licence
+
+    @property
+    def citation(self) -> str:
+        """BibTeX of what it was made from and by."""
+        return citations_of(self.recipe, self.name)
+
+
+def part_of(store: Store, subset: str) -> Part:
+    """What there is to say of a finished subset; `WrongUse` where its card is absent or has no metadata."""
+    place = f"{subset}/README.md"
+    recipe, _ = read_settings(store, subset)
+    try:
+        card = store.read(place).decode("utf-8")
+        front = yaml.safe_load(card.split("---\n", 2)[1])
+        if not isinstance(front, dict):
+            raise ValueError("it is no table")
+    except (OSError, ValueError, IndexError, yaml.YAMLError, RecursionError) as error:
+        said = " ".join(str(error).split())
+        raise WrongUse(f"{store.root}/{place}: no card with metadata ({said}); remove it and build again") from error
+    kept = Counter[str]()
+    for _, split, count in finished(store, subset).columns("split", "kept"):
+        kept[split] += count
+    return Part(subset, card, front, +kept, planned_stage(store, subset).facts["makes"], recipe)
+
+
+def incomplete(parts: Iterable[Part]) -> list[str]:
+    """What the cards lack that a published dataset needs, each with the key of the recipe to set."""
+    found = []
+    for part in parts:
+        if not part.recipe.authors:
+            found.append("authors: nobody answers for the dataset; set authors, a list of names")
+        if not part.licence.strip():
+            found.append(f"{part.name}: no licence; set subsets.{part.name}.source.licence")
+        if not (part.citation or part.recipe.citation):
+            found.append(f"{part.name}: nothing to cite; set citation, BibTeX of the text that presents the dataset")
+        if ABSENT in part.card:
+            found.append(
+                f"{part.name}: its card lacks what words alone tell; pip install scikit-learn, remove the card"
+            )
+    return list(dict.fromkeys(found))
+
+
+def title_of(parts: Sequence[Part], place: str) -> str:
+    """What the dataset is called: by default the last part of where it is published."""
+    return parts[0].recipe.title or place.rpartition("/")[2]
+
+
+def dataset_card(
+    parts: Sequence[Part], previews: Collection[str], place: str, repo: Repository | None, revision: str
+) -> str:
+    """The card of the whole dataset, with a configuration a subset.
+
+    Args:
+        parts: its subsets.
+        previews: subsets that have one.
+        place: what ``load_dataset`` opens.
+        repo: where it is published; None for a folder.
+        revision: that addresses of files name.
+    """
+    title = title_of(parts, place)
+    front = _front(parts, title)
+    cited = [part.recipe.citation.strip() for part in parts] + [part.citation for part in parts]
+    return render(
+        "publication.md.j2",
+        front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
+        title=title,
+        description=parts[0].recipe.description,
+        authors=authors_of(parts),
+        parts=parts,
+        configs={one["config_name"] for one in front["configs"]},
+        previews=previews,
+        place=place,
+        revision=revision if repo else "",
+        files=repo.file(revision, "") if repo else "",
+        sums=SUMS,
+        citations="\n\n".join(dict.fromkeys(one for text in cited for one in text.split("\n\n") if one)),
+    )
+
+
+def authors_of(parts: Iterable[Part]) -> list[str]:
+    """Everybody who answers for a subset."""
+    return list(dict.fromkeys(author for part in parts for author in part.recipe.authors))
+
+
+def _front(parts: Sequence[Part], title: str) -> dict[str, Any]:
+    kept = sum(sum(part.kept.values()) for part in parts)
+    licences = list(dict.fromkeys(json.dumps({k: v for k, v in part.front.items() if k in _LICENCE}) for part in parts))
+    licence = json.loads(licences[0])
+    if len(licences) > 1:
+        licence = {"license": "other", "license_name": "several", "license_link": "#licences"}
+    listed = {name: list(dict.fromkeys(one for part in parts for one in part.front.get(name, ()))) for name in _LISTS}
+    size = next((name for limit, name in SIZES if kept < limit), "1M<n<10M")
+    configs = []
+    for part in parts:
+        for config in part.front.get("configs", ()):
+            files = [{**one, "path": f"{part.name}/{one['path']}"} for one in config["data_files"]]
+            configs.append({**config, "config_name": part.name, "data_files": files})
+    # load_dataset takes the format of the first configuration for that of all; others are opened by data_files.
+    tarred = [one for one in configs if one["data_files"][0]["path"].endswith(".tar")]
+    return {"pretty_name": title, **licence, **listed, "size_categories": [size], "configs": tarred or configs}
+
+
+def write_preview(store: Store, part: Part, folder: Path) -> bool:
+    """Write samples of a subset, evenly spread, as a Parquet file a split with images; False where it has no images."""
+    samples = read_spread(store, part.name, PREVIEWED) if part.makes in KINDS else []
+    if not samples:
+        return False
+    kind, splits = KINDS[part.makes], dict[str, list[dict[str, Any]]]()
+    images = [role for role in kind.images if any(role in one.images for one in samples)]
+    for one in samples:
+        splits.setdefault(one.json.split, []).append(_row(one, images))
+    schema = split_schema(["key", *images, *kind.texts, "group", "licence", "json"], images)
+    place = folder / PREVIEWS / part.name
+    place.mkdir(parents=True)
+    write_splits(((split, pa.Table.from_pylist(rows, schema)) for split, rows in splits.items()), place)
+    return True
+
+
+def _row(one: Stored[Any], images: Iterable[str]) -> dict[str, Any]:
+    pictures = {
+        role: {"bytes": one.images[role], "path": f"{one.key}.{one.kind.image_field(role, one.extension)}"}
+        for role in images
+        if role in one.images
+    }
+    about = {"group": one.json.group, "licence": one.json.licence, "json": one.fields["json"].decode("utf-8")}
+    return {"key": one.key, **pictures, **one.texts, **about}
+
+
+def citation_file(parts: Sequence[Part], title: str, repo: Repository | None) -> str:
+    """``CITATION.cff`` of the dataset."""
+    people = []
+    for author in authors_of(parts):
+        family, comma, given = (text.strip() for text in author.partition(","))
+        people.append({"family-names": family, "given-names": given} if comma else {"name": author})
+    about = {"cff-version": "1.2.0", "title": title, "type": "dataset", "authors": people}
+    about["message"] = "If you use this dataset, cite it and the works that its card lists."
+    return yaml.safe_dump({**about, **({"url": repo.page} if repo else {})}, sort_keys=False, allow_unicode=True)
+
+
+def published_croissant(metadata: bytes, part: Part, repo: Repository | None, revision: str) -> bytes:
+    """Croissant metadata of a subset with authors and, on the Hub, addresses: loaders do not resolve relative ones."""
+    found = json.loads(metadata)
+    people = part.recipe.authors
+    found["creator"] = [{"@type": "Person" if "," in one else "Organization", "name": one} for one in people]
+    found["citeAs"] = part.recipe.citation.strip() or found["citeAs"]
+    if repo is not None:
+        found["url"] = repo.page
+        for one in found["distribution"]:
+            if "contentUrl" in one:
+                one["contentUrl"] = repo.file(revision, f"{part.name}/{one['@id']}")
+    return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode("utf-8")

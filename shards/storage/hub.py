@@ -1,0 +1,142 @@
+"""A folder as one commit of a dataset on the Hugging Face Hub: resumed by content, whole or not there at all."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.shards.storage.spool import temporary_folder
+
+SCHEME = "hf://"
+SUMS = "SHA256SUMS"
+_FILES, _BYTES = 256, 1 << 30  # the most that is sent at a time: it stays when what comes after is cut off
+_PLACE = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)/?")
+_OWN = frozenset({".gitattributes"})  # what the Hub puts into a new repository
+_REMEDIES = {
+    401: "no valid token was sent; run `hf auth login`, or set HF_TOKEN to a token that may write there",
+    403: "the token may not write there; make one with write access to it at https://huggingface.co/settings/tokens",
+    404: "no such repository, or the token may not see it; check the name and the token",
+    412: "somebody else changed it meanwhile, and nothing of this is there; look at it, then --update replaces it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A dataset on the Hub. name: ``ORG/NAME``; endpoint: of the Hub, ``HF_ENDPOINT`` or its own."""
+
+    name: str
+    endpoint: str
+
+    @property
+    def page(self) -> str:
+        """Where people see it."""
+        return f"{self.endpoint}/datasets/{self.name}"
+
+    def file(self, revision: str, path: str) -> str:
+        """The address of a file at a revision."""
+        return f"{self.page}/resolve/{revision}/{path}"
+
+
+def repository(url: str) -> Repository:
+    """The dataset that ``hf://datasets/ORG/NAME`` names; `WrongUse` for another URL, or without ``huggingface_hub``."""
+    found = _PLACE.fullmatch(url)
+    if found is None:
+        raise WrongUse(f"--to {url}: not a dataset of the Hub; write hf://datasets/ORG/NAME")
+    return Repository(found[1], _library().HfApi().endpoint)
+
+
+def _library() -> Any:
+    try:
+        import huggingface_hub.errors
+    except ImportError as error:
+        raise WrongUse("publishing on the Hub needs huggingface_hub; pip install 'huggingface_hub>=1'") from error
+    return huggingface_hub
+
+
+def upload(repo: Repository, folder: Path, tag: str, message: str, public: bool, update: bool) -> Mapping[str, Any]:
+    """Make the repository hold what a folder holds, by one commit; it is created private.
+
+    Args:
+        repo: to write to.
+        folder: with `SUMS` of all its files.
+        tag: given to the commit; one that is there stays.
+        message: of the commit.
+        public: make it public when the commit is there.
+        update: replace other files that it holds.
+
+    Returns:
+        ``{"revision", "sent"}``: of the commit, and how many files it has; 0 where they were there.
+
+    Raises:
+        WrongUse: the token may not write there, or it holds other files.
+        BuildFailed: the Hub or the connection failed; nothing is half-published, and the same call goes on.
+    """
+    api, kind = _library().HfApi(endpoint=repo.endpoint), {"repo_id": repo.name, "repo_type": "dataset"}
+    ours = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    with _explained(repo):
+        api.create_repo(**kind, private=True, exist_ok=True)
+        head = api.repo_info(**kind, revision="main").sha
+        theirs = {one.path for one in api.list_repo_tree(**kind, recursive=True, revision=head) if hasattr(one, "size")}
+        if {*ours} == theirs - _OWN and _sums(api, kind, head) == (folder / SUMS).read_bytes():
+            revision, sent = head, 0
+        elif theirs - _OWN and not update:
+            raise WrongUse(
+                f"{repo.page} holds {len(theirs - _OWN):,} files, and not these; name another repository, or replace "
+                "them in one commit with --update"
+            )
+        else:
+            revision, sent = _commit(api, kind, ours, theirs - _OWN - {*ours}, head, message), len(ours)
+        api.create_tag(**kind, tag=tag, revision=revision, exist_ok=True)
+        if public:
+            api.update_repo_settings(**kind, private=False)
+    return {"revision": revision, "sent": sent}
+
+
+def _sums(api: Any, kind: Mapping[str, str], revision: str) -> bytes:
+    with temporary_folder() as folder:
+        return Path(api.hf_hub_download(**kind, filename=SUMS, revision=revision, local_dir=folder)).read_bytes()
+
+
+def _commit(
+    api: Any, kind: Mapping[str, str], files: Mapping[str, Path], gone: set[str], parent: str, message: str
+) -> str:
+    library = _library()
+    added = [library.CommitOperationAdd(name, str(path)) for name, path in files.items()]
+    part, size = list[Any](), 0
+    for one in [*added, None]:
+        if part and (one is None or len(part) == _FILES or size > _BYTES):
+            api.preupload_lfs_files(kind["repo_id"], part, repo_type="dataset", free_memory=False)
+            part, size = [], 0
+        if one is not None:
+            part.append(one)
+            size += one.upload_info.size
+    removed = [library.CommitOperationDelete(path) for path in sorted(gone)]
+    done = api.create_commit(**kind, operations=[*added, *removed], commit_message=message, parent_commit=parent)
+    return str(done.oid)
+
+
+@contextmanager
+def _explained(repo: Repository) -> Iterator[None]:
+    """Errors of the library as sentences with a remedy."""
+    from httpx2 import HTTPError
+
+    library = _library()
+    try:
+        yield
+    except (library.errors.HfHubHTTPError, HTTPError, RuntimeError, ValueError, OSError) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None and not isinstance(cause, library.errors.HfHubHTTPError | HTTPError):
+            cause = cause.__cause__  # of a file that several threads send
+        status = getattr(getattr(cause, "response", None), "status_code", 0)
+        if isinstance(error, library.errors.LocalTokenNotFoundError):
+            status = 401
+        said = " ".join(str(cause).split())[:300]
+        if status in (401, 403, 404):
+            raise WrongUse(f"{repo.page}: {_REMEDIES[status]} ({said})") from error
+        if isinstance(cause, ValueError):
+            raise WrongUse(f"{repo.page}: {said}; nothing is published") from error
+        remedy = _REMEDIES.get(status, "run the same command again: files that are there are not sent again")
+        raise BuildFailed(f"{repo.page}: {said}; nothing is half-published; {remedy}") from error

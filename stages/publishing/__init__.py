@@ -1,0 +1,1 @@
+"""A finished dataset for everybody: what is published of it, where, and what is checked before."""

@@ -1,0 +1,166 @@
+"""`twinset publish`: a finished dataset for everybody, in a folder or on the Hub, without what its machine wrote."""
+
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from twinset.cards.publication import (
+    Part,
+    citation_file,
+    dataset_card,
+    incomplete,
+    part_of,
+    published_croissant,
+    title_of,
+    write_preview,
+)
+from twinset.manifests.canonical import digest, sha256_of_file
+from twinset.manifests.contracts import names_in
+from twinset.manifests.errors import WrongUse
+from twinset.shards.read import finished_tars
+from twinset.shards.storage import hub, layout
+from twinset.shards.storage.spool import temporary_folder
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.whole_file import new_folder
+from twinset.stages.overview import of_all, published, stage_verdict
+
+#: Of a repository on the Hub (https://huggingface.co/docs/hub/storage-limits): of a file, of a folder, of all.
+LARGEST, MOST_ENTRIES, MOST_FILES = 50 * 10**9, 10_000, 100_000
+_OF_META = re.compile(r"(?!look-|recipe\.json)[A-Za-z0-9-]+\.(json|parquet|png)")
+_FOLDERS = re.compile(r"plan|rows|receipts|files-of-[a-z0-9-]+")
+_TEXTS = (".cff", ".html", ".json", ".md")
+
+
+def publish(
+    out: str | Path, to: str | Path, only: str | Iterable[str] = (), public: bool = False, update: bool = False
+) -> dict[str, Any]:
+    """Publish a finished dataset after verifying it: whole or not at all; the same call goes on where it was cut off.
+
+    Args:
+        out: of the dataset.
+        to: ``hf://datasets/ORG/NAME`` (private at first, one commit), or a new folder that is laid out the same.
+        only: subsets; all when empty.
+        public: make the dataset on the Hub public.
+        update: replace what the dataset on the Hub holds.
+
+    Returns:
+        ``{"to", "files", "bytes"}``, and of the Hub ``{"page", "tag", "revision", "sent"}``, the files of the commit.
+    """
+    store, to = Store(str(out)), str(to)
+    repo = hub.repository(to) if to.startswith(hub.SCHEME) else None
+    subsets = published(store, names_in(only))
+    parts = [part_of(store, one) for one in subsets]
+    if problems := incomplete(parts) or _problems(store, subsets):
+        raise WrongUse("\n".join([f"{store.root} is not published:", *problems, "mend these and build it again"]))
+    with _folder(store, to, repo) as folder:
+        tag = _assemble(store, parts, folder, repo.name if repo else Path(os.path.abspath(to)).name, repo)
+        _check(store, parts, folder)
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        about = {"to": to, "files": len(files), "bytes": sum(path.stat().st_size for path in files)}
+        if repo is None:
+            return about
+        message = f"{title_of(parts, repo.name)}: {sum(sum(part.kept.values()) for part in parts):,} samples"
+        return {**about, "page": repo.page, "tag": tag, **hub.upload(repo, folder, tag, message, public, update)}
+
+
+def _problems(store: Store, subsets: Sequence[str]) -> list[str]:
+    found = of_all(store, subsets, lambda job, name: stage_verdict(job, name, False))
+    return [problem for rows in found.values() for row in rows.values() for problem in row["problems"]]
+
+
+@contextmanager
+def _folder(store: Store, to: str, repo: hub.Repository | None) -> Iterator[Path]:
+    """Where all is put together: what becomes ``--to``, or, for the Hub, beside OUT, so that links will do."""
+    if repo is None:
+        with new_folder(to, "--to") as folder:
+            yield folder
+    elif store.is_remote:
+        with temporary_folder() as folder:
+            yield folder
+    else:
+        store.sweep()
+        with store.spool() as folder:
+            yield folder
+        store.sweep()
+
+
+def _paths(store: Store, subset: str) -> Iterator[str]:
+    """The files of a subset that are published, by name: what else lies there is somebody's own."""
+    yield f"{subset}/README.md"
+    yield from (tar for tar, _ in finished_tars(store, subset))
+    for name in store.names(f"{subset}/{layout.META}"):
+        if _OF_META.fullmatch(name):
+            yield layout.meta(subset, name)
+        elif _FOLDERS.fullmatch(name):
+            yield from (layout.meta(subset, f"{name}/{one}") for one in store.listing(layout.meta(subset, name)))
+
+
+def _assemble(store: Store, parts: Sequence[Part], folder: Path, place: str, repo: hub.Repository | None) -> str:
+    """Fill the folder; returns a name of its data, which the revision on the Hub gets as a tag."""
+    paths = [path for part in parts for path in _paths(store, part.name)]
+    for path in paths:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        _put(store, path, folder / path, linked=repo is not None)
+    data = [[path, sha256_of_file(folder / path)[0]] for path in paths]
+    tag = f"data-{digest(data)[:16]}"
+    if store.size("look.html") is not None and len(parts) == len(published(store, ())):
+        _put(store, "look.html", folder / "look.html", linked=False)
+    previews = [part.name for part in parts if write_preview(store, part, folder)]
+    for part in parts:
+        if (croissant := folder / layout.meta(part.name, "croissant.json")).exists():
+            content = published_croissant(croissant.read_bytes(), part, repo, tag)
+            croissant.unlink()  # it can be a link to the dataset's own
+            croissant.write_bytes(content)
+    (folder / "README.md").write_text(dataset_card(parts, previews, place, repo, tag), "utf-8")
+    (folder / "CITATION.cff").write_text(citation_file(parts, title_of(parts, place), repo), "utf-8")
+    sums = {path.relative_to(folder).as_posix(): sha256_of_file(path)[0] for path in _files(folder)}
+    (folder / hub.SUMS).write_text("".join(f"{sha256}  {path}\n" for path, sha256 in sums.items()), "utf-8")
+    return tag
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _put(store: Store, path: str, to: Path, linked: bool) -> None:
+    if linked and not store.is_remote:
+        try:
+            os.link(f"{store.root}/{path}", to)
+            return
+        except OSError:  # a file system without links
+            pass
+    with store.open(path) as stream, to.open("wb") as file:
+        shutil.copyfileobj(stream, file, 1 << 20)
+
+
+def _check(store: Store, parts: Sequence[Part], folder: Path) -> None:
+    """Raise `WrongUse` for what the Hub would refuse, and for paths of this machine in texts."""
+    files = _files(folder)
+    entries = Counter(one.parent.relative_to(folder).as_posix() for one in folder.rglob("*"))
+    found = [
+        f"{path.relative_to(folder)}: {path.stat().st_size:,} bytes, and the Hub takes {LARGEST:,} a file; build it "
+        "with a smaller shard_size"
+        for path in files
+        if path.stat().st_size > LARGEST
+    ]
+    for name, count in entries.items():
+        if count > MOST_ENTRIES:
+            found.append(
+                f"{name}: {count:,} files, and the Hub takes {MOST_ENTRIES:,} a folder; use a larger shard_size"
+            )
+    if len(files) > MOST_FILES:
+        found.append(f"{len(files):,} files, and the Hub takes {MOST_FILES:,}; build it with a larger shard_size")
+    own = {str(Path.home()), *([] if store.is_remote else [store.root])}
+    own |= {str(value) for part in parts for one in part.recipe.all.values() for _, _, value in one.source.places()}
+    own = {place for place in own if place.startswith("/") and len(place) > 1}
+    for path in files:
+        text = path.read_text("utf-8", "replace") if path.suffix in _TEXTS else ""
+        if named := next((place for place in sorted(own) if re.search(rf"(?<![\w.]){re.escape(place)}\b", text)), ""):
+            found.append(f"{path.relative_to(folder)}: names {named}, a path of this machine; take it out of it")
+    if found:
+        raise WrongUse("\n".join([f"{store.root} is not published:", *found]))
