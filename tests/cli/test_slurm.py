@@ -125,34 +125,44 @@ def test_folders_may_have_strange_names(
         assert "holds a line break or a backslash" in slurm(code=2, out=tmp_path / name)["said"]
 
 
-@pytest.mark.parametrize(
-    ("twinset", "said"),
-    [
-        ("twinset 0", "twinset 0 on this node, twinset "),
-        ("fails", "pairs shard 00001: disk full; see "),
-        ("killed", "exit code 137; see "),
-    ],
-)
-def test_a_job_that_fails_says_why_in_one_line(slurm: Slurm, logs: Path, twinset: str, said: str) -> None:
-    slurm("--setup", 'twinset() { stand_in "$@"; }')
-    folder = logs / "out/_slurm"
-    version = next(one for one in (folder / "pairs.parts.sh").read_text().split("'") if one.startswith("twinset "))
-    log, failing = (
-        folder / "log/pairs.parts-7.out",
-        "echo 'twinset: 1 of 2 failed. First:' >&2; echo 'pairs shard 00001: disk full' >&2; exit 1",
-    )
-    words = {"twinset 0": "echo twinset 0", "fails": failing, "killed": "kill -9 $BASHPID"}[twinset]
-    shown = "" if twinset == "twinset 0" else f'[ "$1" != --version ] || {{ echo "{version}"; exit; }}; '
-    stand_in = f"stand_in() {{ ({shown}{words}) }}; export -f stand_in"
-    with log.open("w") as stream:
-        command = f"{stand_in}; SLURM_JOB_ID=7 SLURM_RESTART_COUNT=2 bash {folder}/pairs.parts.sh"
-        subprocess.run(["bash", "-c", command], stdout=stream, stderr=stream)
-    (why,) = (folder / "failed.txt").read_text().splitlines()
-    assert (
-        said in why
-        and why.startswith("pairs.parts (job 7 on ")
-        and why.endswith("then run the same twinset slurm again")
-    )
+DISK_FULL = "echo 'twinset: 1 of 2 failed. First:' >&2; echo 'pairs shard 00001: disk full' >&2; exit 1"
+
+
+@pytest.fixture
+def task(slurm: Slurm, logs: Path) -> Callable[..., tuple[str, str]]:
+    """Run a task's script where a stand-in is ``twinset``; returns why it failed, as status shows it, and its log."""
+
+    def run(words: str, shown: str = "", restarts: int = 2, log: str = "") -> tuple[str, str]:
+        slurm("--cpus", "4", "--setup", 'twinset() { stand_in "$@"; }')
+        folder = logs / "out/_slurm"
+        script = (folder / "pairs.parts.sh").read_text()
+        version = shown or next(one for one in script.split("'") if one.startswith("twinset "))
+        body = f'[ "$1" != --version ] || {{ echo "{version}"; exit; }}; echo "$@"; {words}'
+        command = f"stand_in() {{ ({body}) }}; export -f stand_in; SLURM_JOB_ID=7 bash {folder}/pairs.parts.sh"
+        place = folder / "log/pairs.parts-7.out"
+        place.write_text(log)
+        with place.open("a") as stream:
+            restarted = {**os.environ, "SLURM_RESTART_COUNT": str(restarts)}
+            subprocess.run(["bash", "-c", command], stdout=stream, stderr=stream, env=restarted)
+        (why,) = (folder / "failed.txt").read_text().splitlines()
+        assert why.startswith("pairs.parts (job 7 on ") and why.endswith("then run the same twinset slurm again")
+        return why, place.read_text()
+
+    return run
+
+
+def test_a_job_that_fails_says_why_in_one_line(task: Callable[..., tuple[str, str]]) -> None:
+    assert "twinset 0 on this node, twinset " in task("", shown="twinset 0")[0]
+    assert "pairs shard 00001: disk full; see " in task(DISK_FULL)[0]
+    assert "lost its node or was preempted again; name another --partition" in task("", restarts=3)[0]
+    memory, log = task("kill -9 $BASHPID")
+    assert "killed, as for lack of memory, and begun 3 times; ask for more with --mem; see " in memory
+    assert "--workers 4" in log
+
+
+def test_a_task_that_was_killed_makes_one_shard_at_a_time(task: Callable[..., tuple[str, str]]) -> None:
+    killed = "pairs.parts: killed, as for lack of memory; begun again with one shard at a time\n"
+    assert "--workers 1" in task(DISK_FULL, log=killed)[1]
 
 
 @pytest.mark.usefixtures("logs")
