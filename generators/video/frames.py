@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import compress
 from pathlib import Path
 from typing import Literal
 
@@ -143,11 +144,9 @@ def _timeline_of_packets(file: VideoFile, table: PacketTable) -> Timeline:
     # MP4 gives durations in decoding order: where frames are reordered they say nothing about the shown frame, and
     # ffmpeg up to 5.1 takes none from there.
     reordered = "mp4" in file.container.format.name and table.pts != table.dts
-    columns = zip(table.pts, table.durations, table.shown, strict=True)
-    frames = sorted(
-        (pts, 0 if reordered else duration) for pts, duration, shown in columns if shown and pts is not None
-    )
-    return _timeline(file, [pts for pts, _ in frames], [duration for _, duration in frames])
+    ticks = sorted(tick for tick in compress(table.pts, table.shown) if tick is not None)
+    durations = [0 if reordered else table.durations[table.place[tick]] for tick in ticks]
+    return _timeline(file, ticks, durations)
 
 
 def _timeline(file: VideoFile, ticks: list[int], durations: list[int]) -> Timeline:

@@ -5,9 +5,10 @@
 Each video is some seconds of H.264 with B-frames (640 x 360, x264's defaults), remuxed in a loop to the wanted length,
 so that it is as costly to decode as a real one but quickly made. A `--clip` is lengthened likewise. Timed is the whole
 read as a build does it: opening, finding the frames and converting them to RGB, for the middle frames of equally
-long segments. Ours decodes with one thread, as a build does, whose shards are the parallelism: so the fair rival is
-OpenCV with one thread, and its default (all cores) is printed beside. CPU time is the whole process's, and is what
-counts on a busy machine. Exact means: the frame is the wanted one, the likest among it and the three on either side in
+long segments. Ours decodes a video with one thread, as a build does, whose shards are the parallelism. So one video is
+compared with OpenCV on one thread, and a job of as many videos as cores, one thread each, with OpenCV's default
+threads (all cores) on one video after the other. CPU time is the whole process's, and is what counts on a busy
+machine. Exact means: the frame is the wanted one, the likest among it and the three on either side in
 a full sequential decode.
 
 The bound is how many times longer a bare decoder takes from the key frame before each wanted frame to that frame when
@@ -21,12 +22,14 @@ OpenCV starts at the key frame before: it seeks some frames ahead of the wanted 
 
 import argparse
 import os
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import av
@@ -110,6 +113,9 @@ def opencv_seeking(path: Path, wanted: list[float], threads: int) -> list[Pixels
     return found
 
 
+RIVALS = {"seeking": opencv_seeking, "sequential": opencv_sequential}
+
+
 def open_capture(path: Path, threads: int):  # type: ignore[no-untyped-def]
     import cv2
 
@@ -119,14 +125,10 @@ def open_capture(path: Path, threads: int):  # type: ignore[no-untyped-def]
 
 
 def timed(read: Callable[[], list[Pixels]]) -> tuple[float, float, list[Pixels]]:
-    """Least wall and CPU time (s) of some rounds, and what was read."""
-    walls, processors = [], []
-    for _ in range(ROUNDS):
-        wall, processor = time.perf_counter(), time.process_time()
-        found = read()
-        walls.append(time.perf_counter() - wall)
-        processors.append(time.process_time() - processor)
-    return min(walls), min(processors), found
+    """Wall and CPU time (s), and what was read."""
+    wall, processor = time.perf_counter(), time.process_time()
+    found = read()
+    return time.perf_counter() - wall, time.process_time() - processor, found
 
 
 def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
@@ -141,6 +143,7 @@ def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
         aims = [int(np.argmin(np.abs(times - at))) for at in wanted]
         near = {n for aim in aims for n in range(aim - 3, aim + 4)}
         around = {}
+        file.rewind()
         for index, (_, frame) in enumerate(file.decode(file.packets())):
             if index in near:
                 around[index] = upright_rgb(frame).astype(np.int16)
@@ -180,29 +183,53 @@ def bench(name: str, path: Path, segments: int) -> None:
     with VideoFile(path) as file:
         table = file.scan()
         rate, count, keys = float(file.stream.average_rate or 25), len(table.pts), sum(table.keys)
+        file.rewind()
         file.stream.codec_context.skip_frame = "NONREF"
         skippable = 1 - sum(1 for _ in file.decode(islice(file.packets(), 1000))) / min(count, 1000)
     # The middle of each segment, on a frame, so that no method loses by rounding.
     wanted = [int(count * (2 * n + 1) / (2 * segments)) / rate for n in range(segments)]
     about = f"{count} frames, {count / rate:.0f} s, {keys} key frames, {path.stat().st_size / 1e6:.0f} MB"
     print(f"\n{name}: {about}, {skippable:.0%} of the frames are no reference")
-    wall, processor, found = timed(lambda: ours(path, wanted))
-    print(f"  {'ours, 1 thread':36}{wall:8.3f} s wall {processor:8.3f} s CPU {'':20}{exact(path, wanted, found)}")
-    for threads, label in ((1, "1 thread"), (0, "default threads")):
-        for kind, read in (("seeking", opencv_seeking), ("sequential", opencv_sequential)):
-            its_wall, its_processor, found = timed(partial(read, path, wanted, threads))
-            row(
-                f"{segments} middle frames of {name}, {count / rate:.0f} s, one thread, exact",
-                f"OpenCV {kind}, {label}",
-                [its_wall / wall],
-                f"{its_processor / processor:.2f} × CPU; OpenCV: {exact(path, wanted, found)}",
-            )
-            ratios = f"{its_wall / wall:6.2f} x {its_processor / processor:6.2f} x"
-            times = f"{its_wall:8.3f} s wall {its_processor:8.3f} s CPU"
-            print(f"  {f'OpenCV {kind}, {label}':36}{times} {ratios:20}{exact(path, wanted, found)}")
+    frames = f"{segments} middle frames of {name}, {count / rate:.0f} s"
     everything, needed = decoding(path, wanted, False), decoding(path, wanted, True)
-    times = f"{everything:8.3f} s over {needed:8.3f} s CPU"
-    print(f"  {'bound on seeking, bare decoding':36}{times} {everything / needed:8.2f} x")
+    compare(
+        f"{frames}, one thread, exact",
+        lambda: ours(path, wanted),
+        {f"OpenCV {kind}, 1 thread": partial(read, path, wanted, 1) for kind, read in RIVALS.items()},
+        lambda found: exact(path, wanted, found),
+        f"bare decoding bounds what an exact reader gains on seeking: {everything / needed:.2f} ×",
+    )
+    videos = os.cpu_count() or 1
+    with ThreadPoolExecutor(videos) as threads:
+        compare(
+            f"{videos} × {frames}, exact: {videos} shards at once",
+            lambda: list(chain(*threads.map(lambda _: ours(path, wanted), range(videos)))),
+            {
+                f"OpenCV {kind}, default threads": lambda read=read: [
+                    one for _ in range(videos) for one in read(path, wanted, 0)
+                ]
+                for kind, read in RIVALS.items()
+            },
+            lambda found: exact(path, wanted, found[: len(wanted)]),
+            "",
+        )
+
+
+def compare(
+    what: str,
+    own: Callable[[], list[Pixels]],
+    rivals: dict[str, Callable[[], list[Pixels]]],
+    exactness: Callable[[list[Pixels]], str],
+    bound: str,
+) -> None:
+    """One row a rival: each of the rounds reads all ways in turn; the ratios are those of the rounds."""
+    rounds = [{way: timed(read) for way, read in {"ours": own, **rivals}.items()} for _ in range(ROUNDS)]
+    print(f"  {what}: {exactness(rounds[0]['ours'][2])}")
+    for rival in rivals:
+        processor = statistics.median(one[rival][1] / one["ours"][1] for one in rounds)
+        more = [f"{processor:.2f} × CPU", f"OpenCV: {exactness(rounds[0][rival][2])}"]
+        more += [bound] if bound and "seeking" in rival else []
+        row(what, rival, [one[rival][0] / one["ours"][0] for one in rounds], "; ".join(more))
 
 
 def main() -> None:
@@ -212,7 +239,7 @@ def main() -> None:
     parser.add_argument("--clip", type=Path, action="append", default=[])
     asked = parser.parse_args()
     load = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
-    print(f"{asked.segments} middle frames a video; best of {ROUNDS}; {load}; ratios of wall and of CPU time to ours")
+    print(f"{asked.segments} middle frames a video; {ROUNDS} rounds; {load}; ratios of wall time to ours")
     with tempfile.TemporaryDirectory() as folder:
         drawn = Path(folder, "drawn.mp4")
         encode(drawn)

@@ -6,7 +6,8 @@ import logging
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias, cast
 
@@ -124,6 +125,7 @@ class VideoFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._head: list[PlacedPacket] = []
         self._ends_early = False
         self._open()
 
@@ -139,29 +141,38 @@ class VideoFile:
         return self.stream.codec_context.codec.canonical_name
 
     def scan(self) -> PacketTable:
-        """List the packets of the whole file without decoding, then rewind: milliseconds for a minute of video."""
-        rows: list[tuple[int | None, int | None, int, bool, bool]] = []
+        """List the packets of a file just opened, without decoding: milliseconds for a minute of video."""
+        pts: list[int | None] = []
+        dts: list[int | None] = []
+        durations: list[int] = []
+        keys: list[bool] = []
+        shown: list[bool] = []
         positions: list[int] = []
         damaged = set()
-        for place, packet in self.packets():
-            rows.append((packet.pts, packet.dts, packet.duration or 0, packet.is_keyframe, not packet.is_discard))
+        for place, packet in self.packets():  # column by column: a tuple a packet takes a tenth of the whole reading
+            if not place:
+                self._head = [(place, packet)]
+            pts.append(packet.pts)
+            dts.append(packet.dts)
+            durations.append(packet.duration or 0)
+            keys.append(packet.is_keyframe)
+            shown.append(not packet.is_discard)
             positions.append(packet.pos or 0)
             if packet.is_corrupt:
                 damaged.add(place)
         avi = self.container.format.name == "avi"  # whose header counts empty packets, too
-        truncated = self._ends_early or bool(damaged) or (self.stream.frames > len(rows) and not avi)
+        truncated = self._ends_early or bool(damaged) or (self.stream.frames > len(pts) and not avi)
         if gaps := self._before_gaps(positions):
             damaged |= gaps
             if avi:
                 # AVI counts packets instead of timing them: after a gap all times are wrong, and so are those of the
                 # frames that a decoder holds back there.
-                del rows[min(gaps) + 1 :]
+                for column in (pts, dts, durations, keys, shown):
+                    del column[min(gaps) + 1 :]
                 truncated = True
                 damaged |= set(range(max(min(gaps) - HELD_BACK, 0), min(gaps)))
-        self.rewind()
-        if not rows:
-            return PacketTable(truncated=truncated)
-        pts, dts, durations, keys, shown = zip(*rows, strict=True)
+        if truncated or damaged:
+            self.rewind()  # a demuxer may remember where it stumbled
         return PacketTable(pts, dts, durations, keys, shown, frozenset(damaged), truncated)
 
     def _before_gaps(self, positions: Sequence[int]) -> set[int]:
@@ -175,7 +186,7 @@ class VideoFile:
     def packets(self) -> Iterator[PlacedPacket]:
         """Packets from the start of the file (after `rewind`) to the end, or to where the file is broken."""
         try:
-            yield from enumerate(packet for packet in self.container.demux(self.stream) if packet.size)
+            yield from enumerate(filter(attrgetter("size"), self.container.demux(self.stream)))
         except av.error.MemoryError:
             raise
         except av.FFmpegError as error:
@@ -252,7 +263,7 @@ class VideoFile:
         if self._fresh:
             # A decoder learns things from the first frame that later key frames do not repeat: of x264's version, whose
             # 4:4:4 pictures were once coded wrongly, and without it decodes other pixels.
-            for _ in self.decode(islice(self.packets(), 1)):
+            for _ in self.decode(self._head):
                 pass
             self._fresh = False
         self.stream.codec_context.flush_buffers()
