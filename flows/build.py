@@ -24,7 +24,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from twinset.flows.artifacts import Artifacts, describe_build
 from twinset.flows.build_shards import SHARDS_A_RUN, Runner, build_shards
 from twinset.flows.login import warn_without_login
-from twinset.flows.pools import Range, run_pieces
+from twinset.flows.pools import Range, check_pools, run_pieces
 from twinset.flows.resume import WAITING, WaitingRun, waiting_run
 from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.manifests.recipe import Recipe, load_recipe
@@ -163,7 +163,9 @@ def build_loaded(
     """As `build_recipe`, of a recipe that is loaded already; called within a flow run."""
     warn_without_login()
     check_inputs(recipe, ("annotations", "media", "models"))
-    if not pools:
+    if pools:
+        check_pools(f"build-shards/{recipe[name].pool}" for name in recipe.all)
+    else:
         check_devices(recipe)
     store, progress = Store(out), Artifacts()
     no_longer_waiting(store)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 from uuid import UUID
@@ -12,7 +12,7 @@ import httpx
 from prefect import get_run_logger
 from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-from prefect.client.schemas.objects import FlowRun, StateType
+from prefect.client.schemas.objects import FlowRun, StateType, WorkPoolStatus
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
@@ -22,7 +22,12 @@ from twinset.flows.build_shards import Runner
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed
 
-POLL_SECONDS = 5.0
+FIRST_POLL_SECONDS, POLL_SECONDS = 0.5, 5.0  # short runs are seen to end at once
+LOOK_SECONDS = 300.0  # between looks at pools that runs wait for
+UNREADY: dict[WorkPoolStatus | None, tuple[str, str]] = {
+    WorkPoolStatus.PAUSED: ("is paused", "prefect work-pool resume "),
+    WorkPoolStatus.NOT_READY: ("has no worker", "prefect worker start --limit 1 --pool "),
+}
 PENDING_SECONDS = 600.0  # a worker killed while it submits leaves its run Pending for ever
 RESUBMISSIONS = 3
 OLD_RUNS = 1000
@@ -71,6 +76,36 @@ class Piece:
     identity: Any
     tag: str
 
+    @property
+    def deployment(self) -> str:
+        return f"{self.flow}/{self.pool}"
+
+
+def check_pools(deployments: Iterable[str]) -> None:
+    """Look for deployments, ``FLOW/POOL`` each, and their work pools before runs wait for them.
+
+    Warns of pools that are paused or have no worker. Raises `BuildFailed` naming what is missing, with the remedy.
+    """
+    logger, missing = get_run_logger(), []
+    with get_client(sync_client=True) as client:
+        for name in sorted(set(deployments)):
+            try:
+                pool = client.read_deployment_by_name(name).work_pool_name
+            except ObjectNotFound:
+                missing.append(f"Prefect has no deployment {name}")
+                continue
+            if pool is None:
+                missing.append(f"the work pool of Prefect's deployment {name} was deleted")
+            elif (status := client.read_work_pool(pool).status) in UNREADY:
+                problem, remedy = UNREADY[status]
+                logger.warning(f"work pool {pool} {problem}, so its runs wait; run {remedy}{pool}")
+    if missing:
+        raise BuildFailed(
+            f"{', '.join(missing)}; run prefect work-pool create POOL --type process for each pool that prefect "
+            "work-pool ls does not show and, from the checkout, prefect --no-prompt deploy --all, which stops at the "
+            "first pool that is missing; then start the same run again"
+        )
+
 
 def run_pieces(pieces: Sequence[Piece]) -> None:
     """Have all pieces done and wait; raises `BuildFailed` naming those whose runs failed.
@@ -78,6 +113,8 @@ def run_pieces(pieces: Sequence[Piece]) -> None:
     A crashed run (its machine died) is submitted again a few times; a failed one is not: its errors are the work's.
     """
     logger = get_run_logger()
+    check_pools(part.deployment for part in pieces)
+    looked, pause = time.monotonic(), FIRST_POLL_SECONDS
     waiting = {part: _submit(part) for part in pieces}
     tries = dict.fromkeys(pieces, 0)
     failures: list[str] = []
@@ -86,6 +123,9 @@ def run_pieces(pieces: Sequence[Piece]) -> None:
         while waiting:
             try:
                 runs = _read(client, [run.id for run in waiting.values()])
+                if time.monotonic() - looked > LOOK_SECONDS:
+                    looked = time.monotonic()
+                    check_pools(part.deployment for part in waiting)
                 outages = 0
             except httpx.HTTPError as error:
                 # The server may be restarting; the runs that it knows go on.
@@ -114,7 +154,8 @@ def run_pieces(pieces: Sequence[Piece]) -> None:
                     del waiting[part]
                     failures.append(f"{part.name}: run {run.name} is {state.name}: {state.message}")
             if waiting:
-                time.sleep(POLL_SECONDS)
+                time.sleep(pause)
+                pause = min(1.5 * pause, POLL_SECONDS)
     if failures:
         raise BuildFailed("run the same deployment again to resume:\n" + "\n".join(failures))
 
@@ -135,25 +176,18 @@ def _submit(part: Piece) -> FlowRun:
     key for ever, hence the count behind it.
     """
     for number in range(OLD_RUNS):
-        try:
-            run = cast(
-                FlowRun,
-                run_deployment(
-                    f"{part.flow}/{part.pool}",
-                    parameters=dict(part.parameters),
-                    timeout=0,
-                    # Not as a subflow: each look at an ended run would leave a task behind in the parent.
-                    as_subflow=False,
-                    tags=[flow_run.flow_name or part.flow, part.tag],
-                    idempotency_key=digest([part.identity, number]),
-                ),
-            )
-        except ObjectNotFound as error:
-            raise BuildFailed(
-                f"{part.name}: Prefect has no deployment {part.flow}/{part.pool}, which does this; "
-                f"run prefect work-pool create {part.pool} --type process and, from the checkout, prefect --no-prompt "
-                "deploy --all, which stops at the first pool that is missing; then start the same run again"
-            ) from error
+        run = cast(
+            FlowRun,
+            run_deployment(
+                part.deployment,
+                parameters=dict(part.parameters),
+                timeout=0,
+                # Not as a subflow: each look at an ended run would leave a task behind in the parent.
+                as_subflow=False,
+                tags=[flow_run.flow_name or part.flow, part.tag],
+                idempotency_key=digest([part.identity, number]),
+            ),
+        )
         if run.state is None or not run.state.is_final():
             return run
     raise BuildFailed(f"{part.name}: {OLD_RUNS} runs have ended without finishing it; look at their logs in Prefect")

@@ -1,23 +1,66 @@
-"""Ranges of shards that no pool takes."""
+"""Pools that take no runs."""
 
+import logging
+from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
 import pytest
+from prefect.client.schemas.objects import WorkPoolStatus
 from prefect.exceptions import ObjectNotFound
 
 from twinset.flows import pools
 from twinset.manifests.errors import BuildFailed
 
+#: What a server knows: the pool of each deployment, and the pools' states.
+DEPLOYED = {"build-shards/cpu": "cpu", "build-shards/render": "render", "build-shards/gpu": "gpu", "train/gpu": None}
+STATES = {"cpu": WorkPoolStatus.READY, "render": WorkPoolStatus.PAUSED, "gpu": WorkPoolStatus.NOT_READY}
 
-def test_a_deployment_that_is_missing_is_named_with_what_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`prefect deploy --all` stops at the first absent pool; runs failed with `ObjectNotFound: None`."""
 
-    def absent(*_: Any, **__: Any) -> UUID:
-        raise ObjectNotFound(Exception())
+class Server:
+    """Stands in for Prefect's client."""
 
-    monkeypatch.setattr(pools, "run_deployment", absent)
-    part = pools.Range("s3://bucket/out", "eq-ag", "render", "c", "p", 0, 99)
-    with pytest.raises(BuildFailed, match="eq-ag shards 0-99: Prefect has no deployment build-shards/render") as error:
-        pools._submit(part.piece(0, None))
-    assert "prefect work-pool create render --type process" in str(error.value)
+    def __enter__(self) -> "Server":
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def read_deployment_by_name(self, name: str) -> Any:
+        if name not in DEPLOYED:
+            raise ObjectNotFound(Exception())
+        return SimpleNamespace(work_pool_name=DEPLOYED[name])
+
+    def read_work_pool(self, name: str) -> Any:
+        return SimpleNamespace(status=STATES[name])
+
+
+@pytest.fixture(autouse=True)
+def server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "get_client", lambda sync_client: Server())
+    monkeypatch.setattr(pools, "get_run_logger", lambda: logging.getLogger("run"))
+
+
+def test_all_that_is_missing_is_named_with_what_makes_it() -> None:
+    """Runs failed with `ObjectNotFound: None`, or waited for ever; `prefect deploy --all` stops at an absent pool."""
+    with pytest.raises(BuildFailed) as error:
+        pools.check_pools(["build-shards/mine", "build-shards/cpu", "train/cpu", "train/gpu"])
+    said = str(error.value)
+    assert said.startswith(
+        "Prefect has no deployment build-shards/mine, Prefect has no deployment train/cpu, "
+        "the work pool of Prefect's deployment train/gpu was deleted; run prefect work-pool create"
+    )
+    assert "prefect --no-prompt deploy --all" in said
+
+
+def test_pools_that_wait_are_named_with_what_starts_them(caplog: pytest.LogCaptureFixture) -> None:
+    pools.check_pools(DEPLOYED.keys() - {"train/gpu"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "work pool gpu has no worker, so its runs wait; run prefect worker start --limit 1 --pool gpu",
+        "work pool render is paused, so its runs wait; run prefect work-pool resume render",
+    ]
+
+
+def test_nothing_is_submitted_where_something_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "_submit", pytest.fail)
+    part = pools.Range("s3://bucket/out", "eq-ag", "mine", "c", "p", 0, 99)
+    with pytest.raises(BuildFailed, match="no deployment build-shards/mine"):
+        pools.run_pieces([part.piece(0, None)])
