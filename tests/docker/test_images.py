@@ -219,7 +219,7 @@ def test_prefects_api_asks_for_a_login_and_answers_no_page_of_others() -> None:
     assert server["PREFECT_SERVER_CORS_ALLOWED_ORIGINS"] == "http://127.0.0.1:${PREFECT_PORT:-4200}"
 
 
-@pytest.mark.parametrize("script", sorted(path.name for path in DOCKER.glob("*.sh")))
+@pytest.mark.parametrize("script", sorted(str(path.relative_to(DOCKER)) for path in DOCKER.rglob("*.sh")))
 def test_scripts_are_bash(script: str) -> None:
     checked = subprocess.run(["bash", "-n", str(DOCKER / script)], capture_output=True, text=True, timeout=30)
     assert checked.returncode == 0, checked.stderr
