@@ -1,4 +1,5 @@
 # make demo: build the miniature into out/demo    make test: the tests    make env: fill .venv    make bench: benchmarks
+# make gpu: what needs a GPU, tests and benchmarks, in eight minutes
 # make reference: write docs/reference again, from the settings and docstrings of the code
 VENV := .venv
 PYTHON ?= python3.11
@@ -7,7 +8,7 @@ PYTEST ?=
 # compiles again what it imports, for about half of the time that importing takes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: env demo test test-slow lint bench reference lock system browser
+.PHONY: env demo test test-slow lint bench gpu reference lock system browser
 
 env: $(VENV)/installed
 
@@ -31,6 +32,10 @@ lint: env
 # Writes docs/benchmarks.md. NAMES="tar video": measures these again, and leaves the others as they are.
 bench: env
 	$(VENV)/bin/python tests/benchmarks/page.py $(NAMES)
+
+# Writes the page's table of a GPU. NAMES="sdxl cycles": some of its rows.
+gpu: env
+	$(VENV)/bin/python tests/benchmarks/gpu.py $(NAMES)
 
 reference: env
 	$(VENV)/bin/python -m studies.reference

@@ -67,11 +67,9 @@ def measured(store: Store, recipe: Recipe, name: str, home: str, state: StageSta
     if not logs:
         return None
     gpu = any(log.get("gpu") is True for log in logs.values())
-    took = {number: float(log["seconds" if gpu else "core_seconds"]) for number, log in logs.items()}
-    later = [number for number, log in logs.items() if not log.get("first")] or [*logs]
-    seconds = sum(took[number] for number in later) / sum(planned[number] for number in later)
-    # What the first shard of a process takes beyond others is its start.
-    starts = [max(took[number] - seconds * planned[number], 0.0) for number in logs if number not in later]
+    clock = "seconds" if gpu else "core_seconds"
+    took = {number: float(log[clock]) for number, log in logs.items()}
+    seconds, start = _rate(planned, logs, clock)
     candidates, looked_at = sum(planned.values()), sum(planned[number] for number in logs)
     written = sum(state.done.column("tar_size")) + sum(state.done.column("rows_size"))
     tally = total(map(tally_in, logs.values()))
@@ -79,7 +77,7 @@ def measured(store: Store, recipe: Recipe, name: str, home: str, state: StageSta
         kept=sum(state.done.column("kept")) / candidates,
         bytes=written / candidates,
         seconds=seconds,
-        start=sum(starts) / len(starts) if starts else 0.0,
+        start=start,
         gpu=gpu,
         **{what: count / looked_at for what, count in tally._asdict().items()},
         each=_each(store, recipe, name, state),
@@ -87,6 +85,30 @@ def measured(store: Store, recipe: Recipe, name: str, home: str, state: StageSta
     cost = _cost(recipe, name, rate, candidates, len(done))
     cost = cost._replace(seconds=sum(took.values()) * candidates / looked_at)
     return Measured(f"{candidates:,} candidates in {store.root}", rate, cost)
+
+
+def _rate(planned: Mapping[int, int], logs: Mapping[int, Mapping[str, Any]], clock: str) -> tuple[float, float]:
+    """Seconds of a candidate, and those that a process takes before its first one, by the logs of some shards.
+
+    The start of a process is in its first shard; where all shards are the first of theirs, in the first batch of each.
+
+    Args:
+        planned: candidates of each shard.
+        clock: the field of the logs that counts.
+    """
+    took = {number: float(log[clock]) for number, log in logs.items()}
+    begun = {number: (planned[number], took[number]) for number, log in logs.items() if log.get("first")}
+    if len(begun) == len(logs):
+        for number, log in logs.items():
+            batch = log.get("first_batch")
+            if isinstance(batch, dict) and isinstance(spent := batch.get(clock), float):
+                begun[number] = int(batch["candidates"]), spent
+    left = sum(planned[number] for number in logs) - sum(made for made, _ in begun.values())
+    if left <= 0:  # start and candidates cannot be told apart
+        return sum(took.values()) / sum(planned[number] for number in logs), 0.0
+    seconds = (sum(took.values()) - sum(spent for _, spent in begun.values())) / left
+    starts = [max(spent - seconds * made, 0.0) for made, spent in begun.values()]
+    return seconds, sum(starts) / len(starts) if starts else 0.0
 
 
 def _each(store: Store, recipe: Recipe, name: str, state: StageState) -> float | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.benchmarks.measured import tell
 from tests.cached_builds import DRAWN_BY, cached
 from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
@@ -81,6 +82,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     minutes = item.config.getoption("--minutes")
     if minutes is not None and time.monotonic() - BEGAN > 60 * minutes:
         pytest.skip(f"it would begin more than {minutes:g} minutes into the run")
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("torch finds no CUDA device here")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if "gpu" in report.keywords and (report.when == "call" or report.skipped):
+        tell(report.nodeid.rpartition("::")[2], "", str(report.outcome), f"{report.duration:.1f} s")  # `make gpu`
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

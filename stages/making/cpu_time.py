@@ -16,7 +16,7 @@ class CpuTime:
     libraries, with the other shards that it makes. A child's first shard is charged with its start: the interpreter,
     libraries, models.
 
-    core_seconds: so far. first: whether the process makes its first shard of the stage.
+    core_seconds: up to the last look. first: whether the process makes its first shard of the stage.
     """
 
     _lock: ClassVar = threading.Lock()
@@ -43,6 +43,12 @@ class CpuTime:
         with self._lock:
             self._charge()
             self._at_work.discard(self)
+
+    def so_far(self) -> float:
+        """``core_seconds`` up to now."""
+        with self._lock:
+            self._charge()
+        return self.core_seconds
 
     @classmethod
     def _charge(cls) -> None:

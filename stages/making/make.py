@@ -30,7 +30,7 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.job import recorded_recipe, worker_of
 from twinset.stages.making.cpu_time import CpuTime
-from twinset.stages.making.payload import Shard, write_samples, write_table
+from twinset.stages.making.payload import OnBatch, Shard, write_samples, write_table
 from twinset.stages.stage_worker import StageWorker, refuse_mixed_runtimes
 from twinset.stages.status import receipt_holds
 
@@ -95,10 +95,18 @@ def write_shard(
             f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
         )
     began, clock = time.time(), time.monotonic()  # since 1970; one that nobody sets
+    first_batch: dict[str, float] = {}  # of a process's first shard, so that its start is told from its candidates
+
+    def on_batch(made: int) -> None:
+        if cpu.first and not first_batch:
+            took = {"seconds": time.monotonic() - clock, "core_seconds": cpu.so_far()}
+            first_batch.update(candidates=made, **took)
+
     with CpuTime(f"{store.root}/{worker.home}") as cpu, metered() as tallies:
         while True:
+            first_batch.clear()
             try:
-                receipt, made = _write(store, stage, planned, candidates, worker)
+                receipt, made = _write(store, stage, planned, candidates, worker, on_batch)
                 break
             except OutOfMemory as error:
                 problem = str(error)
@@ -108,19 +116,25 @@ def write_shard(
             logger.warning("%s shard %05d: memory ran out (%s); %s", worker.home, planned.shard, problem, again)
     if made:
         times = {"began": began, "seconds": time.monotonic() - clock, "core_seconds": cpu.core_seconds}
-        spent = {**times, "first": cpu.first, "gpu": worker.on_gpu, **total(tallies)._asdict()}
+        begun = {"first": cpu.first, **({"first_batch": first_batch} if first_batch else {})}
+        spent = {**times, **begun, "gpu": worker.on_gpu, **total(tallies)._asdict()}
         _log_shard(store, layout.log(worker.home, planned.shard), spent)
     return receipt
 
 
 def _write(
-    store: Store, stage: Stage, planned: PlannedShard, candidates: Sequence[Candidate], worker: StageWorker
+    store: Store,
+    stage: Stage,
+    planned: PlannedShard,
+    candidates: Sequence[Candidate],
+    worker: StageWorker,
+    on_batch: OnBatch,
 ) -> tuple[Receipt, bool]:
     """The receipt of a shard, and whether it was made here."""
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar:
             write = write_table if worker.generator.columns is not None else write_samples
-            shard: Shard = write(candidates, worker, tar, spool / "rows")
+            shard: Shard = write(candidates, worker, tar, spool / "rows", on_batch)
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
         # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
         # appeared, is replaced.

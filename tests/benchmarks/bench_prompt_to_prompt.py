@@ -1,6 +1,7 @@
 """Pairs in a batch with fused attention against the published way, a pair at a time: goal >= 2 times as fast on a GPU.
 
     python tests/benchmarks/bench_prompt_to_prompt.py [--pairs N] [--latent N] [--steps N] [--repeats N] [--threads N]
+                                                      [--tiny]
 
 Stable Diffusion 1.4's architecture at its real widths with random weights (860 million parameters; half precision on a
 GPU, where there is one), captions to images. The published way draws both captions of one pair with guidance, 4 rows
@@ -19,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -97,10 +99,12 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--repeats", type=int, default=3 if device.type == "cuda" else 1)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--tiny", action="store_true", help="a tenth of the width, to try the benchmark itself")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
-        pipeline = load_model(str(save_stable_diffusion(Path(folder), CHANNELS_14, context=768)), device)
+        widths: Any = {} if options.tiny else {"channels": CHANNELS_14, "context": 768}
+        pipeline = load_model(str(save_stable_diffusion(Path(folder), **widths)), device)
     shape = (options.pairs, 4, options.latent, options.latent)
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal(shape, dtype=np.float32))
     edits = [EDITS[n % len(EDITS)] for n in range(options.pairs)]
@@ -136,11 +140,12 @@ def main() -> None:
     fused, published = (min(seconds[way]) for way in ways)
     memory = peaks["published way"].used / max(peaks["batched, fused"].used / options.pairs, 1)
     apart = np.abs(images["batched, fused"].astype(int) - images["published way"])
+    side, network = 8 * options.latent, "a tenth of SD 1.4's UNet" if options.tiny else "SD 1.4's UNet"
     row(
-        f"SD 1.4's UNet, {options.pairs} pairs of {8 * options.latent} × {8 * options.latent}, {name}{of_core}",
+        f"{network}, {options.pairs} pairs of {side} × {side}, {name}{of_core}",
         "the published way, pair by pair",
         [slow / fast for slow, fast in zip(seconds["published way"], seconds["batched, fused"], strict=True)],
-        f"a pair in 1/{memory:.1f} of the memory",
+        f"{options.pairs / fused:.3g} pairs/s; a pair in 1/{memory:.1f} of the memory",
     )
     print(f"ratio: {published / fused:.2f} times as fast; a pair in 1/{memory:.1f} of the memory")
     print(f"images apart: at most {apart.max()} of 255, {apart.mean():.3f} in the mean")

@@ -7,7 +7,8 @@ SDXL's architecture with random weights; on a GPU at its real widths in half pre
 layers), on the CPU at a fifth of them. The published way calls diffusers' own pipeline with one prompt at a time and
 several images of it, then resizes and encodes; here the engine draws all prompts, and resizes and encodes as images
 come. Both alternate, so that other work on the machine slows both alike. Printed: images a second (on the CPU, of its
-time), and what share that is of the operations that large matrix multiplications do here in a second.
+time), what share that is of the operations that large matrix multiplications do here in a second, whether the same
+noise gives the same latents twice, and how far diffusers' latents of that noise are from them.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable
 from itertools import cycle, islice
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.generators.prompt_to_prompt.tiny_models import REAL_XL, WidthsXL, save_sdxl  # noqa: E402
+from twinset.models.diffusion.painter import DiffusionPainter  # noqa: E402
 from twinset.models.diffusion.settings import DiffusionImages  # noqa: E402
 from twinset.models.image_engine import Drawn, Request  # noqa: E402
 
@@ -55,7 +58,9 @@ def main() -> None:
     prompts = list(islice(cycle(PROMPTS), options.prompts))
     with tempfile.TemporaryDirectory() as folder:
         model = save_sdxl(Path(folder), widths, half=gpu)
-        ways = {"here": _engine(model, gpu, options), "published way": _published(model, dtype, gpu, options)}
+        painter, pipeline = _painter(model, gpu, options), _pipeline(model, dtype, gpu)
+        latents = _latents(painter, pipeline, options)
+        ways = {"here": _engine(painter, options), "published way": _published(pipeline, options)}
         seconds: dict[str, list[float]] = {way: [] for way in ways}
         images: dict[str, list[bytes]] = {}
         clock = time.perf_counter if gpu else time.process_time
@@ -66,11 +71,11 @@ def main() -> None:
                 start = clock()
                 images[way] = draw(prompts)  # ends on the CPU: the GPU is waited for
                 seconds[way].append(clock() - start)
-    _print(images, seconds, widths, dtype, gpu, options)
+    _print(images, seconds, widths, dtype, gpu, options, latents)
 
 
-def _engine(model: Path, gpu: bool, options: Any) -> Callable[[list[str]], list[bytes]]:
-    engine = DiffusionImages(
+def _painter(model: Path, gpu: bool, options: Any) -> DiffusionPainter:
+    painter = DiffusionImages(
         kind="diffusion",
         model=str(model),
         licence="none",
@@ -82,19 +87,44 @@ def _engine(model: Path, gpu: bool, options: Any) -> Callable[[list[str]], list[
         threads=options.threads,
         compiled=options.compiled,
     ).open()
+    assert isinstance(painter, DiffusionPainter)
+    return painter
 
+
+def _latents(painter: DiffusionPainter, pipeline: Any, options: Any) -> str:
+    """Whether a micro-batch gives the same latents twice, and how far those of diffusers' pipeline are from them."""
+    model, prompts = painter._model, list(islice(cycle(PROMPTS), painter.micro_batch))
+    noise = np.random.default_rng(0).standard_normal((len(prompts), *model.latents), dtype=np.float32)
+    texts = [model.encode(one) for one in prompts]
+    first, again = (model.denoise(noise, texts, Event()).cpu() for _ in range(2))
+    given = torch.from_numpy(noise).to(pipeline.device, pipeline.unet.dtype)
+    theirs = pipeline(prompts, latents=given, output_type="latent", **_asked(options)).images.float().cpu()
+    apart = float((first - theirs).norm() / theirs.norm())
+    assert torch.equal(first, again), "the same noise gave other latents"
+    return f"equal latents twice, {apart:.1e} of their norm from diffusers'"
+
+
+def _engine(painter: DiffusionPainter, options: Any) -> Callable[[list[str]], list[bytes]]:
     def draw(prompts: list[str]) -> list[bytes]:
         asked = [Request(f"{one} {n}", one, one, n) for one in prompts for n in range(options.images)]
-        return [_encoded(Image.fromarray(one.pixels)) for one in engine.draw(asked) if isinstance(one, Drawn)]
+        return [_encoded(Image.fromarray(one.pixels)) for one in painter.draw(asked) if isinstance(one, Drawn)]
 
     return draw
 
 
-def _published(model: Path, dtype: torch.dtype, gpu: bool, options: Any) -> Callable[[list[str]], list[bytes]]:
+def _pipeline(model: Path, dtype: torch.dtype, gpu: bool) -> Any:
     pipeline: Any = StableDiffusionXLPipeline.from_pretrained(model, torch_dtype=dtype, variant="fp16")
     pipeline.to("cuda" if gpu else "cpu").set_progress_bar_config(disable=True)
-    settings = {"num_images_per_prompt": options.images, "num_inference_steps": options.steps, "guidance_scale": 5.0}
-    settings |= {"height": options.resolution, "width": options.resolution}
+    return pipeline
+
+
+def _asked(options: Any) -> dict[str, Any]:
+    side = options.resolution
+    return {"num_inference_steps": options.steps, "guidance_scale": 5.0, "height": side, "width": side}
+
+
+def _published(pipeline: Any, options: Any) -> Callable[[list[str]], list[bytes]]:
+    settings = {**_asked(options), "num_images_per_prompt": options.images}
     half = (options.resolution // 2,) * 2
 
     def draw(prompts: list[str]) -> list[bytes]:
@@ -110,6 +140,7 @@ def _print(
     dtype: torch.dtype,
     gpu: bool,
     options: Any,
+    latents: str,
 ) -> None:
     name = torch.cuda.get_device_name() if gpu else f"CPU, {options.threads} threads, a fifth of SDXL's width"
     count, side = options.prompts * options.images, options.resolution
@@ -125,8 +156,8 @@ def _print(
         f"{count} images of {side} × {side}, {options.steps} steps, {name}",
         "the published script",
         [slow / fast for slow, fast in zip(seconds["published way"], seconds["here"], strict=True)],
-        f"{count / here * work / peak:.0%} of the peak of matrix multiplication; the script "
-        f"{count / published * work / peak:.0%}",
+        f"{count / here:.3g} images/s, {count / here * work / peak:.0%} of the peak of matrix multiplication; the "
+        f"script {count / published * work / peak:.0%}; {latents}",
     )
     print(f"ratio: {published / here:.2f} times as fast")
 

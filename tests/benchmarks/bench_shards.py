@@ -1,13 +1,13 @@
 """Many tiny shards: time, memory and requests of a build, of the same build again and of a look at it.
 
-    python tests/benchmarks/bench_shards.py [--shards N ...] [--s3 | --memory]
+    python tests/benchmarks/bench_shards.py [--shards N ...] [--tables] [--s3 | --memory]
 
-A shard holds one pair of 8 × 8 pixels, so what is measured is the engine. Each size is built in a process of its own,
-into a folder, or with ``--s3`` into a bucket of moto's server on this machine, which writes down every request; moto
-takes longer than the engine. ``--memory`` is an object store in the memory of the building process that counts the
-calls which are requests to a bucket (`tests.counted_store`), for sizes that take moto hours; its objects are part of
-the peak memory. Printed for each size: wall and CPU time, peak memory, requests a shard; then what the largest costs a
-shard against the smallest, which is 1 where cost grows as the shards do.
+A shard holds one pair of 8 × 8 pixels, or a row of a table, so what is measured is the engine. Each size is built in a
+process of its own, into a folder, or with ``--s3`` into a bucket of moto's server on this machine, which writes down
+every request; moto takes longer than the engine. ``--memory`` is an object store in the memory of the building process
+that counts the calls which are requests to a bucket (`tests.counted_store`), for sizes that take moto hours; its
+objects are part of the peak memory. Printed for each size: wall and CPU time, peak memory, requests a shard; then what
+the largest costs a shard against the smallest, which is 1 where cost grows as the shards do.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from measured import row
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,13 +35,14 @@ sys.path.insert(0, str(ROOT))
 
 from tests.counted_store import counted_requests  # noqa: E402
 from twinset import generators  # noqa: E402
+from twinset.manifests import locations  # noqa: E402
 from twinset.manifests.candidate import Candidate  # noqa: E402
 from twinset.manifests.canonical import identity_of, sample_key  # noqa: E402
 from twinset.manifests.recipe import parse_recipe  # noqa: E402
 from twinset.manifests.source import Reference  # noqa: E402
 from twinset.shards.contracts import Context, Generator, Source  # noqa: E402
 from twinset.shards.kinds.pair import Pair  # noqa: E402
-from twinset.shards.kinds.samples import Frame, MediaFile  # noqa: E402
+from twinset.shards.kinds.samples import Frame, MediaFile, TableRows  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
 from twinset.stages.overview import of_all, stage_status  # noqa: E402
 from twinset.stages.run_here import build_here  # noqa: E402
@@ -93,12 +95,42 @@ class TinyPairGenerator(Generator):
             )
 
 
-def build(shards: int, out: str) -> None:
+class TinyRows(TinyPairs):
+    """A table with a row a candidate."""
+
+    kind: Literal["tiny-rows"]  # type: ignore[assignment]
+    makes: ClassVar[str] = "table"
+
+    def open(self, context: Context) -> TinyRowGenerator:
+        return TinyRowGenerator(self, context)
+
+
+class TinyRowGenerator(TinyPairGenerator):
+    columns = pa.schema([("number", pa.int64())])
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterable[TableRows]:  # type: ignore[override]
+        return (TableRows(one.key, [{"number": int(json.loads(one.identity)[0])}]) for one in candidates)
+
+
+class Step(NamedTuple):
+    """What a step took: seconds, of CPU time, MB at most, and requests, 0 for a folder."""
+
+    wall: float
+    cpu: float
+    peak: float
+    requests: int
+
+
+def build(shards: int, out: str, kind: str) -> None:
     """Build, build again and look, in this process; the parent reads a line a step."""
     sys.modules["bench_shards"] = sys.modules[__name__]  # kinds are found by the name of their module
-    generators.KINDS["tiny-pairs"] = "bench_shards:TinyPairs"
-    source = {"kind": "tiny-pairs", "pairs": shards}
-    recipe = parse_recipe({"name": "tiny", "subsets": {"tiny": {"source": source, "shard_size": 1}}})
+    locations.SCHEMES = (*locations.SCHEMES, "memory")
+    generators.KINDS |= {"tiny-pairs": "bench_shards:TinyPairs", "tiny-rows": "bench_shards:TinyRows"}
+    place = "subsets" if kind == "tiny-pairs" else "stages"
+    if kind == "tiny-rows":
+        os.fsync = lambda _: None  # waiting for the disk would be most of the time
+    source = {"kind": kind, "pairs": shards}
+    recipe = parse_recipe({"name": "tiny", place: {"tiny": {"source": source, "shard_size": 1}}})
     for step in STEPS:
         began, worked = time.perf_counter(), time.process_time()
         with counted_requests() as counts:
@@ -139,20 +171,21 @@ def server(folder: Path) -> Iterator[tuple[dict[str, str], Path]]:
         process.wait()
 
 
-def measure(shards: int, s3: bool, memory: bool) -> list[float]:
-    """Seconds of CPU time of each step."""
+def measure(shards: int, s3: bool = False, memory: bool = False, tables: bool = False) -> list[Step]:
+    """What each step took."""
+    kind = "tiny-rows" if tables else "tiny-pairs"
     if memory:
-        return run(shards, f"memory://{BUCKET}/out", None)
+        return run(shards, f"memory://{BUCKET}/out", kind, None)
     with TemporaryDirectory() as folder:
         if not s3:
-            return run(shards, str(Path(folder) / "out"), None)
+            return run(shards, str(Path(folder) / "out"), kind, None)
         with server(Path(folder)) as (_, requests):
-            return run(shards, f"s3://{BUCKET}/out", requests)
+            return run(shards, f"s3://{BUCKET}/out", kind, requests)
 
 
-def run(shards: int, out: str, requests: Path | None) -> list[float]:
+def run(shards: int, out: str, kind: str, requests: Path | None) -> list[Step]:
     """Build ``shards`` shards in a child process and print what each step cost."""
-    command, worked, before = [sys.executable, __file__, "--child", str(shards), out], [], 0
+    command, found, before = [sys.executable, __file__, "--child", str(shards), out, kind], list[Step](), 0
     with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         for step, line in zip(STEPS, child.stdout, strict=False):
@@ -164,24 +197,26 @@ def run(shards: int, out: str, requests: Path | None) -> list[float]:
             if counted:
                 said += f", {counted:,} requests ({counted / shards:.3f} a shard)"
             print(said, flush=True)
-            worked.append(cpu)
-    if child.returncode or len(worked) < len(STEPS):
+            found.append(Step(wall, cpu, peak, counted))
+    if child.returncode or len(found) < len(STEPS):
         raise SystemExit(f"the build of {shards} shards failed")
-    return worked
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shards", type=int, nargs="+", default=[500, 2000])
+    parser.add_argument("--tables", action="store_true")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--s3", action="store_true")
     where.add_argument("--memory", action="store_true")
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        build(int(options.child[0]), options.child[1])
+        build(int(options.child[0]), *options.child[1:])
         return
-    costs = {shards: measure(shards, options.s3, options.memory) for shards in sorted(options.shards)}
+    kinds = options.s3, options.memory, options.tables
+    costs = {shards: [step.cpu for step in measure(shards, *kinds)] for shards in sorted(options.shards)}
     if len(costs) < 2:
         return
     (small, first), *_, (large, last) = costs.items()

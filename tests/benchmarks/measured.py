@@ -20,8 +20,13 @@ def row(what: str, against: str, ratios: Sequence[float], more: str = "", unit: 
     """
     middle = _number(statistics.median(ratios))
     spread = f" ({_number(min(ratios))}–{_number(max(ratios))})" if len(ratios) > 1 else ""
-    told = {"what": what, "against": against, "ratio": f"{middle} {unit}{spread}", "more": more}
-    print(f"{what} | {against} | {told['ratio']} | {more}", flush=True)
+    print(f"{what} | {against} | {middle} {unit}{spread} | {more}", flush=True)
+    tell(what, against, f"{middle} {unit}{spread}", more)
+
+
+def tell(what: str, against: str, ratio: str, more: str) -> None:
+    """Add a row to the page in words."""
+    told = {"what": what, "against": against, "ratio": ratio, "more": more}
     if ROWS in os.environ:
         with Path(os.environ[ROWS]).open("a") as file:
             file.write(json.dumps(told) + "\n")

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -31,9 +32,14 @@ HEAD = """# Benchmarks
 Written by `make bench` from one run of each: the ratio against the naive or published way that ran beside it, the
 median of its rounds (least–greatest). `make bench NAMES="tar video"` measures some of them again.
 
-| `tests/benchmarks/` | against | ratio | | measured |
-| --- | --- | --- | --- | --- |
 """
+ON_A_GPU = """
+## On a GPU
+
+Written by `make gpu`, in eight minutes: networks of real size with random weights.
+
+"""
+COLUMNS = "| `tests/benchmarks/` | against | ratio | | measured |\n| --- | --- | --- | --- | --- |\n"
 
 
 def machine() -> str:
@@ -46,8 +52,8 @@ def machine() -> str:
     return f"{processor}, {psutil.cpu_count()} cores, {memory:.0f} GiB; Python {platform.python_version()}, {versions}"
 
 
-def measure(path: Path, minutes: float) -> dict[str, Any]:
-    """The rows of one benchmark, and how it ended."""
+def measure(command: Sequence[str | Path], seconds: float) -> dict[str, Any]:
+    """The rows of one benchmark, and how it ended. command: arguments of Python."""
     commit = subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
@@ -56,13 +62,18 @@ def measure(path: Path, minutes: float) -> dict[str, Any]:
         environment = os.environ | {"TWINSET_BENCH_ROWS": str(rows), "PYTHONPATH": os.pathsep.join(places)}
         with said.open("w") as output:
             process = subprocess.Popen(
-                [sys.executable, path], env=environment, stdout=output, stderr=output, start_new_session=True
+                [sys.executable, *command],
+                env=environment,
+                cwd=ROOT,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
             )
             try:
-                code = process.wait(timeout=60 * minutes)
+                code = process.wait(timeout=seconds)
                 failed = f"ended with exit code {code}" if code else ""
             except subprocess.TimeoutExpired:
-                failed = f"stopped after {minutes:g} minutes"
+                failed = f"stopped after {seconds:g} s"
                 os.killpg(process.pid, signal.SIGKILL)  # its children, too
                 process.wait()
         text = said.read_text().strip()
@@ -79,20 +90,27 @@ def measure(path: Path, minutes: float) -> dict[str, Any]:
     }
 
 
-def page(stored: dict[str, Any]) -> str:
-    """The page; machines are numbered where there are several."""
+def page(stored: Mapping[str, Any]) -> str:
+    """The page. stored: what was measured of each benchmark, and under ``gpu`` of each row of `gpu`."""
+    here, on_gpu = {name: one for name, one in stored.items() if name != "gpu"}, stored.get("gpu", {})
+    told = table(on_gpu, "{}") if on_gpu else "Not measured yet: no GPU.\n"
+    return HEAD + table(here, "bench_{}.py") + ON_A_GPU + told
+
+
+def table(stored: Mapping[str, Any], shown: str) -> str:
+    """Rows, and the machines that they were measured on, which are numbered. shown: a name's form."""
     machines = list(dict.fromkeys(one["machine"] for one in stored.values()))
     lines = []
     for name, one in sorted(stored.items()):
         when = f"{one['when']} ({machines.index(one['machine']) + 1})"
         for row in one["rows"]:
-            cells = f"`bench_{name}.py`: {row['what']}", row["against"], row["ratio"], row["more"], when
+            cells = f"`{shown.format(name)}`: {row['what']}", row["against"], row["ratio"], row["more"], when
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
         if one["failed"] or not one["rows"]:
             failed = one["failed"] or "it told no figure"
-            lines.append(f"| `bench_{name}.py` | | | {failed.replace('|', ' ')} | {when} |\n")
+            lines.append(f"| `{shown.format(name)}` | | | {failed.replace('|', ' ')} | {when} |\n")
     measured_on = "".join(f"{n}. {one}\n" for n, one in enumerate(machines, 1))
-    return HEAD + "".join(lines) + f"\nMeasured on:\n\n{measured_on}"
+    return COLUMNS + "".join(lines) + f"\nMeasured on:\n\n{measured_on}"
 
 
 def main() -> None:
@@ -104,11 +122,11 @@ def main() -> None:
     if unknown := sorted(set(asked.names) - set(there)):
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(there)}")
     stored = json.loads(STORED.read_text()) if STORED.exists() else {}
-    stored = {name: one for name, one in stored.items() if name in there}
+    stored = {name: one for name, one in stored.items() if name in {*there, "gpu"}}
     failed = []
     for name in asked.names or there:
         print(f"== {name}", flush=True)
-        stored[name] = measure(there[name], asked.minutes)
+        stored[name] = measure([there[name]], 60 * asked.minutes)
         failed += [name] if stored[name]["failed"] else []
         STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
         PAGE.write_text(page(stored))

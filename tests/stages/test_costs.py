@@ -65,6 +65,25 @@ def test_the_first_shards_of_a_build_tell_what_all_of_it_takes(greys: Any, tmp_p
 
 
 @pytest.mark.usefixtures("scattered", "no_cards")
+def test_where_each_shard_is_the_first_of_its_process_the_start_is_in_its_first_batch(
+    greys: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    asked = recipe_of({"eq-x": greys("eq-x", SCENES, 6)})  # a shard of six groups
+    build_here(asked, str(out), 1)
+    (log,) = (out / "eq-x/_meta/log").glob("0*.json")
+    told = json.loads(log.read_bytes())
+    assert told["first"] and told["first_batch"]["candidates"] == 1
+    assert 0 < told["first_batch"]["core_seconds"] <= told["core_seconds"]
+    batch = {"candidates": 1, "core_seconds": 12.0, "seconds": 50.0}
+    log.write_text(json.dumps({**told, "core_seconds": 22.0, "first_batch": batch}))
+    assert estimate(asked, out)["rate"].items() >= {"seconds": 2, "start": 10}.items()
+    log.write_text(json.dumps({**told, "core_seconds": 24.0, "first_batch": {**batch, "candidates": 6}}))
+    rate = estimate(asked, out)["rate"]  # of one batch: nothing tells what its start was
+    assert rate["seconds"] == 4 and "start" not in rate
+
+
+@pytest.mark.usefixtures("scattered", "no_cards")
 def test_a_trial_tells_it_for_another_dataset_and_settings_that_differ_are_named(greys: Any, tmp_path: Path) -> None:
     trial = tmp_path / "trial"
     build_here(recipe(greys, 3), str(trial), 1)

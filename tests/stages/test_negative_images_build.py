@@ -1,10 +1,14 @@
 """Images of negative captions from recipe to shards, with a tiny model of random weights."""
 
 import json
+import resource
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 import yaml
@@ -50,9 +54,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def planned(built: Path, tmp_path: Path) -> Store:
     """The images, planned."""
-    shutil.copytree(built / "out", tmp_path / "out")
-    store = Store(str(tmp_path / "out"))
-    prepare(Job(load_recipe(str(built / "recipe.yaml")), store), NAME)
+    return plan(built, tmp_path / "out")
+
+
+def plan(built: Path, out: Path, **engine: Any) -> Store:
+    """The images planned into a new folder, with some settings of the engine."""
+    shutil.copytree(built / "out", out)
+    store, asked = Store(str(out)), [f"subsets.{NAME}.source.engine.{name}={value}" for name, value in engine.items()]
+    prepare(Job(load_recipe(str(built / "recipe.yaml"), asked), store), NAME)
     job._worker_of.cache_clear()
     return store
 
@@ -108,3 +117,46 @@ def test_a_shard_for_which_memory_runs_out_is_drawn_in_smaller_passes(planned: S
     monkeypatch.setattr(Model, "denoise", full)
     receipt = make_shard(planned.root, NAME, 0)
     assert (receipt.micro_batch, receipt.kept) == (1, 2) and receipt.requested_runtime != receipt.runtime
+
+
+ON_GPU = pytest.param("gpu", marks=pytest.mark.gpu)
+
+
+@contextmanager
+def little_memory(device: str, spare: int) -> Iterator[None]:
+    """Lets this process have some bytes more than it has, on a device."""
+    if device == "gpu":
+        total = torch.cuda.get_device_properties(0).total_memory
+        torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + spare) / total)
+        try:
+            yield
+        finally:
+            torch.cuda.set_per_process_memory_fraction(1.0)
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + spare, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.parametrize("device", [pytest.param("cpu", marks=pytest.mark.slow), ON_GPU])
+def test_memory_that_runs_out_halves_what_is_drawn_at_a_time(built: Path, tmp_path: Path, device: str) -> None:
+    store = plan(built, tmp_path / "out", device=device, steps=1, resolution=512, micro_batch=1)
+    make_shard(store.root, NAME, 0)  # libraries and the model are loaded
+    at_once = {"cpu": 32, "gpu": 512}[device]
+    store = plan(built, tmp_path / "again", device=device, steps=1, resolution=512, micro_batch=at_once)
+    with little_memory(device, 300 << 20):
+        receipt = make_shard(store.root, NAME, 1)
+    assert 1 <= receipt.micro_batch < at_once and receipt.kept == 2
+
+
+@pytest.mark.parametrize("device", ["cpu", ON_GPU])
+def test_the_same_bytes_twice(built: Path, tmp_path: Path, device: str) -> None:
+    stores = [plan(built, tmp_path / out, device=device) for out in ("out", "again")]  # each loads the model
+    for store in stores:
+        for number in range(3):
+            make_shard(store.root, NAME, number)
+        job._worker_of.cache_clear()
+    assert tars(stores[0]) == tars(stores[1])

@@ -19,12 +19,14 @@ FEW, MANY = 20, 40
 #: rows and tar are hashed; rows go into the index.
 A_SHARD = 10
 DONE = 27  # of a whole build of one subset with nothing to do, whatever its shards
+DONE_10_000 = 50  # the same of 10,000 shards, whose listings have ten pages each
 
 pytestmark = pytest.mark.usefixtures("no_cards")
 
 
 @pytest.fixture(autouse=True)
-def empty_memory() -> Iterator[None]:
+def empty_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("twinset.shards.storage.claim.BEAT", 1e6)  # signs of life of a slow build are requests too
     yield
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
@@ -43,10 +45,25 @@ def requests_of(greys: Any, out: str, shards: int) -> tuple[int, int, int]:
     return found[0], found[1], counts.total()
 
 
-def test_requests_a_shard(greys: Any, media: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def videos(media: Path) -> None:
     for number in range(MANY):
         (media / f"v{number}.mp4").write_bytes(b"video")
+
+
+@pytest.mark.usefixtures("videos")
+def test_requests_a_shard(greys: Any, tmp_path: Path) -> None:
     few = requests_of(greys, f"memory://{tmp_path.name}-few/out", FEW)
     many = requests_of(greys, f"memory://{tmp_path.name}-many/out", MANY)
     assert many[0] - few[0] == A_SHARD * (MANY - FEW)
     assert few[1] == many[1] <= DONE and few[2] == many[2] <= DONE
+
+
+@pytest.mark.usefixtures("videos")
+def test_with_nothing_to_do_only_pages_of_listings_are_more(
+    greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_page = requests_of(greys, f"memory://{tmp_path.name}-one/out", MANY)[1]
+    monkeypatch.setattr("tests.counted_store.PAGE", MANY // 2)
+    listings = requests_of(greys, f"memory://{tmp_path.name}-two/out", MANY)[1] - one_page
+    assert 1 <= listings and one_page + 9 * listings <= DONE_10_000

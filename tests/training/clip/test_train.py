@@ -76,8 +76,9 @@ def test_from_the_weights_back_to_every_shard(settings: Settings, made_pairs: Ma
         {},
         {"accumulate": 2, "objective": "negative-pairs", "precision": "bfloat16", "epochs": 4},
         {"regulariser": "eqsim-v2-close-released", "regulariser_weight": 1, "margin": 0, "close": 2},
+        pytest.param({"device": "gpu", "precision": "bfloat16"}, marks=pytest.mark.gpu),
     ],
-    ids=["infonce", "cached features in bfloat16", "sampled negatives"],
+    ids=["infonce", "cached features in bfloat16", "sampled negatives", "on a GPU"],
 )
 def test_a_killed_run_resumes_to_the_same_bytes(settings: Settings, tmp_path: Path, changes: dict[str, Any]) -> None:
     chosen = settings(**changes)
