@@ -190,7 +190,8 @@ def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     """What needs all stages: duplicates among subsets, missing media, and what the dataset says of itself."""
     states = {name: _state(job, name) for name in job.recipe.all}
     published = _published(job, states)
-    if not is_described(job.store, published, job.recipe):
+    described = is_described(job.store, published, job.recipe)
+    if not described:
         progress.phase("dataset", "looking for duplicates")
         for home in _take_out_duplicates(job, published, run, progress):
             states |= {home: _state(job, home)} if home in states else {}
@@ -198,7 +199,7 @@ def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     for name, state in states.items():
         if problem := missing_problem(job.recipe, name, state):
             raise BuildFailed(problem)
-    if not is_described(job.store, published, job.recipe):
+    if not described and not is_described(job.store, published, job.recipe):
         progress.phase("dataset", "describing")
         from twinset.cards.describe import describe, show  # they plot and draw
 

@@ -101,8 +101,9 @@ def _rate(planned: Mapping[int, int], logs: Mapping[int, Mapping[str, Any]], clo
     if len(begun) == len(logs):
         for number, log in logs.items():
             batch = log.get("first_batch")
-            if isinstance(batch, dict) and isinstance(spent := batch.get(clock), float):
-                begun[number] = int(batch["candidates"]), spent
+            made, spent = (batch.get("candidates"), batch.get(clock)) if isinstance(batch, dict) else (None, None)
+            if isinstance(made, int) and isinstance(spent, float) and made > 0 and 0 <= spent <= took[number]:
+                begun[number] = min(made, planned[number]), spent
     left = sum(planned[number] for number in logs) - sum(made for made, _ in begun.values())
     if left <= 0:  # start and candidates cannot be told apart
         return sum(took.values()) / sum(planned[number] for number in logs), 0.0

@@ -52,10 +52,10 @@ def is_indexed(store: Store, state: StageState, hashed: bool = False) -> bool:
     current = (state.stage.content, state.stage.plan, receipts_digest(state.done))
     if record is None or (record.content, record.plan, record.digest) != current:
         return False
-    paths = {layout.meta(state.home, name): file for name, file in record.files.items()}
-    if any(store.size(path) != size for path, (_, size) in paths.items()):
+    there = store.listing(f"{state.home}/{layout.META}")
+    if any(name not in there or there[name].size != size for name, (_, size) in record.files.items()):
         return False
-    return not hashed or all(store.sha256(path) == file for path, file in paths.items())
+    return not hashed or all(store.sha256(layout.meta(state.home, name)) == file for name, file in record.files.items())
 
 
 def write_index(

@@ -60,6 +60,7 @@ ROWS = {
     "eqsim": Row("eqsim", "--batch 1024 --sizes --gpu", "--batch 2 --steps 1 --sizes", 25),
     "cycles": Row("kubric", "--size 512 --devices gpu cpu", "--size 32 --samples 1 --devices cpu cpu", 45),
 }
+TRIAL = 600  # seconds of a tiny row
 SECONDS_OF_TESTS = 480 - sum(row.seconds for row in ROWS.values())  # those with the marker ``gpu``
 
 
@@ -75,7 +76,7 @@ def main() -> None:
     found = {}
     for name in names:
         print(f"== {name}", flush=True)
-        found[name] = tests_marked_gpu() if name == TESTS else of_row(ROWS[name], given.tiny)
+        found[name] = tests_marked_gpu(given.tiny) if name == TESTS else of_row(ROWS[name], given.tiny)
         found[name]["machine"] = ", ".join(filter(None, [gpu, found[name]["machine"]]))
     print(f"\n{table(found, '{}')}", end="")
     if not given.tiny:
@@ -101,13 +102,13 @@ def found_gpu() -> str:
 def of_row(row: Row, tiny: bool) -> dict[str, Any]:
     """As `page.measure`."""
     command = [str(HERE / f"bench_{row.name}.py"), *(row.tiny if tiny else row.asked).split()]
-    return measure(command, 600 if tiny else row.seconds)
+    return measure(command, TRIAL if tiny else row.seconds)
 
 
-def tests_marked_gpu() -> dict[str, Any]:
-    """As `page.measure`: a row of all, which says what did not pass."""
+def tests_marked_gpu(tiny: bool) -> dict[str, Any]:
+    """As `page.measure`: a row for each."""
     files = [path for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.gpu" in path.read_text()]
-    return measure(["-m", "pytest", "-m", "gpu", "-q", "-n", "0", *files], SECONDS_OF_TESTS)
+    return measure(["-m", "pytest", "-m", "gpu", "-q", "-n", "0", *files], TRIAL if tiny else SECONDS_OF_TESTS)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ FEW, MANY = 20, 40
 #: Stage record and receipt are looked at after the making; tar, rows, receipt and log are written; the receipt is read;
 #: rows and tar are hashed; rows go into the index.
 A_SHARD = 10
-DONE = 27  # of a whole build of one subset with nothing to do, whatever its shards
+DONE = 21  # of a whole build of one subset with nothing to do, whatever its shards
 DONE_10_000 = 50  # the same of 10,000 shards, whose listings have ten pages each
 
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -66,4 +66,4 @@ def test_with_nothing_to_do_only_pages_of_listings_are_more(
     one_page = requests_of(greys, f"memory://{tmp_path.name}-one/out", MANY)[1]
     monkeypatch.setattr("tests.counted_store.PAGE", MANY // 2)
     listings = requests_of(greys, f"memory://{tmp_path.name}-two/out", MANY)[1] - one_page
-    assert 1 <= listings and one_page + 9 * listings <= DONE_10_000
+    assert listings >= 1 and one_page + 9 * listings <= DONE_10_000
