@@ -6,6 +6,7 @@ from typing import Any
 from twinset.cards.kinds.kind import CardKind, IndexSummary
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.lineage import citations_of, described_origin
+from twinset.cards.terms import croissant_licence
 from twinset.manifests.canonical import digest
 from twinset.manifests.recipe import Recipe
 from twinset.manifests.stage import Stage
@@ -43,6 +44,12 @@ _COLUMNS = {
     "split": "Split.",
 }
 
+_TERMS_COLUMNS = {
+    "licence": "Licences of what the sample shows, as SPDX names them; AND stands between several.",
+    "credit": "Whom to credit.",
+    "source_url": "Where it comes from; several addresses have spaces between them.",
+}
+
 
 _INDEX = "_meta/index.parquet"
 
@@ -76,7 +83,7 @@ def croissant(
         "name": stage.name,
         "description": f"{summary.kept} {several}, {origin}: {what}.",
         "inLanguage": subset.language,
-        "license": source.licence,
+        "license": croissant_licence(summary.terms),
         "citeAs": citations_of(recipe, stage.name),
         "version": "1.0.0",
         "identifier": stage.content,
@@ -135,7 +142,7 @@ def _samples(kind: CardKind[Any], group: str, summary: IndexSummary) -> dict[str
     name = f"{kind.sample.name}s"
     columns = {**_COLUMNS, "group": f"The {group} that it belongs to; never split over tars or splits."}
     columns |= {column: kind.columns[column] for column in kind.sample.described}
-    columns |= {f"{role}_sha256": f"sha256 of the encoded image {role}." for role in summary.images}
+    columns |= _TERMS_COLUMNS | {f"{role}_sha256": f"sha256 of the encoded image {role}." for role in summary.images}
     fields = [
         _field(name, column, description, {"fileObject": {"@id": _INDEX}, "extract": {"column": column}})
         for column, description in columns.items()

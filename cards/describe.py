@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from twinset.cards import terms
 from twinset.cards.croissant import MARKER, croissant, marker_folder
 from twinset.cards.kinds.kind import IndexSummary, ScoreSpread, score_spreads
 from twinset.cards.kinds.registry import CARD_KINDS
@@ -80,6 +81,7 @@ def card(
         scores=scores,
         references=made_from(recipe, stage.name),
         citations=citations_of(recipe, stage.name),
+        terms=terms,
         front=_front_matter(stage, source.makes, subset.language, summary, files),
         recipe=yaml.safe_dump(recipe_of(recipe, stage), sort_keys=False),
         libraries=", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()),
@@ -91,8 +93,7 @@ def _front_matter(stage: Stage, makes: str, language: str, summary: IndexSummary
     kind = CARD_KINDS.get(makes)
     front: dict[str, Any] = {
         "pretty_name": stage.name,
-        "license": "other",
-        "license_name": "see-the-sources",
+        **terms.hub_licence(summary.terms),
         "language": [language],
         "task_categories": list(kind.tasks) if kind else [],
         "tags": [*(kind.tags if kind else ()), *(["webdataset"] if summary.tars else [])],
@@ -164,6 +165,10 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
         )
         scores = score_spreads(store, subset, kind.sample, scores_meant(settings, recipe.origin(stage.name)))
         files = digest(_write_croissant(store, stage, recipe, summary))  # holds the digests of stage, index and tars
+    if summary.kept and len(terms.by_credit(summary.terms)) > terms.SHOWN:
+        store.write(layout.meta(subset, terms.CREDITS), terms.credits_file(summary.terms))
+    else:
+        store.remove(layout.meta(subset, terms.CREDITS))
     made, words = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
     earlier = earlier_stages(store, recipe, stage.name)
     text = card(stage, recipe, summary, numbers, made, files, words, earlier, scores)

@@ -6,16 +6,19 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from twinset.cards.kinds.kind import blocks_across, legend_of
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.rendering import render
 from twinset.cards.sheet import LONGEST_TEXT, Block, Marked, contact_sheet, thumbnail
+from twinset.cards.terms import by_licence
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import ranked
 from twinset.manifests.stage import Stage
-from twinset.shards.read import finished, read_spread, read_spread_rows
+from twinset.shards.kinds.kind import Stored
+from twinset.shards.read import finished, read_spread, read_spread_rows, term_counts
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -74,15 +77,16 @@ def _section(store: Store, home: str, stage: Stage, count: int, name: str) -> di
     rows: samples without images; columns: of words in which some row has any.
     """
     kind, receipts = CARD_KINDS[stage.facts["makes"]], finished(store, home)
-    blocks = [kind.block(sample) for sample in read_spread(store, home, count)]
+    blocks = [_with_terms(kind.block(sample), sample) for sample in read_spread(store, home, count)]
     rows = [] if blocks else read_spread_rows(store, home, count)
-    kept, licence = sum(receipts.column("kept")), str(stage.facts["settings"]["source"].get("licence", ""))
+    kept = sum(receipts.column("kept"))
+    terms = {} if store.size(layout.meta(home, "index.parquet")) is None else term_counts(store, home)
     sheet, legend = layout.meta(home, f"{name}.png"), legend_of(kind, blocks)
     if rows:
         store.remove(sheet)
     else:
         shown = f"{len(blocks):,} of {kept:,} kept {kind.sample.name.replace('-', ' ')}s, evenly spread"
-        subtitle = f"{shown}; {stage.planned:,} planned. {licence}"
+        subtitle = f"{shown}; {stage.planned:,} planned"
         store.write(sheet, contact_sheet(blocks, blocks_across(blocks), stage.name, subtitle, legend))
     images = ((cell.image, block) for block in blocks for cell in block.cells)
     return {
@@ -90,7 +94,7 @@ def _section(store: Store, home: str, stage: Stage, count: int, name: str) -> di
         "kind": kind,
         "sheet": None if rows else sheet,
         "legend": legend,
-        "licence": licence,
+        "licences": by_licence(terms),
         "made": sum(receipts.column("planned")),
         "kept": kept,
         "rejected": ranked(receipts.rejected()),
@@ -100,6 +104,11 @@ def _section(store: Store, home: str, stage: Stage, count: int, name: str) -> di
         "rows": rows,
         "columns": [name for name in kind.sample.described if any(row.words[name] for row in rows)],
     }
+
+
+def _with_terms(block: Block, sample: Stored[Any]) -> Block:
+    terms = (sample.json.licence, sample.json.credit, sample.json.source_url)
+    return replace(block, terms=" · ".join(filter(None, terms)))
 
 
 def runs(words: Marked) -> Iterator[tuple[str, bool]]:

@@ -62,12 +62,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One sample. cells: in reading order, ``columns`` side by side. note: small print besides the key."""
+    """One sample. cells: in reading order, ``columns`` side by side. note: small print besides the key.
+
+    terms: licence, credit and address, which the page shows.
+    """
 
     key: str
     cells: Sequence[Cell]
     columns: int
     note: str
+    terms: str = ""
 
 
 def in_group(key: str, group: str) -> list[str]:

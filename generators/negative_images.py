@@ -13,6 +13,7 @@ from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, generator_for, sample_key
+from twinset.manifests.licences import TERMS, Terms
 from twinset.manifests.source import StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request
@@ -31,7 +32,8 @@ class NegativeImages(EngineSource):
     images_per_caption: how many images of each negative; 4 for BiVLC, of which people choose, 1 for TROHN-Img.
     sides: which captions are drawn. With ``caption`` one image of the original caption too, from the seed of the first
     image of the negative one: for captions without a photo. suffix: of the prompts of original captions.
-    licence: of the images; the engine's unless the recipe says otherwise.
+    licence: of the images; the engine's unless the recipe says otherwise, and with it that of captions and photos.
+    allow_no_derivatives: whether it draws where their licence allows no derivatives.
     """
 
     kind: Literal["negative-images"]
@@ -40,7 +42,9 @@ class NegativeImages(EngineSource):
     images_per_caption: int = Field(default=1, ge=1, le=64)
     sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
     suffix: str = SUFFIX
+    allow_no_derivatives: bool = False
 
+    added = ("allow_no_derivatives",)
     generator = "twinset.generators.negative_images:NegativeImageGenerator"
     makes = "text-pair"
     paper = BIVLC
@@ -64,6 +68,10 @@ class NegativeImages(EngineSource):
             return {**given, "licence": _ENGINE.validate_python(given["engine"]).licence}
         except ValidationError:
             return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
+
+    @property
+    def derives(self) -> bool:
+        return not self.allow_no_derivatives
 
 
 PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
@@ -107,15 +115,16 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
 
     def plan(self) -> Iterator[ImageCandidate]:
         """Images in the order of the table, which is read a row group at a time."""
-        columns = ["identity", *COLUMNS.names, "prompt"]
+        columns = ["identity", *TERMS, *COLUMNS.names, "prompt"]
         for batch in self.earlier.batches(columns):
             for row in batch.to_pylist():
-                identity = json.loads(row.pop("identity"))
+                identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
+                group = sample_key(self.name, *identity)
                 prompts = {NEGATIVE: row.pop("prompt"), "caption": row["caption"].replace(".", "") + self.source.suffix}
                 for side in self.source.sides:
                     for number in range(self.source.images_per_caption if side == NEGATIVE else 1):
                         yield ImageCandidate(
-                            **self.identified(*identity, side, number, group=sample_key(self.name, *identity)),
+                            **self.identified(*identity, side, number, group=group, shows=shows),
                             side=side,
                             number=number,
                             scene=sample_key(self.name, *identity, number),

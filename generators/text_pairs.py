@@ -21,6 +21,7 @@ from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS, Terms
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, SourceSettings, StageName
 from twinset.shards.contracts import Context, Source, StageGenerator
@@ -49,7 +50,7 @@ class TextPairs(Source):
     images: Annotated[Location, Place("folder", "media")] | None = None
     train: TrainShare | None = None
     held_out: OptionalFiles = ()
-    licence: str
+    licence: str = ""
 
     added = ("scores", "second", "held_out")
     generator = "twinset.generators.text_pairs:TextPairGenerator"
@@ -148,7 +149,7 @@ class TextPairGenerator(StageGenerator[TextPairs]):
             )
 
     def _planned(self, row: Mapping[str, Any], image: str) -> Candidate:
-        identified = self.identified(*json.loads(row["identity"]), group=row["image_id"])
+        identified = self.identified(*json.loads(row["identity"]), group=row["image_id"], shows=(Terms.of(row),))
         candidate: TextPairCandidate = self._candidate(
             **{**identified, "split": self._training.of(row["image_id"] or row["caption"], image)},
             **{**{name: row[name] for name in COLUMNS.names}, "image": image, **scores_in(row, self._scores)},
@@ -170,7 +171,14 @@ class TextPairGenerator(StageGenerator[TextPairs]):
         Memory holds a number a row, and where the images are scattered `BLOCK` rows or those of an image.
         """
         there = self.earlier.columns()
-        columns = ["key", "identity", *COLUMNS.names, *(name for name in TEXT_SCORES if name in there), *self.numbers]
+        columns = [
+            "key",
+            "identity",
+            *TERMS,
+            *COLUMNS.names,
+            *(name for name in TEXT_SCORES if name in there),
+            *self.numbers,
+        ]
         columns += self._second
         codes, blocks = self._images_in_blocks()
         if (codes[1:] >= codes[:-1]).all():

@@ -6,6 +6,8 @@ from typing import Any, TypedDict, TypeVar, get_type_hints
 
 import pyarrow as pa
 
+from twinset.manifests.licences import TermColumns, Terms
+
 C = TypeVar("C", bound="Candidate")
 
 SPLIT = r"^[a-z]+$"  # a split is a folder name: what comes from a file must match before it becomes a path
@@ -35,7 +37,7 @@ class PlacedPair(Placed):
     captions1: tuple[str, ...]
 
 
-class Identified(Placed):
+class Identified(Placed, TermColumns):
     """The fields that every candidate has."""
 
     identity: str
@@ -50,6 +52,7 @@ class Candidate:
     key: ``SUBSET-`` + hash of the source identity (`manifests.canonical.sample_key`). identity: that identity
     (`manifests.canonical.identity_of`), so that a rejected row can be traced to its record.
     group: what must not be split over shards or splits, such as a video.
+    licence, credit, source_url: of all that the sample shows (`manifests.licences.Terms`).
     split: ``test`` for benchmarks.
     """
 
@@ -57,6 +60,14 @@ class Candidate:
     group: str
     split: str = "test"
     identity: str = ""
+    licence: str = ""
+    credit: str = ""
+    source_url: str = ""
+
+    @property
+    def terms(self) -> Terms:
+        """Its licence, credit and URL."""
+        return Terms(self.licence, self.credit, self.source_url)
 
     @property
     def media_names(self) -> tuple[str, ...]:

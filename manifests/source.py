@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from twinset.manifests.doors import KeyFor, OfKind, Registry, marks, types_in
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import Terms, credit_named, licence_named, url_named
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.markdown import block_of
 from twinset.manifests.panels import Panels
@@ -68,7 +69,7 @@ class PlacedSettings(Settings):
     A setting can itself be such settings, or a list of them, such as ``engine``: its settings are ``engine.model`` …
 
     execution: settings that decide how samples are made, not what they are; the runtime class names those. added:
-    settings that came later: no part of the digest where they have their default, so that old datasets stay valid.
+    settings that came later, besides those of its bases: no part of the digest where they have their default.
     reasons: what the reasons mean that samples are rejected, or records left out, for. scored: what the numbers in a
     sample's ``scores`` mean, by name. reference: what to cite; of a source, the data set that samples are made from.
     """
@@ -142,7 +143,8 @@ class PlacedSettings(Settings):
     def incidental(self) -> tuple[str, ...]:
         """Key paths of settings that are left out of the digest: locations, and of `execution` and `added`."""
         inner = [f"{name}.{key}" for name, one in self.within() for key in one.incidental]
-        unused = [name for name in self.added if getattr(self, name) == type(self).model_fields[name].default]
+        added = (name for one in type(self).__mro__ for name in vars(one).get("added", ()))
+        unused = [name for name in added if getattr(self, name) == type(self).model_fields[name].default]
         return tuple(dict.fromkeys((*self.locations, *self.execution, *unused, *inner)))
 
     @classmethod
@@ -191,9 +193,16 @@ class SourceSettings(PlacedSettings):
     paraphrases: whether the rows of its table have a second caption that says the same, ``caption2``. card_template:
     of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is these settings,
     and ``reports``; or override the methods of these names.
+
+    licence, credit, source_url: of every sample, where a record does not say its own. A source that reads stages adds
+    its own to those that these state (`shards.contracts.Generator.identified`), none where ``licence`` is "".
     """
 
     licence: str
+    credit: str = ""
+    source_url: str = ""
+
+    added = ("credit", "source_url")
 
     makes: ClassVar[str] = "pair"
     paper: ClassVar[Reference | None] = None
@@ -206,6 +215,26 @@ class SourceSettings(PlacedSettings):
     whole: ClassVar[bool] = False
     paraphrases: ClassVar[bool] = False
     card_template: ClassVar[Path | None] = None
+
+    @field_validator("licence")
+    @classmethod
+    def _known_licence(cls, text: str) -> str:
+        if not (licence := licence_named(text)) and cls.model_fields["licence"].default != "":
+            raise ValueError("must not be empty; write 'unknown' where nobody says it")
+        return licence
+
+    _one_line = field_validator("credit")(credit_named)
+    _address = field_validator("source_url")(url_named)
+
+    @property
+    def terms(self) -> Terms:
+        """Its own licence, credit and URL."""
+        return Terms(self.licence, self.credit, self.source_url)
+
+    @property
+    def derives(self) -> bool:
+        """Whether it changes what it reads, or draws from it, and may not where a licence says "NoDerivatives"."""
+        return False
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""

@@ -105,7 +105,10 @@ class FinishedStage:
                 remedy = f"remove {layout.meta(self.home, 'index.json')} and run its build again"
                 raise WrongUse(f"{self.where}: {path} cannot be read ({error}); {remedy}") from error
             if lacking := [name for name in columns if name not in found]:
-                raise WrongUse(f"{self.where}: its index has no column {lacking[0]!r}; name a stage of the right kind")
+                raise WrongUse(
+                    f"{self.where}: its index has no column {lacking[0]!r}; name a stage of the right kind that this "
+                    "version built"
+                )
             stream.seek(0)
             yield stream
 

@@ -3,6 +3,7 @@
 import io
 import itertools
 import tarfile
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, BinaryIO
@@ -81,6 +82,15 @@ def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator
     with store.open(layout.meta(subset, "index.parquet")) as stream:
         file = pq.ParquetFile(stream, pre_buffer=False)
         yield from file.iter_batches(columns=list(columns), use_threads=False)
+
+
+def term_counts(store: Store, subset: str) -> dict[tuple[str, str], int]:
+    """Rows of ``index.parquet`` by licence and credit."""
+    columns, counts = ["licence", "credit"], Counter[tuple[str, str]]()
+    for batch in index_batches(store, subset, columns):
+        found = pa.Table.from_batches([batch]).group_by(columns, use_threads=False).aggregate([([], "count_all")])
+        counts.update({(row["licence"], row["credit"]): row["count_all"] for row in found.to_pylist()})
+    return dict(sorted(counts.items()))
 
 
 def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.errors import BuildFailed
+from twinset.manifests.licences import TERMS, Terms
 from twinset.manifests.plan import read_parquet
 from twinset.manifests.source import FILTERS, FilterSettings
 from twinset.shards.kinds.kind import SampleKind
@@ -36,6 +37,7 @@ JUDGED = pa.schema(
         ("reason", pa.string()),
         ("score", pa.float64()),
         ("detail", pa.string()),
+        *((name, pa.string()) for name in TERMS),
     ]
 )
 _LAST = pa.schema([("content", pa.string()), ("sources", pa.list_(_SOURCE))])
@@ -51,6 +53,7 @@ class Row:
     words: by column (`shards.kinds.kind.SampleKind.described`). numbers: scores by column. images: sha256 of the
     encoded ones, by role.
     content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.
+    licence, credit, source_url: as of `manifests.candidate.Candidate`.
     """
 
     kind: SampleKind
@@ -63,11 +66,19 @@ class Row:
     reason: str = ""
     score: float | None = None
     detail: str = ""
+    licence: str = ""
+    credit: str = ""
+    source_url: str = ""
     words: dict[str, str] = field(default_factory=dict)
     numbers: dict[str, float] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
     content: str = ""
     sources: tuple[MediaFile, ...] = ()
+
+    @property
+    def terms(self) -> Terms:
+        """Its licence, credit and URL."""
+        return Terms(self.licence, self.credit, self.source_url)
 
 
 def schema_of(kind: SampleKind) -> pa.Schema:
@@ -116,7 +127,7 @@ def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], 
     """
     found: list[Mapping[str, Any]] = []
     for candidate, made in results:
-        judged = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split")}
+        judged = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split", *TERMS)}
         judged |= {"verdict": KEPT, "filter": "", "reason": "", "score": None, "detail": ""}
         if isinstance(made, Rejected):
             rejected = {"verdict": REJECTED, "filter": "generator", "reason": made.reason, "detail": made.detail}

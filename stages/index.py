@@ -14,11 +14,13 @@ from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.lineage import counted, rejections
 from twinset.manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from twinset.manifests.errors import BuildFailed
+from twinset.manifests.licences import TERMS
 from twinset.manifests.plan import compact, read_parquet
 from twinset.manifests.receipt import IndexRecord
 from twinset.shards import rows
 from twinset.shards.kinds.registry import KINDS
 from twinset.shards.ledger import Receipts
+from twinset.shards.read import term_counts
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -36,12 +38,12 @@ def index_schemas(makes: str, columns: pa.Schema | None, numbers: Sequence[str] 
     described: tuple[str, ...] = ()
     if columns is not None:
         schema = rows.table_schema(columns)
-        kept = ("key", "identity", "split", "group", *columns.names)
+        kept = ("key", "identity", "split", "group", *TERMS, *columns.names)
     else:
         kind = KINDS[makes].with_numbers(numbers)
         schema, described = rows.schema_of(kind).append(pa.field("tar", pa.string())), kind.described
         own = (*described, *kind.hashed, *kind.numbers)
-        kept = ("key", "identity", "tar", "split", "group", *own, "content", "sources")
+        kept = ("key", "identity", "tar", "split", "group", *own, *TERMS, "content", "sources")
     found = [pa.schema([schema.field(name) for name in names]) for names in (kept, (*_REJECTED, *described))]
     return found[0], found[1]
 
@@ -154,6 +156,7 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
         bytes=sum(state.done.column("tar_size")),
         images=images,
         flagged={row["reason"]: row["count_all"] for row in flags},
+        terms=term_counts(store, state.home),
     )
 
 

@@ -39,6 +39,7 @@ from twinset.manifests.stage import Stage, stage_facts
 from twinset.shards.kinds.fields import content_digest, fields_of
 from twinset.shards.kinds.registry import KINDS
 from twinset.shards.kinds.samples import Rejected, encode_image
+from twinset.shards.read import term_counts
 from twinset.shards.rows import KEPT, REJECTED, Row, schema_of, write_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -83,8 +84,9 @@ class MadeDataset:
                 for one in plan:
                     made, kind = one.made, KINDS[source.makes]
                     row = Row(
-                        kind=kind, key=made.key, identity=one.identity, group=one.group, split=split, verdict=KEPT
-                    )
+                        kind=kind, key=made.key, identity=one.identity, group=one.group, split=split, verdict=KEPT,
+                        **(one.terms or source.terms).columns,
+                    )  # fmt: skip
                     rows.append(row)
                     if isinstance(made, Rejected):
                         row.verdict, row.filter, row.reason, row.detail = REJECTED, one.judge, made.reason, made.detail
@@ -97,7 +99,7 @@ class MadeDataset:
                     row.sources = tuple(dict.fromkeys(image.source for image in images.values()))
                     self.kept[name].append(made.key)
                     if images:
-                        fields = fields_of(made, images, dataset or source.kind, source.licence, encoding.format)
+                        fields = fields_of(made, images, dataset or source.kind, row.terms, encoding.format)
                         tar.add_sample(made.key, fields)
             write_rows(rows, spool / "rows")
             receipt = Receipt(
@@ -169,6 +171,7 @@ def index_of(store: Store, name: str) -> IndexSummary:
         shards=len(numbers),
         tars=tars,
         bytes=size,
+        terms=term_counts(store, name),
         images=tuple(role for role in kind.images if pc.any(pc.not_equal(kept[f"{role}_sha256"], "")).as_py()),
     )
 

@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from twinset.manifests.canonical import digest, identity_of, sample_key
+from twinset.manifests.licences import Terms
 from twinset.shards.kinds.kind import Sample
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
@@ -28,13 +29,17 @@ GONE = 3  # the number of the triplet or template whose image is not there
 
 @dataclass(frozen=True)
 class Planned:
-    """A candidate as far as its rows show it. made: the sample, or why there is none. words: of a rejected one."""
+    """A candidate as far as its rows show it. made: the sample, or why there is none. words: of a rejected one.
+
+    terms: its own, None for the source's.
+    """
 
     made: Sample | Rejected
     identity: str
     group: str
     judge: str = "generator"
     words: dict[str, str] = field(default_factory=dict)
+    terms: Terms | None = None
 
 
 def draw(number: int, video: str = "") -> Frame:

@@ -21,7 +21,7 @@ class Videos(SourceSettings):
     kind: Literal["test-videos"]
     annotations: AnnotationFile
     media: MediaFolderPath
-    licence: str = "free <b>for</b> tests"
+    licence: str = "other: free <b>for</b> tests"
 
     reference = Reference("Drawn videos", "https://videos.example", "@misc{videos2021, title = {Videos}}")
     paper = PAPER
@@ -40,7 +40,7 @@ class Folder(SourceSettings):
 
     kind: Literal["test-folder"]
     media: MediaFolderPath
-    licence: str = "mine"
+    licence: str = "other: mine"
 
 
 class Mined(SourceSettings):
@@ -48,7 +48,7 @@ class Mined(SourceSettings):
 
     kind: Literal["test-mined"]
     captions: tuple[AnnotationFile, ...]
-    licence: str = "CC0-1.0 <b>captions</b>"
+    licence: str = "CC0-1.0 AND other: <b>captions</b>"
 
     makes = "triplet"
     reference = Reference("Captions", "", "@misc{captions2018, title = {Captions}}")
@@ -68,7 +68,7 @@ class Galleries(SourceSettings):
     kind: Literal["test-galleries"]
     annotations: AnnotationFile
     task: str
-    licence: str = "free"
+    licence: str = "other: free"
 
     makes = "template"
     paper = PAPER
@@ -82,7 +82,7 @@ class Scores(SourceSettings):
     """A source of a table."""
 
     kind: Literal["test-scores"]
-    licence: str = "mine"
+    licence: str = "other: mine"
 
     makes = "table"
     reference = Reference("Somebody's scores")
@@ -93,7 +93,7 @@ class Negatives(SourceSettings):
 
     kind: Literal["test-negatives"]
     annotations: AnnotationFile
-    licence: str = "free"
+    licence: str = "other: free"
 
     makes = "text-pair"
     paper = PAPER

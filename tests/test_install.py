@@ -77,7 +77,7 @@ def test_it_works_beside_packages_of_the_names_of_its_rooms(tmp_path: Path) -> N
     (tmp_path / "small.json").write_text(json.dumps(SMALL_CLIP))
     (tmp_path / "recipe.yaml").write_text(
         "name: mine\nsubsets:\n  mine:\n"
-        "    source: {kind: image-pairs, annotations: pairs.json, media: ., licence: mine}\n"
+        "    source: {kind: image-pairs, annotations: pairs.json, media: ., licence: 'other: mine'}\n"
     )
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     environment |= {"TWINSET_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}

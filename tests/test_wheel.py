@@ -27,7 +27,7 @@ RECIPE = """
 name: mine
 subsets:
   mine:
-    source: {kind: image-pairs, annotations: pairs.json, media: ., licence: mine}
+    source: {kind: image-pairs, annotations: pairs.json, media: ., licence: 'other: mine'}
 """
 ANNOTATIONS = "miniature:action_genome/annotations.pkl"
 

@@ -138,7 +138,7 @@ class IndexSummary:
 
     rejected: by reason. by_filter: by the filter that rejected (``generator`` where nothing was made), then reason.
     kept_by_split: samples a split. tars: samples a tar, by path below the subset. bytes: of all tars. images: roles
-    that some sample has a picture for. flagged: kept samples by the flag that they have.
+    that some sample has a picture for. flagged: kept samples by the flag that they have. terms: by licence and credit.
     """
 
     planned: int
@@ -151,3 +151,4 @@ class IndexSummary:
     bytes: int
     images: tuple[str, ...] = ()
     flagged: Mapping[str, int] = field(default_factory=dict)
+    terms: Mapping[tuple[str, str], int] = field(default_factory=dict)

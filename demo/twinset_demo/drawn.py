@@ -34,4 +34,4 @@ def _assets() -> Iterator[str]:
 #: Some fifteen seconds. The version is raised with every change of what is painted.
 MINIATURE = DrawnFolder("miniature", 6, _paint)
 #: Some ten seconds. The version is raised with every change of an asset.
-PROCEDURAL = DrawnFolder("procedural-assets", 4, _build, "CC0-1.0 (assets drawn by twinset)", _assets)
+PROCEDURAL = DrawnFolder("procedural-assets", 4, _build, "CC0-1.0", _assets)

@@ -9,7 +9,7 @@ DIFFUSION = {
     "scheduler": "dpm-solver++",
     "steps": 20,
     "guidance": 3.0,
-    "licence": "CC0-1.0 (drawn by the model of twinset)",
+    "licence": "CC0-1.0",
 }
 
 

@@ -15,6 +15,7 @@ from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of, scored_schema
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import BuildFailed
+from twinset.manifests.licences import TERMS, Terms
 from twinset.shards.contracts import Context, StageGenerator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
@@ -143,8 +144,9 @@ class ScoreGenerator(StageGenerator[CaptionScores]):
 
     def plan(self) -> Iterator[NegativeCaption]:
         """Rows of one caption after the other; captions in the order in which they come first."""
-        for group, row in rows_by_caption(self.earlier, ["identity", *COLUMNS.names]):
-            yield NegativeCaption(**self.identified(*json.loads(row.pop("identity")), group=group), **row)
+        for group, row in rows_by_caption(self.earlier, ["identity", *TERMS, *COLUMNS.names]):
+            identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
+            yield NegativeCaption(**self.identified(*identity, group=group, shows=shows), **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each with its scores, ``no-text`` where a text is empty, or ``score-not-finite``.

@@ -25,7 +25,7 @@ class CaptionScores(OnDevice, Source):
     kind: Literal["caption-scores"]
     negatives: StageName
     scorers: tuple[CaptionScorer, ...] = Field(min_length=1)
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     generator = "twinset.generators.caption_scores.generator:ScoreGenerator"
     makes = "table"

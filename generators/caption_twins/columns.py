@@ -78,13 +78,13 @@ class Spans(Columns):
 class Captions:
     """Captions that have words enough, of each photo those that differ.
 
-    texts, ids, image_ids, images: of each caption, as `Caption` has them. photo: its number, in the order of photos.
-    length: words of each. Memory: the texts, and 20 bytes a word.
+    texts, ids, image_ids, images, packed terms: of each caption, as `Caption` has them. photo: its number, in the order
+    of photos. length: words of each. Memory: the texts, and 20 bytes a word.
     """
 
     def __init__(self, captions: Iterable[Caption]) -> None:
         texts: dict[str, list[pa.Array]] = {name: [] for name in ("caption", "caption_id", "image_id", "image")}
-        photos: list[pa.Array] = []
+        photos, terms = list[pa.Array](), list[pa.Array]()
         sums: list[U64] = []
         lengths: list[Codes] = []
         known: dict[str, int] = {}
@@ -92,11 +92,13 @@ class Captions:
         while batch := list(islice(reading, BATCH)):
             for name, column in texts.items():
                 column.append(pa.array([getattr(one, name) for one in batch], pa.large_string()))
+            terms.append(pa.array([one.terms.packed for one in batch]).dictionary_encode())
             photos.append(pa.array([photo_of(one.image_id) for one in batch], pa.large_string()).dictionary_encode())
             summed, length = _hashed(texts["caption"][-1], known)
             sums.append(summed)
             lengths.append(length)
         self._columns = {name: pa.chunked_array(column, pa.large_string()) for name, column in texts.items()}
+        self._columns["terms"] = pa.chunked_array(terms, pa.dictionary(pa.int32(), pa.string()))
         encoded = pa.chunked_array(photos, pa.dictionary(pa.int32(), pa.large_string())).unify_dictionaries()
         self.photo: Codes = np.concatenate([np.empty(0, np.int32), *(one.indices for one in encoded.chunks)])
         names = encoded.chunk(0).dictionary.to_pylist() if len(self.photo) else []
@@ -115,7 +117,7 @@ class Captions:
         return len(self._photo_hash)
 
     def column(self, name: str, captions: Codes | Numbers) -> list[str]:
-        """A column of some captions: ``caption``, ``caption_id``, ``image_id`` or ``image``."""
+        """A column of some captions: ``caption``, ``caption_id``, ``image_id``, ``image`` or ``terms``."""
         return list(self._columns[name].take(pa.array(captions)).to_pylist())
 
     def of_photos(self, name: str, photos: Codes) -> list[list[str]]:

@@ -24,6 +24,7 @@ from twinset.generators.triplets.ratings import load_ratings
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, digest, mixed, sha256_of_file
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import Terms, together
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Rejected
 
@@ -110,14 +111,17 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
         words, last, group = vocabulary(), -1, ""
         for start in range(0, len(found), SLICE):
             some = found.take(np.arange(start, min(start + SLICE, len(found))))
-            texts, ids, image_ids, images = (captions.column(name, some.caption.ravel()) for name in COLUMNS)
+            texts, ids, image_ids, images, terms = (
+                captions.column(name, some.caption.ravel()) for name in (*COLUMNS, "terms")
+            )
             others, trained = (
                 captions.of_photos("caption", some.photo.ravel()),
                 self._trained(captions, some.photo[:, 0]),
             )
             for row in range(len(some)):
                 one, other = 2 * row, 2 * row + 1
-                identified = self.identified(ids[one], ids[other])
+                shown = [Terms.unpacked(terms[place]).filled(self.source.terms) for place in (one, other)]
+                identified = self.identified(ids[one], ids[other], terms=together(shown))
                 if groups[start + row] != last:
                     last, group = groups[start + row], identified["key"]
                 identified["group"] = group

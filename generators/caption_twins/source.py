@@ -43,7 +43,7 @@ class CaptionTwins(ConfirmedCaptions):
     uses_of_words: int = Field(default=100, ge=1)
     train: TrainShare | None = None
     held_out: OptionalFiles = ()
-    licence: str
+    licence: str = ""
 
     generator = "twinset.generators.caption_twins.generator:CaptionTwinGenerator"
     makes = "pair"

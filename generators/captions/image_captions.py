@@ -156,7 +156,7 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
         image = said[0]
         each = [(image.image_id, said)] if self.source.each == "image" else [(one.caption_id, [one]) for one in said]
         for identity, captions in each:
-            identified = self.identified(identity, group=image.image_id)
+            identified = self.identified(identity, group=image.image_id, terms=image.terms)
             identified["split"] = split
             yield ImageCaptionCandidate(
                 **identified,

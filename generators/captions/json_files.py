@@ -7,6 +7,7 @@ from typing import Any
 from twinset.generators.annotation_files import Skipped, read_json
 from twinset.generators.captions.tables import Read, from_fields
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import listed_licence
 
 _FORMS = (
     "COCO's {images, annotations}, Karpathy's {images: [{filename, split, sentences}]}, lists of {image_name, "
@@ -48,12 +49,19 @@ def _reader(content: Any) -> Callable[[Any], Iterator[Read]] | None:
 
 
 def _coco(content: Any) -> Iterator[Read]:
-    """``{"images": [{id, file_name}], "annotations": [{id, image_id, caption}]}``."""
+    """``{"images": [{id, file_name, license, flickr_url}], "annotations": [{id, image_id, caption}], "licenses": [{id,
+    name, url}]}``, of which the licences and addresses may be absent."""
+    licences = {
+        one["id"]: listed_licence(str(one.get("name", "")), str(one.get("url", "")))
+        for one in content.get("licenses") or ()
+    }
     files: dict[int, str] = {}
+    terms: dict[int, dict[str, str]] = {}
     for image in content["images"]:
         number, name = int(image["id"]), str(image["file_name"])
         if files.setdefault(number, name) != name:
             raise ValueError(f"image id {number} is that of {files[number]} and of {name}")
+        terms[number] = {"licence": licences.get(image.get("license"), ""), "source_url": image.get("flickr_url", "")}
     without = dict.fromkeys(files)
     if not isinstance(content["annotations"], list):
         raise TypeError("annotations is not a list")
@@ -65,7 +73,7 @@ def _coco(content: Any) -> Iterator[Read]:
             yield Skipped(place, "unknown-image")
         else:
             without.pop(of, None)
-            yield from_fields({**annotation, "image": files[of]}, place, str(annotation["id"]))
+            yield from_fields({**annotation, **terms[of], "image": files[of]}, place, str(annotation["id"]))
     yield from (Skipped(f"image {number}", "no-caption") for number in without)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, parquet_rows
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import NOTHING, Terms
 from twinset.manifests.references import reasons_beside
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
@@ -24,6 +25,7 @@ CAPTION = ("caption", "text", "sentence")
 CAPTION_ID = ("caption_id", "id")
 IMAGE_ID = ("image_id", "key", "image", "file_name", "filename", "url", "path", "image_url")
 IMAGE = ("image", "path", "file_name", "filename", "url", "image_url")
+LICENCE, CREDIT, SOURCE_URL = ("licence", "license"), ("credit",), ("source_url",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ class Caption:
 
     caption_id: different for every caption of a source. image_id: the same for captions of one image. image: where the
     image is, as the source says it: a URL, a file name, or TAR/MEMBER; may be empty. place: where the caption stands.
-    split: of the image, such as ``restval``, where the source says it.
+    split: of the image, such as ``restval``, where the source says it. terms: of the image, as far as it says them.
     """
 
     caption_id: str
@@ -41,15 +43,21 @@ class Caption:
     image: str
     place: str
     split: str = ""
+    terms: Terms = NOTHING
 
 
 Read = Caption | Skipped
+
+
+class UnknownTerms(WrongUse):
+    """A record states a licence that is not known, or no URL where one belongs."""
 
 
 def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
     """A caption of named fields (a JSON object, a row), unless something in it is empty or too long.
 
     default_id: where it has no id of its own.
+    Raises `UnknownTerms`.
     """
     caption, image_id, image = (_text(fields, names) for names in (CAPTION, IMAGE_ID, IMAGE))
     try:
@@ -62,8 +70,13 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
         return Skipped(place, "too-long")
     if not image_id:
         return Skipped(place, "no-image-id")
-    split = _text(fields, ("split",))
-    return Caption(_text(fields, CAPTION_ID) or default_id, image_id, caption, image, place, split)
+    try:
+        terms = Terms.named(*(_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL)))
+    except ValueError as error:
+        raise UnknownTerms(f"{place}, {error}") from error
+    return Caption(
+        _text(fields, CAPTION_ID) or default_id, image_id, caption, image, place, _text(fields, ("split",)), terms
+    )
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -188,7 +201,7 @@ def parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises `WrongUse` when it is no Parquet file, ends early or has no column of captions or of images.
     """
-    wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, "split", "status"}
+    wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, *LICENCE, *CREDIT, *SOURCE_URL, "split", "status"}
 
     def columns(schema: pa.Schema) -> list[str]:
         flat = [field.name for field in schema if not pa.types.is_nested(field.type)]

@@ -20,6 +20,7 @@ from twinset.generators.neighbours.table import read_features
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS, Terms
 from twinset.shards.contracts import Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.pair import Pair
@@ -28,7 +29,7 @@ from twinset.shards.media.decode import decode
 from twinset.shards.storage.tar_reader import BrokenTar
 
 Row = Mapping[str, Any]
-COLUMNS = ("key", "tar", "split", "image_id", "captions", "image_sha256")
+COLUMNS = ("key", "tar", "split", "image_id", "captions", "image_sha256", *TERMS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,7 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
 
     def _planned(self, both: Sequence[Row], near: float, far: float, group: str) -> ConfusedCandidate:
         both = sorted(both, key=lambda one: str(one["image_id"]))
-        identified = self.identified(*(one["image_id"] for one in both), group=group)
+        identified = self.identified(*(one["image_id"] for one in both), group=group, shows=list(map(Terms.of, both)))
         identified["split"] = both[0]["split"]
         captions = [tuple(json.loads(one["captions"])) for one in both]
         return ConfusedCandidate(

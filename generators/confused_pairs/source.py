@@ -43,7 +43,7 @@ class ConfusedPairs(EngineSource):
     uses_of_image: int = Field(default=2, ge=1)
     threads: int = Field(default=0, ge=0, le=1024)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"own": OwnCaptions})] = OwnCaptions()
-    licence: str
+    licence: str = ""
 
     execution = ("threads",)
     generator = "twinset.generators.confused_pairs.writing:generator_of"

@@ -84,7 +84,7 @@ class Decisions(Source):
     gold: Annotated[Location, Place("file", "annotations")] | None = None
     annotators: Annotators = People()
     protocol: Annotated[str, Place("words", "annotations")] | None = None
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     added: ClassVar[tuple[str, ...]] = ("protocol",)
     execution = ("answers",)  # decisions enter the plan, wherever answers lie

@@ -59,7 +59,7 @@ class StableDiffusion(DiffusionModel, Source):
     card_template = Path(__file__).with_name("card.md.j2")
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "CompVis/stable-diffusion-v1-4": {
-            "licence": "CreativeML OpenRAIL-M: no rights are claimed in what is drawn, restrictions of use go with it",
+            "licence": "creativeml-openrail-m",
         },
     }
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "stable-diffusion")

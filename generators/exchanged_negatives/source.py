@@ -18,13 +18,14 @@ from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, generator_for, sample_key
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS, Terms
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import StageName
 from twinset.shards.contracts import EXAMPLES, Source, StageGenerator
 from twinset.shards.kinds.samples import TableRows
 
 _TEXTS = ("caption_id", "image_id", "image", "caption")
-_READ = (*_TEXTS, "kind", "word", "start", "end", "other_start", "other_end")
+_READ = (*TERMS, *_TEXTS, "kind", "word", "start", "end", "other_start", "other_end")
 
 
 class ExchangedNegatives(Source):
@@ -40,7 +41,7 @@ class ExchangedNegatives(Source):
     kind: Literal["exchanged-negatives"]
     words: StageName
     kinds: tuple[ChangedKind, ...] = Field(default=get_args(ChangedKind), min_length=1)
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     generator = "twinset.generators.exchanged_negatives.source:ExchangedGenerator"
     makes = "table"
@@ -76,8 +77,9 @@ class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
                     self.excluded.add(reason, f"{row['caption_id']}, {kind.name}: {text}")
                     continue
                 written += 1
+                group = sample_key(self.name, row["caption_id"])
                 yield NegativeCaption(
-                    **self.identified(row["caption_id"], kind.name, group=sample_key(self.name, row["caption_id"])),
+                    **self.identified(row["caption_id"], kind.name, group=group, shows=(Terms.of(row),)),
                     **{name: row[name] for name in _TEXTS},
                     negative_caption=text,
                     type=kind.type,

@@ -54,7 +54,7 @@ class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
     def plan(self) -> Iterator[CaptionCandidate]:
         for read in self.captions():
             told = {name: getattr(read, name) for name in (*TEXTS, "place")}
-            yield CaptionCandidate(**self.identified(read.caption_id), **told)
+            yield CaptionCandidate(**self.identified(read.caption_id, terms=read.terms), **told)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """The rows of each caption. Raises `WrongUse` when the pipeline cannot be used."""

@@ -38,7 +38,8 @@ class AttributeTemplates(Templates):
     kind: Literal["genecis-attributes"]
     taxonomy: Annotated[Location, Place("file", "annotations")]
     crops: Literal["corrected", "published"] = "corrected"
-    licence: str = "VAW annotations, Adobe Research License, non-commercial; Visual Genome images, CC BY 4.0"
+    licence: str = "CC-BY-4.0 AND other: annotations of VAW, Adobe Research License, non-commercial"
+    credit: str = "Visual Genome; VAW"
 
     reference = Reference("VAW", "https://vawdataset.com", bibtex("pham2021vaw", "krishna2017visual"))
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "attributes")}
@@ -48,7 +49,8 @@ class ObjectTemplates(Templates):
     """Focus on, or change, an object of a scene: whole images of COCO by its panoptic annotations."""
 
     kind: Literal["genecis-objects"]
-    licence: str = "COCO annotations, CC BY 4.0; images of Flickr, their owners' terms"
+    licence: str = "CC-BY-4.0 AND other: images of Flickr, their owners' terms"
+    credit: str = "COCO Consortium"
 
     reference = Reference(
         "COCO Panoptic", "https://cocodataset.org/#panoptic-2018", bibtex("lin2014coco", "kirillov2019panoptic")

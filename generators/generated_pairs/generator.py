@@ -33,6 +33,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest, sample_key
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS, Terms
 from twinset.shards.contracts import EXAMPLES, Context, Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Stored
@@ -100,7 +101,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         Raises `WrongUse` when an earlier stage is of another kind, or draws one side where both are needed.
         """
         self._training.check(self.name)
-        negatives = self.context.earlier(self.source.negatives).read(["key", "identity", *COLUMNS.names])
+        negatives = self.context.earlier(self.source.negatives).read(["key", "identity", *TERMS, *COLUMNS.names])
         images = images_of(self._images, negatives, "negative_caption")
         chosen, choices = self._chosen(images, negatives)
         self._choices = Counter[str]()
@@ -113,7 +114,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
             rows = order[start : start + SLICE]
             read = negatives.take(pa.array(rows)).to_pylist()
             own = _taken(images, chosen.image[rows])
-            others = [("", "", 0)] * len(rows)
+            others = [("", "", 0, Terms())] * len(rows)
             if originals is not None:
                 others = _taken(originals[0], originals[1][rows])
             scores = chosen.score[chosen.image[rows]], chosen.original[chosen.image[rows]]
@@ -204,7 +205,9 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
     ) -> GeneratedPairCandidate:
         photo = "" if original[1] else row["image"] or row["image_id"]
         identified = self.identified(
-            *json.loads(row["identity"]), group=sample_key(self.name, "image", photo) if photo else ""
+            *json.loads(row["identity"]),
+            group=sample_key(self.name, "image", photo) if photo else "",
+            shows=(Terms.of(row), original[3], image[3]),
         )
         identified["split"] = self._training.of(row["image_id"] or row["caption"], row["image"])
         return GeneratedPairCandidate(
@@ -246,11 +249,12 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         return None if self.source.photos is None else ImageFiles(self.source.photos, upright=True)
 
 
-#: Tar, key and number of an image.
-_Place = tuple[str, str, int]
+#: Tar, key, number and terms of an image.
+_Place = tuple[str, str, int, Terms]
 
 
 def _taken(images: Images, places: Ints) -> list[_Place]:
     at = pa.array(places)
     tars, keys = images.tars.take(at).to_pylist(), images.keys.take(at).to_pylist()
-    return list(zip(tars, keys, images.numbers[places].tolist(), strict=True))
+    terms = map(Terms.of, images.terms.take(at).to_pylist())
+    return list(zip(tars, keys, images.numbers[places].tolist(), terms, strict=True))

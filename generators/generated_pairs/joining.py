@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS
 from twinset.shards.finished_stage import FinishedStage
 
 Floats = npt.NDArray[np.float64]
@@ -89,7 +90,7 @@ class Images:
     """The images of one side, in the order of their stage.
 
     keys, tars: where they lie. sha256s: of their files. negatives: the row of each one's negative caption. numbers:
-    among those of its caption.
+    among those of its caption. terms: columns `TERMS`.
     """
 
     keys: pa.Array
@@ -97,6 +98,7 @@ class Images:
     sha256s: pa.Array
     negatives: Ints
     numbers: Ints
+    terms: pa.Table
 
     def __len__(self) -> int:
         return len(self.negatives)
@@ -132,23 +134,24 @@ def images_of(earlier: FinishedStage, negatives: pa.Table, side: str) -> Images:
     """
     parts, known = [], pc.cast(negatives["identity"], pa.large_string()).combine_chunks()
     captions = negatives[side].cast(pa.large_string()).combine_chunks()
-    for block in _blocks(earlier.batches(("key", "identity", "tar", "caption", "image_sha256"))):
+    for block in _blocks(earlier.batches(("key", "identity", "tar", "caption", "image_sha256", *TERMS))):
         read = pc.extract_regex(block["identity"], _IDENTITY)
         own = pc.binary_join_element_wise(pc.struct_field(read, "own"), "]", "").cast(pa.large_string())
         rows = pc.index_in(own, known)
         same = pc.equal(pc.take(captions, rows), block["caption"].cast(pa.large_string()))
         wanted = pc.fill_null(pc.and_(same, pc.equal(pc.struct_field(read, "side"), side)), False)
         found = block.append_column("row", rows).append_column("number", pc.struct_field(read, "number"))
-        parts.append(found.filter(wanted).select(["key", "tar", "image_sha256", "row", "number"]))
+        parts.append(found.filter(wanted).select(["key", "tar", "image_sha256", "row", "number", *TERMS]))
     if not parts:
         nothing = pa.array([], pa.string())
-        return Images(nothing, nothing, nothing, *(np.zeros(0, np.int64) for _ in range(2)))
+        terms = pa.table(dict.fromkeys(TERMS, nothing))
+        return Images(nothing, nothing, nothing, np.zeros(0, np.int64), np.zeros(0, np.int64), terms)
     table = pa.concat_tables(parts)
     lacking = table.filter(pc.equal(table["image_sha256"], ""))["key"]
     if len(lacking):
         raise WrongUse(f"{earlier.where}: {lacking[0]} has no image; name a stage that draws")
     keys, tars, sha256s = (table[name].combine_chunks() for name in ("key", "tar", "image_sha256"))
-    return Images(keys, tars, sha256s, _numbers(table["row"]), _numbers(table["number"]))
+    return Images(keys, tars, sha256s, _numbers(table["row"]), _numbers(table["number"]), table.select(TERMS))
 
 
 def first_images(images: Images, negatives: int) -> Ints:

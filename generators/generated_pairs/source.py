@@ -51,7 +51,7 @@ class GeneratedPairs(Source):
     compared: bool = True
     train: TrainShare | None = None
     held_out: OptionalFiles = ()
-    licence: str
+    licence: str = ""
 
     added = ("train", "held_out")
     generator = "twinset.generators.generated_pairs.generator:GeneratedPairGenerator"

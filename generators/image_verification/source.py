@@ -43,7 +43,7 @@ class ImageVerification(EngineSource):
     engine: QuestionAnswerer
     threshold: float | None = Field(default=None, gt=0, le=1)
     pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     generator = "twinset.generators.image_verification.source:VerificationGenerator"
     makes = "table"

@@ -10,6 +10,7 @@ from twinset.generators.negative_captions.changes import formatted
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
+from twinset.manifests.licences import TERMS, Terms
 from twinset.manifests.source import StageName
 from twinset.shards.contracts import Source, StageGenerator
 from twinset.shards.kinds.samples import TableRows
@@ -35,7 +36,7 @@ class NegativePrompts(Source):
     kind: Literal["negative-prompts"]
     negatives: StageName
     suffix: str = SUFFIX
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     generator = "twinset.generators.negative_captions.prompts:PromptGenerator"
     makes = "table"
@@ -54,9 +55,10 @@ class PromptGenerator(StageGenerator[NegativePrompts]):
 
     def plan(self) -> Iterator[NegativeCaption]:
         """Rows in the order of the earlier table, which is read a row group at a time."""
-        for batch in self.earlier.batches(["identity", *COLUMNS.names]):
+        for batch in self.earlier.batches(["identity", *TERMS, *COLUMNS.names]):
             for row in batch.to_pylist():
-                yield NegativeCaption(**self.identified(*json.loads(row.pop("identity"))), **row)
+                shows = (Terms.taken(row),)
+                yield NegativeCaption(**self.identified(*json.loads(row.pop("identity")), shows=shows), **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
         for one in cast(Sequence[NegativeCaption], candidates):

@@ -172,7 +172,7 @@ class ReplayedNegatives(Source):
 
     kind: Literal["replayed-negatives"]
     captions: SeveralFiles
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     generator = "twinset.generators.negative_captions.replay:ReplayGenerator"
     makes = "table"

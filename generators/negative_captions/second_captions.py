@@ -14,6 +14,7 @@ from twinset.generators.negative_captions.instructions import PARAPHRASE, Judged
 from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, scored_schema, scores_in, with_scores
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.doors import OfKind
+from twinset.manifests.licences import TERMS, Terms
 from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Reference, StageName
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
@@ -35,7 +36,7 @@ class SecondCaptions(PromptedSource):
     kind: Literal["second-captions"]
     negatives: StageName
     engine: Annotated[SerializeAsAny[LanguageModelSettings], OfKind(LANGUAGE_MODELS)]
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     generator = "twinset.generators.negative_captions.second_captions:SecondCaptionGenerator"
     makes = "table"
@@ -63,9 +64,10 @@ class SecondCaptionGenerator(PromptedGenerator[SecondCaptions]):
     def plan(self) -> Iterator[ScoredCaption]:
         """Rows in the order of the earlier table, which is read a row group at a time."""
         scores = [name for name in TEXT_SCORES if name in self.earlier.columns()]
-        for batch in self.earlier.batches(["identity", "group", *COLUMNS.names, *scores]):
+        for batch in self.earlier.batches(["identity", "group", *TERMS, *COLUMNS.names, *scores]):
             for row in batch.to_pylist():
-                identified = self.identified(*json.loads(row.pop("identity")), group=row.pop("group"))
+                identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
+                identified = self.identified(*identity, group=row.pop("group"), shows=shows)
                 yield self._candidate(**identified, **{**row, **scores_in(row, TEXT_SCORES)})
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:

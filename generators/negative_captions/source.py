@@ -104,7 +104,7 @@ class NegativePlanner(CaptionGenerator[NegativeCaptions]):
             group = sample_key(self.name, read.caption_id)
             for kind in self.source.kinds:
                 yield NegativeCandidate(
-                    **self.identified(read.caption_id, kind, group=group),
+                    **self.identified(read.caption_id, kind, group=group, terms=read.terms),
                     caption_id=read.caption_id,
                     image_id=read.image_id,
                     image=read.image,

@@ -14,8 +14,6 @@ from twinset.models.encoders.image_towers import tower_files
 from twinset.models.files import ModelMissing
 from twinset.shards.contracts import Source
 
-IMAGES = "the images stay under the terms of their source"
-
 
 class ImageFeatures(OnDevice, Source):
     """Features with norm 1 of each image of a stage, a row an image, however many samples have it.
@@ -30,7 +28,7 @@ class ImageFeatures(OnDevice, Source):
     images: StageName
     model: Annotated[str, Place("model", "models")] = Field(min_length=1)
     micro_batch: int = Field(default=32, ge=1, le=1024)
-    licence: str = IMAGES
+    licence: str = ""
 
     generator = "twinset.generators.neighbours.features:FeatureGenerator"
     makes = "table"
@@ -60,7 +58,7 @@ class ImageNeighbours(OnDevice, Source):
     kind: Literal["image-neighbours"]
     features: StageName
     neighbours: int = Field(default=128, ge=1, le=10_000)
-    licence: str = IMAGES
+    licence: str = ""
 
     generator = "twinset.generators.neighbours.nearest:NeighbourGenerator"
     makes = "table"

@@ -33,7 +33,7 @@ class ParsedCaptions(Source):
 
     captions: SeveralFiles
     pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     makes = "table"
     reference = Reference("captions")  # of any data set: the licence says which
@@ -220,7 +220,8 @@ class SceneGraphGenerator(ConfirmedCaptionGenerator[SceneGraphs]):
     def plan(self) -> Iterator[CaptionCandidate]:
         for read in self.captions():
             yield CaptionCandidate(
-                **self.identified(read.caption_id), **{name: getattr(read, name) for name in (*TEXTS, "place")}
+                **self.identified(read.caption_id, terms=read.terms),
+                **{name: getattr(read, name) for name in (*TEXTS, "place")},
             )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:

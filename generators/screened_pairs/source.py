@@ -22,6 +22,7 @@ from twinset.generators.screened_pairs.pair_screening import (
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS
 from twinset.manifests.markdown import block_of
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import SourceSettings, StageName
@@ -45,7 +46,7 @@ class ScreenedPairs(Source):
     kind: Literal["screened-pairs"]
     pairs: StageName
     decisions: StageName
-    licence: str = "as each pair says"
+    licence: str = ""
 
     generator = "twinset.generators.screened_pairs.source:ScreenedPairGenerator"
     makes = "pair"
@@ -108,7 +109,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
         Raises `WrongUse` when a stage is of another kind, or a pair was never asked about.
         """
         verdicts, repeated = self._verdicts, self._twins
-        pairs = self._pairs.read([*PAIR_COLUMNS, *HASHED, "sources"])
+        pairs = self._pairs.read([*PAIR_COLUMNS, *HASHED, *TERMS, "sources"])
         for start in range(0, len(pairs), SLICE):
             for row in pairs.slice(start, SLICE).to_pylist():
                 twin = repeated.get(row["key"])
@@ -119,7 +120,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
                     )
                 dropped, detail = (DUPLICATE, f"same as {twin}") if twin else verdicts[row["key"]]
                 yield ScreenedPairCandidate(
-                    **{name: row[name] for name in ("key", "identity", "tar", "split", "group")},
+                    **{name: row[name] for name in ("key", "identity", "tar", "split", "group", *TERMS)},
                     captions0=(row["caption0"],),
                     captions1=(row["caption1"],),
                     image_sha256s=tuple(row[name] for name in HASHED),

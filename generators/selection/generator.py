@@ -17,6 +17,7 @@ from twinset.generators.selection.scored import Scored, Step, load_scored, selec
 from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json
+from twinset.manifests.licences import TERMS, Terms
 from twinset.shards.contracts import EXAMPLES, Context, LeftOut, StageGenerator
 from twinset.shards.kinds.samples import TableRows
 
@@ -47,9 +48,9 @@ class SelectionGenerator(StageGenerator[SelectedNegatives]):
         Raises `WrongUse` when that lacks scores that the rules need, or nothing is left.
         """
         self.excluded = self._left_out()
-        for batch in self.earlier.batches(["identity", *self._schema.names], self._steps[-1].kept):
+        for batch in self.earlier.batches(["identity", *TERMS, *self._schema.names], self._steps[-1].kept):
             for row in batch.to_pylist():
-                identified = self.identified(*json.loads(row.pop("identity")))
+                identified = self.identified(*json.loads(row.pop("identity")), shows=(Terms.taken(row),))
                 yield self._candidate(**identified, **{**row, **scores_in(row, self._numbers)})
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:

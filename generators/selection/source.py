@@ -59,7 +59,7 @@ class SelectedNegatives(Source):
     refine: tuple[str, ...] = ("vera", "cola")
     grid: int = Field(default=50, ge=1, le=1000)
     suffix: str = SUFFIX
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     generator = "twinset.generators.selection.generator:SelectionGenerator"
     makes = "table"

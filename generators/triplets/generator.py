@@ -22,6 +22,7 @@ from twinset.generators.triplets.source import MINING, Triplets
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import Terms
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Frame, Json, Rejected
@@ -113,7 +114,9 @@ class TripletGenerator(Generator[Triplets]):
                 following = number + 1
                 parts = {name: tuple(part[name][at] for part in told) for name in told[0]}
                 yield TripletCandidate(
-                    **self.identified(number, group=f"triplet-{number:07d}"),
+                    **self.identified(
+                        number, group=f"triplet-{number:07d}", shows=list(map(Terms.unpacked, parts["terms"]))
+                    ),
                     number=number,
                     condition=f"{parts['predicate'][1]} {parts['object'][1]}",  # of the target (GeneCIS, section 5.2)
                     concreteness=mean,

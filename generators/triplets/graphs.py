@@ -22,6 +22,7 @@ from twinset.generators.scene_graphs.source import (
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Bools, Codes, distinct
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import PACKED, TERMS
 from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.shards.finished_stage import FinishedStage
@@ -145,9 +146,9 @@ class Relations:
     """Every relation of the captions, in the order of the stage: one entry a relation in each array.
 
     subject, object, subject_lemma, object_lemma, predicate, predicate_lemma: numbers in ``words``, which is sorted.
-    caption: row in ``texts``, the captions that have relations (columns `TEXTS`). image: equal for relations of one
-    image id. names: how many of these ids there are. captions: how many were parsed. facts: None for a table of an
-    earlier version, which lacks their columns.
+    caption: row in ``texts``, the captions that have relations (columns `TEXTS`, and ``terms``). image: equal for
+    relations of one image id. names: how many of these ids there are. captions: how many were parsed. facts: None for a
+    table of an earlier version, which lacks their columns.
     """
 
     subject: Codes
@@ -169,10 +170,10 @@ class Relations:
         return len(self.subject)
 
     def texts_of(self, relation: Codes) -> dict[str, list[str]]:
-        """What each of some relations says and where: surface words of subject, predicate and object, and `TEXTS` of
-        its caption; "" for `NONE`. Memory holds a text each."""
+        """What each of some relations says and where: surface words of subject, predicate and object, and `TEXTS` and
+        packed terms of its caption; "" for `NONE`. Memory holds a text each."""
         texts = self.texts.take(pa.array(self.caption[relation]))
-        columns = {name: texts[name].to_pylist() for name in TEXTS}
+        columns = {name: texts[name].to_pylist() for name in texts.column_names}
         for name, codes in (("subject", self.subject), ("predicate", self.predicate), ("object", self.object)):
             columns[name] = [self.words[code] for code in codes[relation].tolist()]
         missing = np.flatnonzero(relation == NONE).tolist()
@@ -192,8 +193,9 @@ def load_relations(graphs: FinishedStage) -> Relations:
     columns: dict[str, list[Codes]] = {name: [] for name in (*WORDS, "caption")}
     facts = FactColumns() if set(COLUMNS) <= set(graphs.columns()) else None
     codes: dict[str, int] = {}
+    terms: list[pa.Array] = []
     rows, last = 0, None
-    for batch in graphs.batches((*TEXTS, *WORDS, *(COLUMNS if facts else ()))):
+    for batch in graphs.batches((*TEXTS, *TERMS, *WORDS, *(COLUMNS if facts else ()))):
         if not len(batch):
             continue
         # Relations of one caption follow each other: a row with another caption than the one before begins the next.
@@ -205,6 +207,8 @@ def load_relations(graphs: FinishedStage) -> Relations:
         first = pa.array(np.flatnonzero(begins))
         for name in TEXTS:
             texts[name].append(batch[name].take(first).cast(pa.large_string()))
+        packed = pc.binary_join_element_wise(*(batch[name] for name in TERMS), PACKED)
+        terms.append(packed.take(first).dictionary_encode())
         columns["caption"].append((np.cumsum(begins) + (rows - 1)).astype(np.int32))
         rows += len(first)
         for name in WORDS:
@@ -225,13 +229,14 @@ def load_relations(graphs: FinishedStage) -> Relations:
     whole = {"image_id": image_ids}
     for name in list(texts):
         whole[name] = pa.concat_arrays(texts.pop(name))  # one after the other, so that one alone is there twice
+    packed = pa.chunked_array(terms).unify_dictionaries().combine_chunks()
     forms = {(words[one], words[lemma]) for one, lemma in _forms(joined)}
     return Relations(
         **joined,
         caption=caption,
         image=image_ids.indices.to_numpy().astype(np.int32)[caption],
         words=words,
-        texts=pa.table({name: whole[name] for name in TEXTS}),
+        texts=pa.table({**{name: whole[name] for name in TEXTS}, "terms": packed}),
         captions=graphs.record.planned,
         names=len(image_ids.dictionary),
         facts=facts.finish(graphs, caption, whole["caption"], words, forms) if facts else None,

@@ -53,7 +53,7 @@ class Triplets(Source):
     max_uses: int | None = Field(default=None, ge=1)
     balance: Balance = "images"
     distractors: bool = False
-    licence: str
+    licence: str = ""
 
     generator = "twinset.generators.triplets.generator:TripletGenerator"
     makes = "triplet"

@@ -42,7 +42,7 @@ class ActionGenome(FramePairSource):
     skip: int = Field(default=1, ge=0)
     exclusive: bool = False
     grammar: bool = False
-    licence: str = "Action Genome (MIT) annotations; Charades videos, non-commercial research use"
+    licence: str = "MIT AND other: videos of Charades, non-commercial research use"
 
     generator = "twinset.generators.video.action_genome:ActionGenomeGenerator"
     reference = Reference("Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome"))

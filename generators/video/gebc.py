@@ -34,7 +34,7 @@ class Gebc(FramePairSource):
     skip: int = Field(default=1, ge=0)
     before: float = Field(default=0.5, ge=0, le=1)
     after: float = Field(default=0.5, ge=0, le=1)
-    licence: str = "Kinetics-GEB+ annotations, no licence stated; Kinetics-400 videos, their owners' terms"
+    licence: str = "other: Kinetics-GEB+ annotations, no licence stated; Kinetics-400 videos, their owners' terms"
 
     generator = "twinset.generators.video.gebc:GebcGenerator"
     reference = Reference("Kinetics-GEB+ (GEBC)", "https://github.com/showlab/geb-plus", bibtex("wang2022gebplus"))

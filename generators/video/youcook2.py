@@ -17,7 +17,7 @@ class YouCook2(FramePairSource):
     """EQ-YouCook2 (EqBen, sections 4.1 and B.3): middle frame of every segment, all pairs within a video."""
 
     kind: Literal["youcook2"]
-    licence: str = "YouCook2 (MIT) annotations; YouTube videos, non-commercial research use"
+    licence: str = "MIT AND other: videos of YouTube, non-commercial research use"
 
     generator = "twinset.generators.video.youcook2:YouCook2Generator"
     reference = Reference("YouCook2", "http://youcook2.eecs.umich.edu", bibtex("zhou2018youcook2"))

@@ -26,6 +26,7 @@ from twinset.generators.words_alone.sampled import as_percent, said
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, generator_for
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS, Terms
 from twinset.manifests.markdown import table
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import Need, StageName
@@ -50,7 +51,7 @@ class RefinedNegatives(Source):
     kind: Literal["refined-negatives"]
     negatives: StageName
     area: float = Field(default=0.56, gt=0.5, le=1)
-    licence: str = "the captions stay under the terms of their source"
+    licence: str = ""
 
     generator = "twinset.generators.words_alone.refined:RefinedGenerator"
     makes = "table"
@@ -109,10 +110,10 @@ class RefinedGenerator(StageGenerator[RefinedNegatives]):
             self.excluded.add("known-by-words", f"{self.source.negatives} {row}")
         if lost := int((~kept).sum()):
             self.excluded["known-by-words"] = lost
-        for batch in self.earlier.batches(["identity", "group", *COLUMNS.names], kept):
+        for batch in self.earlier.batches(["identity", "group", *TERMS, *COLUMNS.names], kept):
             for row in batch.to_pylist():
-                identity, group = json.loads(row.pop("identity")), row.pop("group")
-                yield NegativeCaption(**self.identified(*identity, group=group), **row)
+                identity, group, shows = json.loads(row.pop("identity")), row.pop("group"), (Terms.taken(row),)
+                yield NegativeCaption(**self.identified(*identity, group=group, shows=shows), **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
         for one in cast(Sequence[NegativeCaption], candidates):

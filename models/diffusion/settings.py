@@ -101,11 +101,7 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
 
     worker = "twinset.models.diffusion.painter:DiffusionPainter"
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        SDXL: {
-            "licence": (
-                "CreativeML Open RAIL++-M: no rights are claimed in what is drawn, restrictions of use go with it"
-            ),
-        },
+        SDXL: {"licence": "openrail++"},
     }
     title = "a latent diffusion model"
     reference = Reference(

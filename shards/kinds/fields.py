@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from twinset.manifests.canonical import canonical_json, digest
+from twinset.manifests.licences import Terms
 from twinset.shards.kinds.kind import SAMPLE_SCHEMA, Sample, SampleKind, Stored
 from twinset.shards.kinds.registry import KINDS
 from twinset.shards.kinds.samples import EXTENSIONS, EncodedImage
@@ -17,7 +18,7 @@ REMEDY = "build this shard again"
 
 
 def fields_of(
-    sample: Sample, images: Mapping[str, EncodedImage], dataset: str, licence: str, extension: str
+    sample: Sample, images: Mapping[str, EncodedImage], dataset: str, terms: Terms, extension: str
 ) -> list[tuple[str, bytes]]:
     """The tar fields of a sample, in the order that they are written. dataset: kind of the source."""
     sources = {role: asdict(image.source) for role, image in images.items()}
@@ -30,7 +31,7 @@ def fields_of(
         **sample.recorded(dataset, sources, pictures),
         "scores": sample.scores,
         "provenance": dict(sample.provenance),
-        "licence": licence,
+        **terms.columns,
     }
     words = sample.described()
     return [

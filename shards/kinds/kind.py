@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from twinset.shards.kinds.samples import Frame, Json, MediaFile
 
-SAMPLE_SCHEMA = 1  # version of the JSON in tars; a raise changes the bytes of every tar
+SAMPLE_SCHEMA = 2  # version of the JSON in tars; a raise changes the bytes of every tar
 
 JsonByRole = Mapping[str, Mapping[str, Any]]
 
@@ -36,7 +36,10 @@ class SourcesRecord(Described):
 
 
 class Record(Described):
-    """What the JSON of every kind has, as `shards.kinds.fields.fields_of` writes it."""
+    """What the JSON of every kind has, as `shards.kinds.fields.fields_of` writes it.
+
+    licence, credit, source_url: `manifests.licences.Terms` of all that the sample shows.
+    """
 
     schema_version: int
     kind: str
@@ -45,6 +48,8 @@ class Record(Described):
     scores: dict[str, float]
     provenance: dict[str, JsonValue]
     licence: str
+    credit: str
+    source_url: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,14 @@ def _rows(candidates: Sequence[Candidate], worker: StageWorker) -> dict[str, Row
     kind = KINDS[worker.source.makes].with_numbers(worker.generator.numbers)
     return {
         c.key: Row(
-            kind=kind, key=c.key, identity=c.identity, group=c.group, split=c.split, verdict=KEPT, words=_said(c)
+            kind=kind,
+            key=c.key,
+            identity=c.identity,
+            group=c.group,
+            split=c.split,
+            verdict=KEPT,
+            words=_said(c),
+            **c.terms.columns,
         )
         for c in candidates
     }
@@ -234,7 +241,7 @@ def _encode(sample: Sample, row: Row, worker: StageWorker, encoded: dict[str, En
     if copy is not None:
         return list(copy.fields.items())
     source, extension = worker.source, worker.subset.encoding.format
-    return fields_of(sample, images, source.kind, source.licence, extension) if images else None
+    return fields_of(sample, images, source.kind, row.terms, extension) if images else None
 
 
 def _reject(row: Row, judge: str, drop: Drop, detail: str = "") -> None:

@@ -108,7 +108,7 @@ def write_many(path: Path, captions: int) -> None:
 
 def plan(path: Path) -> None:
     """Plan in this process and print what it took; the parent reads the line."""
-    settings: Any = {"captions": path, "images": path.parent, "concreteness": RATINGS, "licence": "-"}
+    settings: Any = {"captions": path, "images": path.parent, "concreteness": RATINGS, "licence": "MIT"}
     generator: Any = CaptionTwins(kind="caption-twins", confirm="en_ewt_sm", **settings).open(Context("twins"))
     began = time.perf_counter()
     first, planned = [], 0

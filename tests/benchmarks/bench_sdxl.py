@@ -78,7 +78,7 @@ def _painter(model: Path, gpu: bool, options: Any) -> DiffusionPainter:
     painter = DiffusionImages(
         kind="diffusion",
         model=str(model),
-        licence="none",
+        licence="MIT",
         steps=options.steps,
         resolution=options.resolution,
         output_resolution=options.resolution // 2,

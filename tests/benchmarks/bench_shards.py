@@ -55,7 +55,7 @@ class TinyPairs(Source):
     """Pairs of 8 × 8 pixels. pairs: their number."""
 
     kind: Literal["tiny-pairs"]
-    licence: str = "none"
+    licence: str = "MIT"
     pairs: int
     reference = Reference("tiny pairs")
 

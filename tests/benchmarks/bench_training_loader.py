@@ -81,7 +81,7 @@ def build(folder: Path, pairs: int, photographs: Path | None) -> tuple[Path, Pat
         for n in range(pairs)
     ]
     (folder / "pairs.json").write_text(json.dumps(records))
-    source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(media), "licence": "none"}
+    source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(media), "licence": "MIT"}
     recipe = {"name": "bench", "subsets": {"bench": {"source": source, "shard_size": SHARD}}}
     build_here(parse_recipe(recipe), str(folder / "out"), 1)
     export(Store(str(folder / "out")), ["bench"], "openclip", folder / "clip")

@@ -99,7 +99,9 @@ def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDatase
     assert not re.search(r"[Pp]aper|[Vv]ideo|EqBen|Citation", plain)
     croissant = json.loads(made_pairs.text("plain/_meta/croissant.json"))
     assert croissant["citeAs"] == "" and croissant["description"].startswith("8 minimal pairs, made from test-folder: ")
-    assert croissant["license"] == "mine" and "The group that" in json.dumps(croissant)
+    assert (
+        croissant["license"] == "mine" and "All pairs: mine.\n" in plain and "The group that" in json.dumps(croissant)
+    )
 
 
 def test_reasons_are_explained_by_source_and_filters(made_pairs: MadeDataset) -> None:
@@ -142,10 +144,12 @@ def test_the_hundredth_of_few_conditions_is_not_counted(made_triplets: MadeDatas
 
 def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
     assert "| a\\|b &lt;b> | 1 | 1 | 0 |" in small_card(made_pairs)
-    settings = {"source": {**FOLDER_SUBSET["source"], "licence": "CC0\n# Gotcha ![x](http://e/x.png) <img src=y> `a`"}}
+    settings = {
+        "source": {**FOLDER_SUBSET["source"], "licence": "other: CC0\n# Gotcha ![x](http://e/x.png) <img src=y> `a`"}
+    }
     made_pairs.add("hostile", settings, made_samples.pair_shards("hostile"))
     text = described(made_pairs, "hostile")
-    assert r"terms: CC0 # Gotcha `![x](http://e/x.png)` &lt;img src=y> \`a\`." in text
+    assert r"All pairs: CC0 # Gotcha `![x](http://e/x.png)` &lt;img src=y> \`a\`." in text
 
 
 @pytest.mark.parametrize("name", ["eq-ag", "triplets", "index-only", "change-attribute", "text"])

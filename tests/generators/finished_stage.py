@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinset.manifests.canonical import digest, sha256_of_file
+from twinset.manifests.licences import TERMS
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.stage import Stage
 from twinset.shards.contracts import Context, Generator, Source
@@ -30,13 +31,13 @@ def finish(
         planned += len(candidates)
         for one, made in zip(candidates, generator.make(candidates), strict=True):
             if isinstance(made, TableRows):
-                rows += [{"key": made.key, "identity": one.identity, **row} for row in made.rows]
+                rows += [{"key": made.key, "identity": one.identity, **one.terms.columns, **row} for row in made.rows]
             else:
                 rejected.append(
                     {"key": made.key, "identity": one.identity, "reason": made.reason, "detail": made.detail}
                 )
     assert generator.columns is not None
-    ids = [pa.field("key", pa.string()), pa.field("identity", pa.string())]
+    ids = [pa.field(name, pa.string()) for name in ("key", "identity", *TERMS)]
     schema = pa.schema([*ids, *generator.columns])
     return write_index(pa.Table.from_pylist(rows, schema), folder, name, planned, row_group, rejected)
 
@@ -50,6 +51,8 @@ def write_index(
     rejected: Sequence[Mapping[str, str]] = (),
 ) -> FinishedStage:
     """A finished stage of these rows; ``planned`` candidates gave them, and those ``rejected`` gave none."""
+    for term in () if TERMS[0] in rows.column_names else TERMS:
+        rows = rows.append_column(term, pa.array([""] * len(rows), pa.string()))
     store, facts = Store(str(folder)), {"rows": rows.num_rows}
     index = folder / layout.meta(name, "index.parquet")
     index.parent.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,7 @@ class Made(SourceSettings):
     kind: Literal["made"]
     engine: Engine
     others: tuple[Engine, ...] = ()
-    licence: str = "none"
+    licence: str = "MIT"
 
     execution: ClassVar[tuple[str, ...]] = ()
 
@@ -78,7 +78,7 @@ def test_paths_count_from_the_recipe_and_decide_nothing(recipe: Path) -> None:
             {"kind": "remote", "model": "here"},
             {"kind": "local", "model": "OWNER/NAME", "cache": None},
         ],
-        "licence": "none",
+        "licence": "MIT",
     }
 
 

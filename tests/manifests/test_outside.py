@@ -59,7 +59,7 @@ def test_a_plan_lists_what_a_recipe_names_outside_of_its_folder(
 
 def test_an_earlier_stage_elsewhere_is_listed(tmp_path: Path) -> None:
     source = {"kind": "trohn-negatives", "graphs": "s3://theirs/out/_stages/graphs"}
-    source |= {"kind": "genecis-triplets", "concreteness": "r.txt", "licence": "x"}
+    source |= {"kind": "genecis-triplets", "concreteness": "r.txt", "licence": "other: x"}
     path = tmp_path / "recipe.yaml"
     path.write_text(yaml.safe_dump({"name": "n", "subsets": {"n": {"source": source, "count": 1}}}))
     from twinset.manifests.recipe.outside import outside

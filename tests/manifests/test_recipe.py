@@ -112,7 +112,7 @@ def test_where_files_lie_and_where_it_runs_is_no_part_of_what_is_made(recipe: Pa
     source = "subsets.eq-youcook2.source"
     assert content() == content("subsets.eq-youcook2.pool=gpu", f"{source}.annotations=/x", f"{source}.media=/y")
     changed = ["seed=1", "subsets.eq-youcook2.shard_size=17", "subsets.eq-youcook2.filters.1.contrast=6"]
-    changed += ["subsets.eq-youcook2.encoding.quality=94", f"{source}.licence=other", "subsets.eq-youcook2.split=val"]
+    changed += ["subsets.eq-youcook2.encoding.quality=94", f"{source}.licence=MIT", "subsets.eq-youcook2.split=val"]
     assert len({content(), *map(content, changed)}) == len(changed) + 1
 
 

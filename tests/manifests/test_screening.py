@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said_in_the_words_of_the_recipe(
 
 
 def test_only_pairs_can_be_screened_and_copies_are_not_filtered() -> None:
-    stills = {"kind": "scene-graphs", "captions": "captions.json", "licence": "mine"}
+    stills = {"kind": "scene-graphs", "captions": "captions.json", "licence": "other: mine"}
     with pytest.raises(WrongUse, match="people are asked about pairs, and scene-graphs makes tables"):
         parse_recipe({"name": "x", "subsets": {"a": {"source": stills, "screening": True}}})
     copies = {"kind": "screened-pairs", "pairs": "/out/a", "decisions": "/out/b"}

@@ -39,7 +39,7 @@ class Painted(SourceSettings):
     kind: Literal["test-painted"]
     engine: Engine
     judges: tuple[Engine, ...] = ()
-    licence: str = "mine"
+    licence: str = "other: mine"
 
 
 @pytest.fixture

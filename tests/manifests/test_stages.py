@@ -13,7 +13,7 @@ from twinset.manifests.recipe import Recipe, content_of, load_recipe
 
 GRAPHS = {"source": {"kind": "scene-graphs", "captions": "captions.json"}, "shard_size": 100}
 TRIPLETS = {
-    "source": {"kind": "genecis-triplets", "graphs": "graphs", "concreteness": "ratings.txt", "licence": "theirs"},
+    "source": {"kind": "genecis-triplets", "graphs": "graphs", "concreteness": "ratings.txt", "licence": "MIT"},
     "count": 10,
 }
 TEMPLATES = {"source": {"kind": "genecis-objects", "task": "focus", "annotations": "a.json", "media": "m"}}

@@ -84,7 +84,7 @@ def saved_as(kind: str) -> Callable[[Path], Any]:
 
 
 def drawn(folder: Path) -> Any:
-    return DiffusionImages(kind="diffusion", model=str(folder), licence="none").open()._model
+    return DiffusionImages(kind="diffusion", model=str(folder), licence="MIT").open()._model
 
 
 def answering(folder: Path) -> Any:

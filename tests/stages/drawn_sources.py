@@ -52,7 +52,7 @@ class Greys(Source):
     kind: Literal["test-greys"]
     annotations: AnnotationFile
     media: MediaFolderPath
-    licence: str = "mine"
+    licence: str = "other: mine"
     splits: dict[str, str] = Field(default={})
     note: str = ""
     micro_batch: int = 0

@@ -24,7 +24,7 @@ class Words(Source):
 
     kind: Literal["test-words"]
     annotations: AnnotationFile
-    licence: str = "mine"
+    licence: str = "other: mine"
 
     makes = "table"
     reasons: ClassVar[Mapping[str, str]] = {"no-words": "the line holds no word"}
@@ -70,7 +70,7 @@ class Longer(Source):
     kind: Literal["test-longer"]
     words: StageName
     least: int = 0
-    licence: str = "mine"
+    licence: str = "other: mine"
 
     makes = "table"
 
@@ -109,7 +109,7 @@ class Judged(Source):
     kind: Literal["test-judged"]
     words: StageName
     answers: AnnotationFile
-    licence: str = "mine"
+    licence: str = "other: mine"
 
     makes = "table"
     reasons: ClassVar[Mapping[str, str]] = {"dropped": "a person dropped it"}
@@ -170,7 +170,7 @@ class Said(Source):
 
     kind: Literal["test-said"]
     words: StageName
-    licence: str = "mine"
+    licence: str = "other: mine"
 
     def open(self, context: Context) -> SaidGenerator:
         return SaidGenerator(self, context)

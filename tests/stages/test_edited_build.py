@@ -38,7 +38,7 @@ def recipe(tiny: Path, tmp_path: Path) -> Path:
         "kind": "stable-diffusion",
         "model": "model",
         "vocabulary": "small-world",
-        "licence": "none",
+        "licence": "MIT",
         "steps": 2,
         "micro_batch": 2,
     }

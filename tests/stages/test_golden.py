@@ -30,34 +30,34 @@ LIBRARIES = {"numpy": "2.4.6", "pillow": "13.0.0", "pyarrow": "26.0.1", "av": "1
 #: Of shard 0: versions (generator, filters), sha256 of tar and of rows.
 GOLDEN: dict[str, dict[str, Any]] = {
     "drawn": {
-        "versions": {"action-genome": 1, "schema": 2},
-        "tar": "d6d3215f6e2f015d364ae5cb842c325529642f7aaab3f2f4075e9b83987a5747",
-        "rows": "d675cf7ccf673b6ef00b3f50467d82fc4eb2b5c370d5cff5b27412ac65977523",
+        "versions": {"action-genome": 1, "schema": 3},
+        "tar": "6b8ec504f35d2139557e1003fa53e7bc35a8c12a59b573939cb63df4932ae73b",
+        "rows": "f39bbb8895d3d16e543db0ddc95ce23ce76fb109179d2bbf7350137d0459866f",
     },
     "eq-ag": {
-        "versions": {"action-genome": 1, "schema": 2},
-        "tar": "e401da2774154f7f16940ae3b52267fe32df5b0693f0fe19d9d54602c25022e5",
-        "rows": "e78db9cd81dd06da4b8affc6ca7609e781a04f4b90d731922ca3d77c3afcbfec",
+        "versions": {"action-genome": 1, "schema": 3},
+        "tar": "8cae273c94ab9befd6f4677d9dda8e9ca5dca6aa2ae325f4e14763928397c6ac",
+        "rows": "9c84dc5b3f6e4069527be93e8afdedcb4ca8b437d0ef06f9d68df743f7a63108",
     },
     "eq-gebc": {
-        "versions": {"gebc": 2, "motion-words": 1, "equal-captions": 1, "schema": 2},
-        "tar": "06e001ec00763dcad0bdeb97ebd2ea9d1637fbc507bb27c1f5fa4b7722f32906",
-        "rows": "3078505d09d5c93991f2507829a09167d38cfdf381171ed1ac7c66a5c4ee9409",
+        "versions": {"gebc": 2, "motion-words": 1, "equal-captions": 1, "schema": 3},
+        "tar": "1e4640b417d227f853ce0980ad63bf99ea639489eee95eee8506c8adc4d2d5b5",
+        "rows": "17e5c33aa4dc3ead297056be2feeb73252dd7968e2ad90402c57188b661e33de",
     },
     "eq-youcook2": {
-        "versions": {"youcook2": 2, "faces": 1, "schema": 2},
-        "tar": "dd508ff29f0db59b566be541b2b309f6019315e6d5e246f556f867cd8aa74516",
-        "rows": "19827d1ef181e6ff40caaf98ec4c2e3f3302763d8b9760b6e43be7e102627e77",
+        "versions": {"youcook2": 2, "faces": 1, "schema": 3},
+        "tar": "f7ef4d65395ebf3f505d604ab9144f62f386bc112ef72f778848dfce8fae6394",
+        "rows": "7cbe948214d66db6ed584abd8b6cf9518b85531cfda43ea252f65382ea8010d7",
     },
     "focus-attribute": {
-        "versions": {"genecis-attributes": 1, "schema": 2},
-        "tar": "6e8b6017ddf6f33e4a077ac8ee27c3b15d86dc160f5c45330fd94585105345e1",
-        "rows": "358896c62c1cf37e3882ac419b0c593d849499ccd16fa22faf1d0ce92b941651",
+        "versions": {"genecis-attributes": 1, "schema": 3},
+        "tar": "d0e3d2c1a75dbf0ceada0e63d95c5f78728f29890ff858eb1d812b41789f481d",
+        "rows": "51d71e189133eb6798433d64072c0fafea940aa03e9542b5193916eb707b0191",
     },
     "change-object": {
-        "versions": {"genecis-objects": 1, "schema": 2},
-        "tar": "13ee50a55141778d27815e7554921ac31752e54b16ab085ffe88d0a3b46ef1a9",
-        "rows": "d1a1aa301a667b4ce443593980f98a70e9456baf10540240f8bcd340fb08aaeb",
+        "versions": {"genecis-objects": 1, "schema": 3},
+        "tar": "a14dca96bbaf0d3846336f60766c6540faa8b634c1ceb1d2540f4e36a17474d8",
+        "rows": "97cf6193e6badbd3d00f09f804d66ac0fa92150bf496a87ba6b002489252214d",
     },
 }
 

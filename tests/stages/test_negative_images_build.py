@@ -39,7 +39,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("images")
     save_small(folder)
     (folder / "replace_obj.json").write_text(json.dumps(CAPTIONS))
-    engine = {"kind": "diffusion", "model": "./model", "licence": "none", "steps": 2, "micro_batch": 2}
+    engine = {"kind": "diffusion", "model": "./model", "licence": "MIT", "steps": 2, "micro_batch": 2}
     images = {"kind": "negative-images", "negatives": "prompts", "engine": engine, "images_per_caption": 2}
     stages = {
         "negatives": {"source": {"kind": "replayed-negatives", "captions": "replace_obj.json"}},

@@ -133,6 +133,6 @@ def test_everything_that_decides_the_bytes_is_in_the_facts(tmp_path: Path, plann
 
     first = content()
     assert content(micro_batch=4) == first, "how it is made, not what"
-    changes: list[dict[str, Any]] = [{"seed": 1}, {"note": "x"}, {"licence": "other"}, {"filters": ["test-dark"]}]
+    changes: list[dict[str, Any]] = [{"seed": 1}, {"note": "x"}, {"licence": "MIT"}, {"filters": ["test-dark"]}]
     others = [content(**change) for change in (*changes, {"shard_size": 3})]
     assert len({first, *others}) == 6

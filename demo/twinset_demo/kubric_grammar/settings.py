@@ -30,7 +30,7 @@ class KubricImages(ImageEngineSettings):
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=0)
     attempts: int = Field(default=6, ge=1, le=100)
-    licence: str = "CC0-1.0 (drawn by twinset)"
+    licence: str = "CC0-1.0"
 
     execution = ("device", "threads")
     title = "Kubric"

@@ -27,7 +27,7 @@ class SmallScenes(Source):
 
     combinations: Literal["seen", "unseen"] = "seen"
     side: int = Field(default=64, ge=32, le=512)
-    licence: str = "CC0-1.0 (drawn by twinset)"
+    licence: str = "CC0-1.0"
 
     reference = Reference("small scenes")
     group = "scene"

@@ -237,7 +237,7 @@ def test_no_pair_and_too_many_pairs_say_what_to_do(stages: Context, monkeypatch:
 
 def test_stages_of_other_kinds_are_refused() -> None:
     stages = {
-        "photos": {"source": {"kind": "confused-pairs", "images": "a", "alike": "b", "apart": "c", "licence": "-"}}
+        "photos": {"source": {"kind": "confused-pairs", "images": "a", "alike": "b", "apart": "c", "licence": "MIT"}}
     }
     with pytest.raises(WrongUse, match="confused-pairs gives neither photographs with captions nor features"):
         parse_recipe(
@@ -274,8 +274,13 @@ def test_pairs_of_real_photographs_are_those_of_all_cosines(tmp_path: Path) -> N
     names = {path.name for path in PHOTOS.iterdir()}
     lines = [line for line in TOKENS.read_text().splitlines() if line.partition("#")[0] in names]
     (tmp_path / "tokens.txt").write_text("\n".join(lines) + "\n")
-    photos = {"kind": "image-captions", "captions": str(tmp_path / "tokens.txt"), "images": str(PHOTOS), "licence": "-"}
-    pairs = {"kind": "confused-pairs", "images": "photos", "alike": "first", "apart": "second", "licence": "-"}
+    photos = {
+        "kind": "image-captions",
+        "captions": str(tmp_path / "tokens.txt"),
+        "images": str(PHOTOS),
+        "licence": "MIT",
+    }
+    pairs = {"kind": "confused-pairs", "images": "photos", "alike": "first", "apart": "second", "licence": "MIT"}
     raw = {
         "name": "n",
         "stages": {

@@ -24,7 +24,7 @@ def drawing_with(tiny_model: Path) -> MakeGenerator:
     """Settings -> a generator of pairs of 64 x 64 pixels, two steps each."""
 
     def generator(**settings: Any) -> EditedPairGenerator:
-        given = {"model": str(tiny_model), "vocabulary": "small-world", "licence": "none", "steps": 2, **settings}
+        given = {"model": str(tiny_model), "vocabulary": "small-world", "licence": "MIT", "steps": 2, **settings}
         return StableDiffusion(kind="stable-diffusion", **given).open(Context("eq-sd"))
 
     return generator

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.manifests.licences import Terms
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.recipe import Encoding
 from twinset.manifests.stage import Stage
@@ -46,7 +47,7 @@ def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> Finish
         for one in drawn:
             sample = _sample(one)
             images = {role: encode_image(frame, Encoding()) for role, frame in sample.pictures().items()}
-            tar.add_sample(sample.key, fields_of(sample, images, HOME, "CC0-1.0", "jpg"))
+            tar.add_sample(sample.key, fields_of(sample, images, HOME, Terms("CC0-1.0"), "jpg"))
             rows.append(
                 {
                     "key": sample.key,

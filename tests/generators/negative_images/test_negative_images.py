@@ -49,7 +49,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def source(model: str, **given: Any) -> NegativeImages:
-    engine = {"kind": "diffusion", "model": model, "licence": "of the model", "steps": 1, "micro_batch": 2}
+    engine = {"kind": "diffusion", "model": model, "licence": "other: of the model", "steps": 1, "micro_batch": 2}
     return NegativeImages(kind="negative-images", negatives="prompts", **{"engine": engine, **given})
 
 
@@ -146,7 +146,7 @@ def test_engine_version_and_weights_decide_the_bytes(earlier: Callable[[str], Fi
 def test_settings_are_those_of_the_engine(model: str) -> None:
     chosen = source(model, engine={"kind": "diffusion", "model": "small", "device": "gpu"})
     assert (chosen.pool, chosen.shards_at_a_time) == ("gpu", 1) and source(model).pool == "cpu"
-    assert source(model).licence == "of the model" and source(model, licence="mine").licence == "mine"
+    assert source(model).licence == "other: of the model" and source(model, licence="MIT").licence == "MIT"
     assert "steps is 1" in source(model).notes() and "wallace2024diffusion" in source(model).citations
     with pytest.raises(WrongUse, match=r"s.engine.model: there is no model folder /nowhere"):
         source("/nowhere").check_inputs("s", ("models",))

@@ -93,7 +93,7 @@ def relations_of(said: list[Said], others: Sequence[tuple[str, str]] = ()) -> Re
         caption=np.arange(len(said), dtype=np.int32)[::-1],
         image=image,
         words=words,
-        texts=pa.table({name: column[::-1] for name, column in texts.items()}),
+        texts=pa.table({name: column[::-1] for name, column in texts.items()} | {"terms": [""] * len(said)}),
         captions=len(said),
         names=len(images),
         facts=facts,

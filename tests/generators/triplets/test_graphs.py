@@ -9,6 +9,7 @@ from tests.generators.finished_stage import finish
 from twinset.generators.scene_graphs.source import TEXTS, SceneGraphs
 from twinset.generators.triplets.graphs import WORDS, load_relations
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS, Terms
 from twinset.shards.finished_stage import FinishedStage
 
 CAPTIONS = [
@@ -34,7 +35,8 @@ def parsed(folder: Path, row_group: int) -> FinishedStage:
 @pytest.mark.parametrize("row_group", [1, 2, 1000])  # relations of one caption lie in one row group or in several
 def test_columns_are_those_of_the_stage(tmp_path: Path, row_group: int) -> None:
     earlier = parsed(tmp_path, row_group)
-    relations, rows = load_relations(earlier), earlier.read((*TEXTS, *WORDS)).to_pylist()
+    relations, rows = load_relations(earlier), earlier.read((*TEXTS, *TERMS, *WORDS)).to_pylist()
+    rows = [{"terms": Terms.taken(row).packed, **row} for row in rows]
     texts = relations.texts.to_pylist()
     found = [
         {name: relations.words[getattr(relations, name)[row]] for name in WORDS} | texts[relations.caption[row]]
@@ -47,7 +49,7 @@ def test_columns_are_those_of_the_stage(tmp_path: Path, row_group: int) -> None:
     assert len(images) == len({one for one, _ in images}) == len({image for _, image in images}) > 1
     assert relations.words == sorted(relations.words)
     assert relations.captions == len(CAPTIONS) > len(texts) == len({row["caption_id"] for row in rows})
-    assert list(texts[0]) == list(TEXTS) and texts[0]["image"] == "m0.jpg"
+    assert list(texts[0]) == [*TEXTS, "terms"] and texts[0]["image"] == "m0.jpg"
 
 
 def test_captions_without_relations_are_refused(tmp_path: Path) -> None:

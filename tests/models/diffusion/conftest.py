@@ -25,7 +25,7 @@ def painter(saved: Callable[[str], Path]) -> Painter:
     loaded: dict[str, list[Model]] = {}
 
     def opened(kind: str = "small", fresh: bool = False, **settings: Any) -> DiffusionPainter:
-        given = {"model": str(saved(kind)), "licence": "none", "steps": 2, "resolution": 64, "micro_batch": 2}
+        given = {"model": str(saved(kind)), "licence": "MIT", "steps": 2, "resolution": 64, "micro_batch": 2}
         engine = DiffusionImages(kind="diffusion", **{**given, **settings}).open()
         if not fresh:
             engine._loaded = loaded.setdefault(engine.settings.model_dump_json(exclude={"micro_batch"}), [])

@@ -37,7 +37,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def settings(base: Path, **given: Any) -> DiffusionImages:
-    return DiffusionImages(kind="diffusion", model=str(base), licence="none", resolution=64, steps=1, **given)
+    return DiffusionImages(kind="diffusion", model=str(base), licence="MIT", resolution=64, steps=1, **given)
 
 
 def test_the_other_unet_draws_and_is_part_of_the_digest(base: Path, other: Path, painter: Painter) -> None:

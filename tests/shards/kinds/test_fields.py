@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import Terms
 from twinset.manifests.recipe import Encoding
 from twinset.shards.kinds.fields import content_digest, fields_of, stored
 from twinset.shards.kinds.kind import Sample
@@ -94,17 +95,17 @@ def template(distractors: int = 14) -> Template:
 
 def written(sample: Sample) -> dict[str, bytes]:
     images = {role: encode_image(one, Encoding(format="png")) for role, one in sample.pictures().items()}
-    return dict(fields_of(sample, images, "genecis", "CC0-1.0", "png"))
+    return dict(fields_of(sample, images, "genecis", Terms("CC0-1.0"), "png"))
 
 
 # Of the samples above, with names of roles for images: sha256 of fields (its start), and the content digest.
 GOLDEN = [
-    (pair(), "ae3125843d20d3ee", "bd2f3892b1b0e43ddf4f12302bba3b39"),
-    (triplet(), "7ed7fecc4ac0fb8d", "8c3e5729499955ac46aafc32ce363c74"),
-    (triplet(distractor=False), "fa64cf3edbd581c3", "35726e86a73d17e047882bc4e5048db9"),
-    (triplet(images=False), "7759a99a6e1a5f5f", "be6ad48f73d2ead5518d91c3c66af1d0"),
-    (template(9), "4109e630688cf5c8", "59f695ed57916d7c955ca3d2310883b5"),
-    (template(), "637aa4a3d14e1640", "8bf2814eab671a746565b929ab08569b"),
+    (pair(), "f61e41d753f77e5a", "bd2f3892b1b0e43ddf4f12302bba3b39"),
+    (triplet(), "f73322fc107085ba", "8c3e5729499955ac46aafc32ce363c74"),
+    (triplet(distractor=False), "872b45471ec463ef", "35726e86a73d17e047882bc4e5048db9"),
+    (triplet(images=False), "3b7e0987a43b892d", "be6ad48f73d2ead5518d91c3c66af1d0"),
+    (template(9), "1c7745592bdecbfb", "59f695ed57916d7c955ca3d2310883b5"),
+    (template(), "d52230de65f16572", "8bf2814eab671a746565b929ab08569b"),
 ]
 
 
@@ -114,7 +115,7 @@ def test_bytes_change_with_the_version_of_the_json_alone(sample: Sample, sha256:
         role: EncodedImage(role.encode(), role, (32, 24), one.pts, one.source)
         for role, one in sample.pictures().items()
     }
-    fields = fields_of(sample, images, "ds", "CC0", "png")
+    fields = fields_of(sample, images, "ds", Terms("CC0", "Ada", "http://a.org"), "png")
     assert hashlib.sha256(b"\0".join(name.encode() + b"\0" + one for name, one in fields)).hexdigest()[:16] == sha256
     assert content_digest(sample, {role: role for role in images}) == content
 
