@@ -202,7 +202,7 @@ class SourceSettings(PlacedSettings):
     credit: str = ""
     source_url: str = ""
 
-    added = ("credit", "source_url")
+    added: ClassVar[tuple[str, ...]] = ("credit", "source_url")
 
     makes: ClassVar[str] = "pair"
     paper: ClassVar[Reference | None] = None
