@@ -10,7 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NoReturn, TypedDict
+from typing import Any, ClassVar, NoReturn, TypedDict
+
+from pydantic import BaseModel, field_validator
 
 _TABLE = tomllib.loads(Path(__file__).with_name("licences.toml").read_text("utf-8"))
 #: Licences of https://spdx.org/licenses, and those that the Hub alone names.
@@ -216,3 +218,37 @@ def together(shown: Sequence[Terms]) -> Terms:
 
 def _once(texts: Iterable[str]) -> Iterable[str]:
     return dict.fromkeys(texts)
+
+
+class StatedTerms(BaseModel):
+    """Settings that state `Terms`: of every sample, where a record does not say its own.
+
+    A source that reads stages adds its own to those that these state (`shards.contracts.Generator.identified`), none
+    where ``licence`` is "".
+    """
+
+    licence: str
+    credit: str = ""
+    source_url: str = ""
+
+    added: ClassVar[tuple[str, ...]] = ("credit", "source_url")
+
+    @field_validator("licence")
+    @classmethod
+    def _known_licence(cls, text: str) -> str:
+        if not (licence := licence_named(text)) and cls.model_fields["licence"].default != "":
+            raise ValueError("must not be empty; write 'unknown' where nobody says it")
+        return licence
+
+    _one_line = field_validator("credit")(credit_named)
+    _address = field_validator("source_url")(url_named)
+
+    @property
+    def terms(self) -> Terms:
+        """Its own licence, credit and URL."""
+        return Terms(self.licence, self.credit, self.source_url)
+
+    @property
+    def derives(self) -> bool:
+        """Whether it changes what it reads, or draws from it, and may not where a licence says "NoDerivatives"."""
+        return False

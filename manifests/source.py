@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict
 
 from twinset.manifests.doors import KeyFor, OfKind, Registry, marks, types_in
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import Terms, credit_named, licence_named, url_named
+from twinset.manifests.licences import StatedTerms
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.markdown import block_of
 from twinset.manifests.panels import Panels
@@ -177,7 +177,7 @@ class PlacedSettings(Settings):
         return None
 
 
-class SourceSettings(PlacedSettings):
+class SourceSettings(PlacedSettings, StatedTerms):
     """Settings of one kind of source, and all that the rest of twinset must know of that kind.
 
     Subclasses set ``kind`` as a `Literal` with their name, and the class variables below.
@@ -193,16 +193,7 @@ class SourceSettings(PlacedSettings):
     paraphrases: whether the rows of its table have a second caption that says the same, ``caption2``. card_template:
     of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is these settings,
     and ``reports``; or override the methods of these names.
-
-    licence, credit, source_url: of every sample, where a record does not say its own. A source that reads stages adds
-    its own to those that these state (`shards.contracts.Generator.identified`), none where ``licence`` is "".
     """
-
-    licence: str
-    credit: str = ""
-    source_url: str = ""
-
-    added: ClassVar[tuple[str, ...]] = ("credit", "source_url")
 
     makes: ClassVar[str] = "pair"
     paper: ClassVar[Reference | None] = None
@@ -215,26 +206,6 @@ class SourceSettings(PlacedSettings):
     whole: ClassVar[bool] = False
     paraphrases: ClassVar[bool] = False
     card_template: ClassVar[Path | None] = None
-
-    @field_validator("licence")
-    @classmethod
-    def _known_licence(cls, text: str) -> str:
-        if not (licence := licence_named(text)) and cls.model_fields["licence"].default != "":
-            raise ValueError("must not be empty; write 'unknown' where nobody says it")
-        return licence
-
-    _one_line = field_validator("credit")(credit_named)
-    _address = field_validator("source_url")(url_named)
-
-    @property
-    def terms(self) -> Terms:
-        """Its own licence, credit and URL."""
-        return Terms(self.licence, self.credit, self.source_url)
-
-    @property
-    def derives(self) -> bool:
-        """Whether it changes what it reads, or draws from it, and may not where a licence says "NoDerivatives"."""
-        return False
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""
