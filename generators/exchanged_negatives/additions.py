@@ -15,12 +15,13 @@ import numpy as np
 from twinset.generators.exchanged_negatives.choice import Bools, Ints, PairCounts
 from twinset.generators.exchanged_negatives.sites import GIVEN
 from twinset.generators.exchanged_negatives.table import Sites
+from twinset.generators.exchanged_negatives.vocabulary import exchanges
+from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 
 TRIES = 64  # of what is drawn for a place, and of places for what is given
 USUAL = 0.15  # the share of its class that an adjective may have of a noun's: mostly red things may well be red
 PRIOR = 5.0  # adjectives that a noun is thought to have besides, as often as all nouns have them
-OWN = 10  # adjectives of a noun that make it known: then only these are added
-BESIDE = 0.05  # the share of captions of a noun that may name a thing: else it may well be there, though unsaid
+KNOWN = 2  # captions that must give the like
 FINE, SURE = 1, 2  # how an addition fits: it is false probably, or by another caption of the photo
 
 
@@ -42,7 +43,7 @@ def added(sites: Sites, kind: str, random: np.random.Generator) -> Change:
     rows, given = sites.of(kind), sites.of(GIVEN[kind])
     if not len(rows) or not len(given):
         return Change(rows[:0], rows[:0])
-    fits: Fits = (_Adjectives if kind == "add_att" else _Things)(sites, rows, given)
+    fits: Fits = (_Adjectives if kind == "add_att" else _Things)(sites, given)
     level, part = np.bincount(sites.caption[given], minlength=len(sites.sizes)), _parts(sites, given)
     second, first = (rows[((level == at) & (part == at))[sites.caption[rows]]] for at in (1, 0))
     if kind == "add_att":  # captions of the second keep a noun without an adjective, so those of the first have two
@@ -67,12 +68,9 @@ def _drawn(
     sites: Sites, kind: str, rows: Ints, given: Ints, fits: Fits, random: np.random.Generator
 ) -> tuple[Ints, Ints]:
     """A place of each caption where something fits, and what: as often as captions give it to such nouns."""
-    heads, pools = sites.columns["head"], sites.columns["pool"] + len(sites.names)
-    keys = np.r_[heads[given], pools[given]]
-    order = np.argsort(keys, kind="stable")
-    keys, items = keys[order], np.r_[given, given][order]
-    own = np.searchsorted(keys, heads[rows], "right") - np.searchsorted(keys, heads[rows])
-    wanted = np.where((own >= OWN) & (kind == "add_att"), heads[rows], pools[rows])
+    like = sites.columns["head" if kind == "add_att" else "pool"]
+    items = given[np.argsort(like[given], kind="stable")]
+    keys, wanted = like[items], like[rows]
     best, chosen = np.zeros(len(rows), np.int64), np.full(len(rows), -1, np.int64)
     for at, item in _tries(keys, items, wanted, lambda: best < SURE, random):
         level = fits(rows[at], item)
@@ -113,16 +111,22 @@ def _tries(
 
 
 class _Adjectives:
-    """Of no usual colour, or of another one than the photo's captions give to the noun."""
+    """Of another colour than other captions of the photo give to the noun; of no usual one where there are none."""
 
-    def __init__(self, sites: Sites, rows: Ints, given: Ints) -> None:
+    def __init__(self, sites: Sites, given: Ints) -> None:
         self._sites = sites
-        head, word, klass, photo = (sites.columns[name][given] for name in ("head", "word", "before", "image_id"))
+        head, word, klass = (sites.columns[name][given] for name in ("head", "word", "before"))
         count = len(sites.names)
         self._count = count
-        self._said = PairCounts(photo, head * count + klass, count * count)
+        self._said = self._classes_of_photos(sites, count)
         self._of_head, self._classes = PairCounts(head, word, count), PairCounts(head, klass, count)
         self._of_class = PairCounts(klass, word, count)
+
+    @staticmethod
+    def _classes_of_photos(sites: Sites, count: int) -> PairCounts:
+        rows = sites.of("replace_att")
+        photo, head, klass = (sites.columns[name][rows] for name in ("image_id", "head", "pool"))
+        return PairCounts(photo, head * count + klass, count * count)
 
     def __call__(self, rows: Ints, items: Ints) -> Ints:
         columns = self._sites.columns
@@ -132,33 +136,32 @@ class _Adjectives:
         share = self._of_class.both(klass, word) / self._of_class.first(klass)
         rare = own + PRIOR * share <= USUAL * (known + PRIOR)
         told = self._said.both(photo, head * self._count + klass) > 0
-        free = (self._sites.said.both(photo, columns["name"][items]) == 0) & (own > 0)
-        level: Ints = np.where(free, np.where(told, SURE, np.where(rare, FINE, 0)), 0)
+        free = (self._sites.said.both(photo, columns["name"][items]) == 0) & (own >= KNOWN)
+        alone = self._sites.seen.captions(photo) == 1
+        level: Ints = np.where(free, np.where(told, SURE, np.where(rare & alone, FINE, 0)), 0)
         return level
 
 
 class _Things:
-    """That some captions of the noun name, and few."""
+    """That captions put so beside such nouns and name with all that the caption names, and would name were it there."""
 
-    def __init__(self, sites: Sites, rows: Ints, given: Ints) -> None:
-        self._sites = sites
-        nouns = np.r_[rows, given]
-        nouns = nouns[np.argsort(sites.caption[nouns], kind="stable")]
-        captions, names = sites.all_said
-        thing = np.isin(names, np.unique(sites.columns["name"][given]))
-        captions, names = captions[thing], names[thing]
-        start = np.searchsorted(sites.caption[nouns], captions)
-        count = np.searchsorted(sites.caption[nouns], captions, "right") - start
-        at = np.repeat(start, count) + np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-        self._beside = PairCounts(sites.columns["head"][nouns[at]], np.repeat(names, count), len(sites.names))
-        self._nouns = PairCounts(sites.columns["head"][nouns], np.zeros(len(nouns), np.int64), 1)
+    def __init__(self, sites: Sites, given: Ints) -> None:
+        self._sites, count = sites, len(sites.names)
+        head, before, after, name = (sites.columns[one][given] for one in ("head", "before", "after", "name"))
         # What stands in the caption already: "a boat next to a bicycle next to a man".
-        self._has = PairCounts(sites.caption[given], sites.columns["before"][given], len(sites.names))
+        self._has = PairCounts(sites.caption[given], before, count)
+        self._of_head, self._of_kind = PairCounts(head, before, count), PairCounts(after * count + before, name, count)
+        people, several = vocabulary().people, exchanges().several
+        self._people = np.array([name in people for name in sites.names])
+        self._several = np.flatnonzero([name in several for name in sites.names])
 
     def __call__(self, rows: Ints, items: Ints) -> Ints:
-        columns, caption = self._sites.columns, self._sites.caption[rows]
-        head, name, photo = columns["head"][rows], columns["name"][items], columns["image_id"][rows]
-        beside = self._beside.both(head, name)
-        fits = (beside > 0) & (beside <= BESIDE * self._nouns.first(head))
-        fits &= (self._sites.said.both(photo, name) == 0) & (self._has.both(caption, columns["before"][items]) == 0)
-        return fits.astype(np.int64)
+        columns, caption, said = self._sites.columns, self._sites.caption[rows], self._sites.said
+        before, name, photo = columns["before"][items], columns["name"][items], columns["image_id"][rows]
+        fits = (said.both(photo, name) == 0) & (self._has.both(caption, before) == 0)
+        fits &= self._of_head.both(columns["head"][rows], before) >= KNOWN
+        fits &= self._of_kind.both(columns["after"][rows] * len(self._sites.names) + before, name) >= KNOWN
+        for several in self._several.tolist():  # "a group of people": one may be a man
+            fits &= ~self._people[name] | (said.both(photo, np.full_like(photo, several)) == 0)
+        level: Ints = (fits & self._sites.seen(photo, name) & self._sites.company(caption, name)).astype(np.int64)
+        return level

@@ -5,8 +5,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import numpy as np
 
 from twinset.generators.exchanged_negatives.additions import Change, added
-from twinset.generators.exchanged_negatives.choice import PairCounts, Places, exchanged, swapped
+from twinset.generators.exchanged_negatives.choice import Bools, Ints, PairCounts, Places, exchanged, swapped
 from twinset.generators.exchanged_negatives.table import Sites
+
+#: What a word has beside it.
+_BESIDE = ("before", "after", "head", "other_head")
 
 
 def _replaced(sites: Sites, kind: str, random: np.random.Generator) -> Change:
@@ -20,9 +23,16 @@ def _replaced(sites: Sites, kind: str, random: np.random.Generator) -> Change:
         columns["word"],
         columns["name"],
         columns["image_id"],
-        [pool * len(sites.names) + columns[name] for name in ("before", "after", "head")],
+        [pool * len(sites.names) + columns[name] for name in _BESIDE],
     )
-    now = exchanged(places, sites.said, random)
+
+    def goes(at: Ints, names: Ints) -> Bools:
+        own = columns["name"][at]
+        photo, caption = columns["image_id"][at], sites.caption[rows[at]]
+        found: Bools = (names == own) | (sites.seen(photo, names) & sites.company(caption, names, own))
+        return found
+
+    now = exchanged(places, sites.said, random, goes if kind == "replace_obj" else None)
     moved = now != places.word
     return Change(rows[moved], now[moved])
 

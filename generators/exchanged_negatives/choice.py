@@ -3,10 +3,10 @@
 The words of a pool are shuffled among the places where captions have them. A step of the Metropolis algorithm exchanges
 the words of two places. It is accepted with the ratio of two likelihoods, of the new words there and of the old. So
 each word comes in as often as it goes out, and stands beside the words that it stands beside in captions. In the end a
-word stays where no other caption has the new one beside the last neighbour, and beside all others but one.
+word stays where no other caption has the new one beside one of its neighbours.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ STAY = 4.0  # how much less likely, as a logarithm, a place with its own word is
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Goes = Callable[[Ints, Ints], Bools]
 
 
 class PairCounts:
@@ -92,20 +93,21 @@ class Likely:
         return found
 
     def known(self, at: Ints, words: Ints) -> Bools:
-        """Whether captions have other words, each at a place, beside its last neighbour and all others but one."""
+        """Whether captions have other words, each at a place, beside all of its neighbours."""
         neighbours = self._places.neighbours
         met = [pairs.both(one[at], words) > 0 for one, pairs in zip(neighbours, self._pairs, strict=True)]
-        found: Bools = np.sum(met, axis=0) >= len(met) - 1
-        return found & met[-1] if met else np.ones(len(at), np.bool_)
+        found: Bools = np.all(met, axis=0) if met else np.ones(len(at), np.bool_)
+        return found
 
 
-def exchanged(places: Places, said: PairCounts, random: np.random.Generator) -> Ints:
+def exchanged(places: Places, said: PairCounts, random: np.random.Generator, goes: Goes | None = None) -> Ints:
     """A word for each place; its own where it found no other.
 
     Args:
         places: at least one.
         said: counts of (photo, name) that captions of the photo say; none of these is put into another of them.
         random: decides the steps.
+        goes: whether words of such names go with the rest of what is said at places.
     """
     likely = Likely(places)
     every, now, name = np.arange(len(places)), places.word.copy(), places.name.copy()
@@ -118,6 +120,9 @@ def exchanged(places: Places, said: PairCounts, random: np.random.Generator) -> 
         fits = (places.pool[one] == places.pool[other]) & (now[one] != now[other])
         fits &= _open(places, said, one, now[other], name[other]) & _open(places, said, other, now[one], name[one])
         one, other = one[fits], other[fits]
+        if goes is not None:
+            fits = goes(one, name[other]) & goes(other, name[one])
+            one, other = one[fits], other[fits]
         gained = [_score(places, likely, *pair) for pair in ((one, now[other]), (other, now[one]))]
         accepted = np.log(random.random(len(one))) < sum(gained) - scores[one] - scores[other]
         one, other = one[accepted], other[accepted]

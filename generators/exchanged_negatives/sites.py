@@ -27,7 +27,7 @@ class Site(NamedTuple):
     pool: words change places within one. word: what stands there, lower case; name: shared by its synonyms.
     start, end: characters. other_start, other_end: of the second word of a swap, whose word is ``other``, else -1.
     before, after: the words beside it, of what is given `before` its class or first word; head: the word that it goes
-    with. other_head: of the second word of a swap. size: words of what is given.
+    with. other_head: of the second word of a swap; of a relation, who and what. size: words of what is given.
     """
 
     kind: str
@@ -78,6 +78,13 @@ def said_in(doc: Doc, words: Exchanges) -> set[str]:
     return met | {name for word in met for known in classes for _, name in known.get(word, ())}
 
 
+def named_in(doc: Doc, words: Exchanges) -> set[str]:
+    """What a caption names and what is done there, things by the name that synonyms share."""
+    nouns = {name_of(token) for token in doc if token.pos_ == "NOUN"}
+    verbs = {token.lemma_.lower() for token in doc if token.pos_ == "VERB"}
+    return verbs | {words.nouns[name][0][1] if name in words.nouns else name for name in nouns}
+
+
 def site(kind: str, pool: str, name: str, first: Token, last: Token, head: str) -> Site:
     """A site of the words from one token to another."""
     doc, end = first.doc, last.idx + len(last)
@@ -100,12 +107,18 @@ def _nouns(nouns: list[Token], words: Exchanges) -> Iterator[Site]:
         determined = any(child.dep_ in _DETERMINED for child in noun.children)
         for name, shared in words.nouns.get(name_of(noun), words.nouns.get(noun.lower_, ())):
             pool = f"{name} {'s' if plural else '1' if determined else '0'}"
-            yield site("replace_obj", pool, shared, noun, noun, _governor(noun))
+            yield site("replace_obj", pool, shared, noun, noun, _role(noun))
 
 
 def _governor(noun: Token) -> str:
     """How a noun belongs to which verb or preposition."""
     return f"{noun.dep_} {noun.head.lemma_.lower()}"
+
+
+def _role(noun: Token) -> str:
+    """How a noun belongs to a verb, or to a preposition and what that belongs to."""
+    behind = f" {noun.head.head.lemma_.lower()}" if noun.dep_ == "pobj" else ""
+    return _governor(noun) + behind
 
 
 def _visible(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[tuple[Token, Token, str, str]]:
@@ -161,7 +174,13 @@ def _verbs(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
             head = "" if object_ is None else " ".join(_with_object(object_))
             transitive = object_ is not None and object_.dep_ == "dobj"
             pool = f"{name} {verb.tag_} {transitive:d} {name_of(actor) in rules.people:d}"
-            yield site("replace_rel", pool, shared, verb, verb, head)
+            yield _relation(pool, shared, verb, verb, head, actor, rules)
+
+
+def _relation(pool: str, name: str, first: Token, last: Token, head: str, actor: Token, rules: Vocabulary) -> Site:
+    """A site that both ends know: who, all people as one, and what."""
+    who = "people" if name_of(actor) in rules.people else name_of(actor)
+    return site("replace_rel", pool, name, first, last, head)._replace(other_head=f"{who} {head}")
 
 
 def _with_object(object_: Token) -> Iterator[str]:
@@ -171,19 +190,22 @@ def _with_object(object_: Token) -> Iterator[str]:
 
 
 def _prepositions(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
-    taken = -1
+    taken, said = -1, [token.lower_ for token in doc]
     for token in doc:
         if token.i <= taken:
             continue
         for phrase, classes in words.prepositions.items():
+            if tuple(said[token.i : token.i + len(phrase)]) != phrase:
+                continue
             span = doc[token.i : token.i + len(phrase)]
-            if tuple(one.lower_ for one in span) != phrase or span[-1].dep_ != "prep":
+            if span[-1].dep_ != "prep":
                 continue
             objects = [child for child in span[-1].children if child.dep_ == "pobj"]
             if objects and objects[0].pos_ == "NOUN" and _is_known(objects[0], words, rules):
                 taken = span[-1].i
+                actor = actor_of(span[0].head) or span[0].head
                 for name, shared in classes:
-                    yield site("replace_rel", name, shared, span[0], span[-1], name_of(objects[0]))
+                    yield _relation(name, shared, span[0], span[-1], name_of(objects[0]), actor, rules)
             break  # the longest that fits counts
 
 

@@ -54,7 +54,7 @@ class ExchangedNegatives(Source):
 class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
     """Plans a row for each caption and kind that a change was chosen for; those of a caption are a group."""
 
-    version = 2
+    version = 3
     candidate = NegativeCaption
     columns = COLUMNS
     libraries = ("numpy",)

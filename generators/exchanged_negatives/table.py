@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from twinset.generators.exchanged_negatives.choice import Ints, PairCounts
+from twinset.generators.exchanged_negatives.company import Company, Seen
 from twinset.generators.exchanged_negatives.words import SAID
 from twinset.shards.finished_stage import FinishedStage
 
@@ -50,6 +51,19 @@ class Sites:
         ]
         captions = np.repeat(self.caption[rows], [len(one) for one in met])
         return captions, np.fromiter(chain.from_iterable(met), np.int64, len(captions))
+
+    @cached_property
+    def company(self) -> Company:
+        """What captions name together, of things that may be put in."""
+        rows = self.of(SAID)
+        named = [self.names[name].split() for name in self.columns["name"][rows].tolist()]
+        things = np.unique(self.columns["name"][self.of("replace_obj", "given_obj")])
+        return Company(things, named, self.names, self.columns["image_id"][rows])
+
+    @cached_property
+    def seen(self) -> Seen:
+        """How surely captions of a photo name what it shows."""
+        return Seen(self.columns["image_id"][self.of(SAID)], *self.all_said)
 
     @cached_property
     def said(self) -> PairCounts:

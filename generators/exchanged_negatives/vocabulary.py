@@ -21,7 +21,7 @@ class Exchanges:
     gendered: classes whose words stay where a caption has one of the pronouns. anywhere: classes of adjectives that can
     be seen of any noun. added: classes of adjectives that a noun may get.
     companions: what introduces another thing behind a noun. named: classes of nouns that may be it. anyone: nouns for
-    any person. unseen: words of captions that do not describe.
+    any person, several: for more than one. unseen: words of captions that do not describe.
     things: classes of nouns of which two may change places.
     """
 
@@ -37,6 +37,7 @@ class Exchanges:
     things: frozenset[str]
     named: frozenset[str]
     anyone: frozenset[str]
+    several: frozenset[str]
     unseen: frozenset[str]
     digest: str
 
@@ -59,6 +60,7 @@ def exchanges() -> Exchanges:
         things=frozenset(raw["things"]),
         named=frozenset(raw["named"]),
         anyone=frozenset(raw["anyone"]),
+        several=frozenset(raw["several"]),
         unseen=frozenset(raw["unseen"]),
         digest=sha256_of_file(FILE)[0],
     )

@@ -1,21 +1,26 @@
 """The words of captions that can change places, as a table for `exchanged-negatives`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 import pyarrow as pa
 
 from twinset.generators.captions.tables import CAPTION_REASONS
 from twinset.generators.exchanged_negatives.given import additions_of
-from twinset.generators.exchanged_negatives.sites import Site, said_in, sites_of
-from twinset.generators.exchanged_negatives.vocabulary import exchanges
+from twinset.generators.exchanged_negatives.sites import Site, named_in, said_in, sites_of
+from twinset.generators.exchanged_negatives.vocabulary import Exchanges, exchanges
 from twinset.generators.negative_captions.changes import words as words_in
-from twinset.generators.negative_captions.rules.vocabulary import vocabulary
+from twinset.generators.negative_captions.rules.vocabulary import Vocabulary, vocabulary
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
 from twinset.generators.scene_graphs.source import CaptionCandidate, ParsedCaptionGenerator, ParsedCaptions
 from twinset.manifests.candidate import Candidate
 from twinset.shards.kinds.samples import Rejected, TableRows
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
 
 SAID = "said"
 TEXTS = ("caption_id", "image_id", "image", "caption")
@@ -41,9 +46,9 @@ class CaptionWords(ParsedCaptions):
 
 
 class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
-    """A row a site, those of a caption together, and one of all that the caption says, whose size is its words."""
+    """A row a site, those of a caption together, and one of all that it says and names, whose size is its words."""
 
-    version = 2
+    version = 3
     candidate = CaptionCandidate
     columns = COLUMNS
     libraries = LIBRARIES
@@ -64,7 +69,12 @@ class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
             docs = nlp.pipe((one.caption for one in captions), batch_size=BATCH)
             for one, doc in zip(captions, docs, strict=True):
                 told = {name: getattr(one, name) for name in TEXTS}
-                all_said = Site(SAID, "", " ".join(sorted(said_in(doc, words))), "", 0, 0, "", "", "")
-                all_said = all_said._replace(size=len(words_in(one.caption)))
-                sites = (all_said, *sites_of(doc, words, rules), *additions_of(doc, words, rules))
-                yield TableRows(one.key, [{**told, **site._asdict()} for site in sites])
+                yield TableRows(one.key, [{**told, **site._asdict()} for site in sites_in(doc, words, rules)])
+
+
+def sites_in(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
+    """Of a caption: first what it says, its name what it names, then its sites."""
+    said, named = (" ".join(sorted(some(doc, words))) for some in (said_in, named_in))
+    yield Site(SAID, "", said, named, 0, 0, "", "", "")._replace(size=len(words_in(doc.text)))
+    yield from sites_of(doc, words, rules)
+    yield from additions_of(doc, words, rules)

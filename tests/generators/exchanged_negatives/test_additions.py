@@ -82,6 +82,10 @@ def test_what_another_caption_contradicts_is_preferred(tmp_path: Path) -> None:
         ("A dog sleeps on a couch.", "add_obj", {"dog", "couch"}),
         ("A person sits there.", "add_obj", set()),  # "a person and a man" are perhaps one
         ("A bench near a dog that barks.", "given_obj", set()),
+        ("A boat near a small dog on a beach.", "given_obj", {"near a small dog"}),
+        ("A boat near a dog.", "add_obj", set()),  # "near a dog and a cat" says more than one thing of the cat
+        ("A man with his horse on a beach.", "add_obj", set()),  # "and a woman with his horse"
+        ("A man rides a horse in a park.", "add_obj", {"man", "park"}),  # "a horse and a cow in a park" are not ridden
         ("If you need a red bus near a car.", "given_att", set()),
         ("A red bus. A car.", "given_att", set()),
     ],

@@ -119,6 +119,22 @@ def test_sites(caption: str, kind: str, expected: set[str]) -> None:
     assert {one.word for one in sites_of(doc, exchanges(), vocabulary()) if one.kind == kind} == expected
 
 
+def test_words_know_what_is_at_both_ends() -> None:
+    doc = parser_of(find_pipeline(EMBEDDED)).nlp("A man walks down a street.")
+    found = {one.word: one for one in sites_of(doc, exchanges(), vocabulary())}
+    assert found["street"].head == "pobj down walk"
+    assert found["walks"].other_head == "people prep down street" and found["down"].other_head == "people street"
+
+
+def test_another_thing_goes_with_the_rest_of_the_caption(tmp_path: Path) -> None:
+    """Boats and buses pass alike, but no bus a wave."""
+    scenes = (("boat", "wave"), ("train", "wave"), ("bus", "street"))
+    captions = [f"A {noun} passes with a {place}." for noun, place in scenes for _ in range(10)]
+    found = planned(tmp_path, captions, kinds=["replace_obj"])
+    pairs = {(one.caption.split()[1], one.negative_caption.split()[1]) for one in found}
+    assert pairs == {("boat", "train"), ("train", "boat")}
+
+
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "captions" / "cc3m_validation.tsv"
 
 
@@ -128,4 +144,4 @@ def test_real_captions(tmp_path: Path) -> None:
     path.write_text("".join(SHARED.read_text("utf-8").splitlines(keepends=True)[:7500]), "utf-8")
     found = planned(tmp_path, path)
     kinds = Counter(one.counted_as for one in found)
-    assert kinds["replace_obj"] > 150 and kinds["replace_att"] > 50 and kinds["replace_rel"] > 20
+    assert kinds["replace_obj"] > 8 and kinds["replace_att"] > 50 and kinds["replace_rel"] > 10
