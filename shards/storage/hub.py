@@ -52,7 +52,7 @@ def _library() -> Any:
     try:
         import huggingface_hub.errors
     except ImportError as error:
-        raise WrongUse("publishing on the Hub needs huggingface_hub; pip install 'huggingface_hub>=1'") from error
+        raise WrongUse("publishing on the Hub needs huggingface_hub; pip install 'twinset[publish]'") from error
     return huggingface_hub
 
 
@@ -121,14 +121,13 @@ def _commit(
 @contextmanager
 def _explained(repo: Repository) -> Iterator[None]:
     """Errors of the library as sentences with a remedy."""
-    from httpx2 import HTTPError
-
     library = _library()
+    http = (library.errors.HfHubHTTPError, library.errors.HTTPError)  # the latter is of its HTTP client
     try:
         yield
-    except (library.errors.HfHubHTTPError, HTTPError, RuntimeError, ValueError, OSError) as error:
+    except (*http, RuntimeError, ValueError, OSError) as error:
         cause: BaseException = error
-        while cause.__cause__ is not None and not isinstance(cause, library.errors.HfHubHTTPError | HTTPError):
+        while cause.__cause__ is not None and not isinstance(cause, http):
             cause = cause.__cause__  # of a file that several threads send
         status = getattr(getattr(cause, "response", None), "status_code", 0)
         if isinstance(error, library.errors.LocalTokenNotFoundError):

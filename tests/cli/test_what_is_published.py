@@ -38,19 +38,22 @@ def test_nothing_published_names_a_path_a_person_or_a_host(recipe: Path) -> None
     (folder / "images/0-0.png").write_bytes(b"no picture")  # a rejection, with its detail
     (folder / "images/1-1.png").unlink()
     out = folder / "out"
-    twinset.build(str(recipe), out, settings=["max_missing=0.5"])
+    said = ["max_missing=0.5", "authors=[Doe]", 'citation="@misc{doe, title = {Shades}}"']
+    twinset.build(str(recipe), out, settings=said)
     twinset.look(out)
+    twinset.publish(out, folder / "published")
     names = [str(folder), str(Path.home()), str(CHECKOUT), socket.gethostname(), f"/{getpass.getuser()}/"]
     secrets = [name.encode() for name in names if len(name) > 3]
     assert os.sep.encode() in secrets[0]
     looked = 0
-    for path in out.rglob("*"):
-        relative = path.relative_to(out).as_posix()
+    for path in (*out.rglob("*"), *(folder / "published").rglob("*")):
+        relative = path.relative_to(folder).as_posix()
         if path.is_file() and not any(f"{part}/" in relative for part in PRIVATE):
             looked += 1
             for content in contents(path):
                 assert not [name for name in secrets if name in content], relative
-    assert looked > 10
+    assert not [*(folder / "published").glob("pairs/_meta/log")]
+    assert looked > 40
     assert str(folder).encode() in (out / "pairs/_meta/log/recipe.json").read_bytes()  # which the test would have seen
 
 
