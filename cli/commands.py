@@ -20,7 +20,7 @@ from twinset.cli.costs import print_estimates, said_afterwards
 from twinset.cli.options import add_arguments, add_described, answer
 from twinset.cli.slurm_states import slurm_states
 from twinset.cli.tables import print_counts, print_verified
-from twinset.cli.terminal import say
+from twinset.cli.terminal import JsonStream, in_json, say
 from twinset.manifests.errors import NoDataset, WrongUse
 from twinset.shards.export.formats import EXPORTERS
 
@@ -71,7 +71,7 @@ def build(asked: argparse.Namespace) -> None:
         if "subsets" not in counts:
             return answer(asked, counts, lambda: say(", ".join(f"{name}: {one}" for name, one in counts.items())))
     else:
-        counts = _built(recipe, asked.out, asked.workers, asked.runner)
+        counts = _built(recipe, asked.out, asked.workers, asked.runner, asked.log)
         for line in said_afterwards(asked.out, recipe, began):
             say(line, file=sys.stderr)
     _show(asked, counts)
@@ -89,7 +89,7 @@ def parse(asked: argparse.Namespace) -> None:
         if not os.path.exists(path):  # the source's own message names a setting, and this command has no --set
             raise WrongUse(f"{path}: there is no such file or folder; name captions that exist")
     raw = {"name": "parse", "subsets": {GRAPHS: {"source": source, "shard_size": 2048}}}
-    counts = _built(parse_recipe(raw), asked.out, asked.workers, "threads")
+    counts = _built(parse_recipe(raw), asked.out, asked.workers, "threads", asked.log)
     left_out = twinset.status(asked.out)["subsets"][GRAPHS]["examples"]
     for reason, where in left_out:
         say(f"{where}: left out, {reason}", file=sys.stderr)
@@ -162,18 +162,19 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     # The children's temporary files are removed by none of them now. Not imported here: an import may be interrupted.
     if (module := sys.modules.get("twinset.stages.child_processes")) is not None and hasattr(module, "remove_scratch"):
         module.remove_scratch()
-    os.write(2, b"\ntwinset: interrupted; the same command resumes\n")
+    words = "twinset: interrupted; the same command resumes"
+    os.write(2, f"{in_json(message=words) if isinstance(sys.stderr, JsonStream) else words}\n".encode())
     os._exit(1)
 
 
-def _built(recipe: "Recipe", out: str, workers: int, runner: str) -> dict[str, Any]:
+def _built(recipe: "Recipe", out: str, workers: int, runner: str, log: str) -> dict[str, Any]:
     if os.environ.get("PREFECT_API_URL"):
         from twinset.flows.from_here import build_in_prefect
 
+        if log != "text":
+            raise WrongUse(f"--log {log}: Prefect keeps the log; unset PREFECT_API_URL, or leave --log out")
         with ending_at_once():
             return build_in_prefect(recipe, out, workers, runner)  # type: ignore[arg-type]
-    if runner not in ("threads", "processes"):
-        raise WrongUse(f"--runner {runner}: runs in Prefect; set PREFECT_API_URL to a server's, or leave it out")
     with ending_at_once(), bars() as progress:
         return twinset.build(recipe, out, workers=workers, runner=runner, progress=progress)  # type: ignore[arg-type]
 

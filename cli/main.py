@@ -12,18 +12,22 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from twinset.cli.terminal import PlainLines, say
+from twinset.cli.terminal import JsonLines, JsonStream, PlainLines, say
 from twinset.manifests.errors import DecisionsMissing, TwinsetError, WrongUse
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     _open_streams()
+    stderr = sys.stderr
     try:
         asked = _parser().parse_args(arguments)
-        lines = logging.StreamHandler()
-        lines.setFormatter(PlainLines())
+        lines, as_json = logging.StreamHandler(), getattr(asked, "log", "text") == "json"
+        lines.setFormatter(JsonLines() if as_json else PlainLines())
         logging.basicConfig(handlers=[lines], level=logging.INFO if asked.verbose else logging.WARNING)
+        if as_json:
+            logging.getLogger("twinset.shards").setLevel(logging.INFO)
+            sys.stderr = JsonStream(stderr)
         asked.stdout = sys.stdout  # of `cli.options.answer` alone
         with contextlib.redirect_stdout(sys.stderr):
             code = int(asked.run(asked) or 0)
@@ -47,6 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         remedy = ["remove the folder that lies where a file belongs"] if isinstance(error, IsADirectoryError) else []
         say("\n".join([f"twinset: {error}", *getattr(error, "__notes__", []), *remedy]), file=sys.stderr)
         return 3 if isinstance(error, DecisionsMissing) else 1
+    finally:
+        sys.stderr = stderr
 
 
 def _end_at_once(code: int) -> NoReturn:

@@ -22,7 +22,7 @@ from prefect.states import Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from twinset.flows.artifacts import Artifacts, describe_build
-from twinset.flows.build_shards import SHARDS_A_RUN, Runner, build_shards
+from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
 from twinset.flows.login import warn_without_login
 from twinset.flows.pools import Range, check_pools, run_pieces
 from twinset.flows.resume import WAITING, WaitingRun, waiting_run
@@ -31,6 +31,7 @@ from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import RunShards, build_stage, finish, finish_ready
 from twinset.stages.job import Job, check_devices, check_inputs
+from twinset.stages.run_here import Runner
 from twinset.stages.status import StageState
 
 DAY = 86_400  # seconds

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from typing import Any, Literal
+from typing import Any
 
 from prefect import flow, get_run_logger, task
 from prefect.cache_policies import NO_CACHE
@@ -15,39 +15,32 @@ from twinset.manifests.errors import BuildFailed, in_words
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
+from twinset.stages.making.cluster import address_of, local_dask, local_ray
 from twinset.stages.making.in_parts import Shards, open_part
 from twinset.stages.making.make import make_shard
-from twinset.stages.run_here import HOPELESS, RETRIES, failed_shards
-
-Runner = Literal["threads", "processes", "ray", "dask"]
+from twinset.stages.run_here import HOPELESS, RETRIES, Runner, failed_shards
 
 
 def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
     """A Prefect task runner of ``workers`` shards at a time, here or on a local cluster; 0 means one a core.
 
-    ``ray`` and ``dask`` start their own local cluster, or join the one that ``RAY_ADDRESS`` or
-    ``DASK_SCHEDULER_ADDRESS`` names.
+    ``ray`` and ``dask`` join or start a cluster as `stages.making.cluster` does.
     """
-    workers = workers or os.cpu_count() or 1
     if runner == "threads":
-        return ThreadPoolTaskRunner(max_workers=workers)
+        return ThreadPoolTaskRunner(max_workers=workers or os.cpu_count() or 1)
     if runner == "processes":
-        return ProcessPoolTaskRunner(max_workers=workers)
+        return ProcessPoolTaskRunner(max_workers=workers or os.cpu_count() or 1)
     chosen: TaskRunner[Any]
-    local: dict[str, Any]
+    address = address_of(runner)
     if runner == "ray":
         from prefect_ray.task_runners import RayTaskRunner
 
-        address = os.environ.get("RAY_ADDRESS") or None
-        local = {"num_cpus": workers, "include_dashboard": False, "log_to_driver": False}
-        chosen = RayTaskRunner(address=address, init_kwargs=None if address else local)
+        chosen = RayTaskRunner(address=address, init_kwargs=None if address else local_ray(workers))
     else:
         from prefect_dask.task_runners import DaskTaskRunner
 
         logging.getLogger("distributed").setLevel(logging.WARNING)  # Prefect shows the root's log lines
-        address = os.environ.get("DASK_SCHEDULER_ADDRESS") or None
-        local = {"n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-        chosen = DaskTaskRunner(address=address, cluster_kwargs=None if address else local)
+        chosen = DaskTaskRunner(address=address, cluster_kwargs=None if address else local_dask(workers))
     return chosen
 
 

@@ -10,7 +10,7 @@ from twinset.manifests.errors import BuildFailed
 from twinset.manifests.recipe import Recipe
 
 if TYPE_CHECKING:
-    from twinset.flows.build_shards import Runner
+    from twinset.stages.run_here import Runner
 
 
 def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.runtime import flow_run
 from prefect.states import Crashed
 
-from twinset.flows.build_shards import Runner
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed
+from twinset.stages.run_here import Runner
 
 FIRST_POLL_SECONDS, POLL_SECONDS = 0.5, 5.0  # short runs are seen to end at once
 LOOK_SECONDS = 300.0  # between looks at pools that runs wait for

@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
@@ -96,24 +97,26 @@ class Children:
 def close_children() -> None:
     """End the children of `run_in_child` that are idle; used at the end of a run."""
     with _lock:
-        while _alone:
-            _alone.pop().close()
+        for idle in _alone.values():
+            while idle:
+                idle.pop().close()
 
 
 _scratches: list[str] = []
-_alone: list[Children] = []
+_alone: defaultdict[str, list[Children]] = defaultdict(list)  # by stage
 _lock = threading.Lock()
 
 
 def run_in_child(root: str, home: str, number: int) -> dict[str, Any]:
-    """Make one shard in a child of this process, kept for the next one; as many at a time as threads call it."""
+    """Make one shard in a child of this process, kept for the stage's next; as many at a time as threads call it."""
     with _lock:
-        children = _alone.pop() if _alone else Children(1)
+        idle = _alone[f"{root}/{home}"]
+        children = idle.pop() if idle else Children(1)
     try:
         return children.run(root, home, number)
     finally:
         with _lock:
-            _alone.append(children)
+            idle.append(children)
 
 
 def remove_scratch() -> None:

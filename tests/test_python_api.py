@@ -27,7 +27,7 @@ def test_paths_and_single_names_are_taken_as_they_are(
     [
         (lambda at: twinset.plan("deom"), "no recipe 'deom'"),
         (lambda at: twinset.build("demo", at / "new", workers=-1), "workers -1"),
-        (lambda at: twinset.build("demo", at / "new", runner="ray"), "runner 'ray'"),
+        (lambda at: twinset.build("demo", at / "new", runner="slurm"), "runner 'slurm'"),
         (lambda at: twinset.status(at / "absent"), "holds no dataset"),
         (lambda at: twinset.verify(at / "absent"), "holds no dataset"),
         (lambda at: twinset.look(at / "absent"), "holds no dataset"),

@@ -125,7 +125,7 @@ def build(
     only: str | Iterable[str] = (),
     settings: str | Iterable[str] = (),
     workers: int = 0,
-    runner: Literal["threads", "processes"] = "threads",
+    runner: Literal["threads", "processes", "ray", "dask"] = "threads",
     progress: Progress | None = None,
     *,
     stage: str | None = None,
@@ -134,7 +134,7 @@ def build(
     shards: str | None = None,
     finish: bool = False,
 ) -> dict[str, Any]:
-    """Build a recipe in this process and its children, or resume it; whatever is done stays.
+    """Build a recipe from this process, or resume it; whatever is done stays.
 
     For schedulers a build can be made in steps, each a call of its own that names one of ``plan_only``, ``part``,
     ``shards`` and ``finish``: each stage is planned when those that it reads are made, parts are made side by side, and
@@ -144,7 +144,8 @@ def build(
         recipe, only, settings: as `plan`.
         out: folder or fsspec URL of the dataset.
         workers: shards at a time; 0: one a core.
-        runner: ``threads`` where a source allows it, or ``processes`` for all.
+        runner: ``threads`` where a source allows it, ``processes`` for all, or ``ray`` or ``dask``: the cluster at
+            ``RAY_ADDRESS`` or ``DASK_SCHEDULER_ADDRESS``, else a local one.
         progress: reported to while it runs (`stages.build.Progress`).
         stage: the stage of a step; needed where the recipe has several.
         plan_only: finish the stages that ``stage`` reads, plan it, and stop.

@@ -5,7 +5,6 @@ Whoever plans or finishes holds OUT alone, and waits for others to end; parts ne
 
 import contextlib
 import logging
-import os
 import re
 import time
 from collections.abc import Iterator, Sequence
@@ -18,9 +17,9 @@ from twinset.shards.records import planned_stage, read_planned, read_stage
 from twinset.shards.storage.claim import Claimed
 from twinset.shards.storage.store import Store
 from twinset.stages.build import Progress, Silent, finish, is_finished, settle
-from twinset.stages.job import Job, check_devices, check_inputs, forget_workers, job_of
+from twinset.stages.job import Job, check_inputs, forget_workers, job_of
 from twinset.stages.plan import is_planned, prepare
-from twinset.stages.run_here import LocalRunner, Runner
+from twinset.stages.run_here import LocalRunner, Runner, check_runner
 from twinset.stages.stage_worker import refuse_other_versions
 from twinset.stages.status import StageState, state_of
 
@@ -120,12 +119,12 @@ def make_part(
     if not todo:
         return {"stage": name, "shards": asked, "made": 0}
     check_inputs(job.recipe, ("media", "models"), [name])
-    check_devices(job.recipe, [name])
+    check_runner(job.recipe, runner, [name])
     refuse_other_versions(state.stage, job.worker(name), recipe.seed)
     progress = progress or Silent()
-    here = LocalRunner(workers or os.cpu_count() or 1, runner, progress)
+    here = LocalRunner(workers, runner, progress)
     try:
-        with store.tidied():
+        with store.tidied(), here.logged(store):
             progress.begin(name, asked, len(state.done))
             failures = here.run(job, name, state)
             progress.phase(name, "")

@@ -286,12 +286,6 @@ def test_workers_that_are_no_number_are_wrong_use(count: str, recipe: Path, caps
     assert ended.value.code == 2 and "write a number from 0 to" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("runner", ["ray", "dask"])
-def test_prefects_runners_want_a_server(runner: str, recipe: Path, capsys: Said) -> None:
-    assert main(["build", str(recipe), "--out", str(recipe.parent / "out"), "--runner", runner]) == 2
-    assert "set PREFECT_API_URL" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("place", ["", "s3://", "s3:///prefix", "file://", "a\0b", "caf\udce9"])
 def test_a_place_that_is_none_is_wrong_use(recipe: Path, place: str, capsys: Said) -> None:
     for arguments in (["build", str(recipe), "--out", place], ["status", place]):

@@ -14,7 +14,7 @@ import twinset
 from twinset.cli.main import main
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PRIVATE = ("_meta/log", "_review", "_spool")  # as docs/layout.md has it
+PRIVATE = ("_meta/log", "_review", "_runs", "_spool")  # as docs/layout.md has it
 
 
 def contents(path: Path) -> Iterator[bytes]:

@@ -68,7 +68,6 @@ WRONG = [
     ("build recipe.yaml -o new --set subsets.pairs.source.medai=x", "medai"),
     ("build recipe.yaml -o new --set subsets.pairs.source.annotations=absent.jsonl", "absent.jsonl"),
     ("build recipe.yaml -o new --set subsets.pairs.source.media=absent", "absent"),
-    ("build recipe.yaml -o new --runner ray", "set PREFECT_API_URL"),
     ("plan eqben --set subsets.eq-ag.source.annotations=absent.csv", "absent.csv"),
     ("plan recipe.yaml --set subsets.pairs.shard_size=0", "shard_size"),
     ("parse absent.tsv -o new", "absent.tsv: there is no such file"),
