@@ -20,7 +20,11 @@ MANY_TABLES = 1000
 
 
 def read_parquet(
-    stream: BinaryIO, columns: Sequence[str] | None = None, row_group: int | None = None, checksums: bool = False
+    stream: BinaryIO,
+    columns: Sequence[str] | None = None,
+    row_group: int | None = None,
+    checksums: bool = False,
+    footer: pq.FileMetaData | None = None,
 ) -> pa.Table:
     """All columns or those named, of the whole file or of one row group, read in the calling thread alone.
 
@@ -28,15 +32,21 @@ def read_parquet(
     code 134, in 9 of 120 runs of pyarrow 26 after `pq.read_table`), which turns a finished shard into a crashed child
     process. Here no reader starts one: `use_threads` decodes in one pool, and `pre_buffer` reads ahead in another.
 
-    checksums: compare those of the pages, where the file has some.
+    checksums: compare those of the pages, where the file has some. footer: as `read_footer` gave it.
     Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
     """
     names = None if columns is None else list(columns)
     with _as_arrow_error():
-        file = pq.ParquetFile(stream, pre_buffer=False, page_checksum_verification=checksums)
+        file = pq.ParquetFile(stream, metadata=footer, pre_buffer=False, page_checksum_verification=checksums)
         if row_group is None:
             return file.read(columns=names, use_threads=False)
         return file.read_row_group(row_group, columns=names, use_threads=False)
+
+
+def read_footer(stream: BinaryIO) -> pq.FileMetaData:
+    """What a file says of its row groups, for those who read many of them; raises as `read_parquet`."""
+    with _as_arrow_error():
+        return pq.ParquetFile(stream, pre_buffer=False).metadata
 
 
 def parquet_columns(stream: BinaryIO) -> list[str]:
@@ -185,7 +195,9 @@ def read_shards(stream: BinaryIO, where: str) -> list[PlannedShard]:
     return shards
 
 
-def read_slice(stream: BinaryIO, row_group: int, kind: type[Candidate]) -> list[Candidate]:
-    """The candidates of one shard."""
-    rows: list[dict[str, Any]] = read_parquet(stream, row_group=row_group).to_pylist()
+def read_slice(
+    stream: BinaryIO, row_group: int, kind: type[Candidate], footer: pq.FileMetaData | None = None
+) -> list[Candidate]:
+    """The candidates of one shard. footer: of the file, where it was read before."""
+    rows: list[dict[str, Any]] = read_parquet(stream, row_group=row_group, footer=footer).to_pylist()
     return [from_row(kind, row) for row in rows]
