@@ -1,6 +1,7 @@
 """EQ-GEBC: frames before one event boundary and after a later one of the same video (EqBen, 4.1 and B.2)."""
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -90,6 +91,11 @@ class GebcGenerator(FramePairGenerator[Gebc]):
                 pair = self._pair(video, first, second, place)
                 if pair is not None:
                     yield pair
+
+    def media_urls(self) -> Mapping[str, str]:
+        """Of the videos on YouTube that Kinetics' clips are cut from: a video's name is its id there."""
+        videos = [video for path in self.source.annotations for video in read_json(path)]
+        return {one: f"https://www.youtube.com/watch?v={one}" for one in videos if re.fullmatch(r"[\w-]{11}", one)}
 
     def _boundaries(self, records: list[_Record]) -> list[Boundary]:
         """Distinct moments in time order, each with the tightest interval that the annotation gives on either side."""

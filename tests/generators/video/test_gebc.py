@@ -224,3 +224,8 @@ def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: in
         still = motion(pair)
         kept += not isinstance(still, Drop) and not isinstance(equal(still), Drop)
     assert kept == left
+
+
+def test_a_video_named_by_its_id_on_youtube_has_an_address(tmp_path: Path) -> None:
+    one, other = (saved(tmp_path, {name: THREE}, f"{n}.json") for n, name in enumerate(("--33Lscn_sk", "-v.1")))
+    assert generator(one, other).media_urls() == {"--33Lscn_sk": "https://www.youtube.com/watch?v=--33Lscn_sk"}
