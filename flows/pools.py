@@ -149,6 +149,7 @@ def run_pieces(pieces: Sequence[Piece]) -> None:
                 elif state.is_crashed() and tries[part] < RESUBMISSIONS:
                     tries[part] += 1
                     logger.warning("%s: run %s crashed; submitting again", part.name, run.name)
+                    check_pools([part.deployment])
                     waiting[part] = _submit(part)
                 else:
                     del waiting[part]

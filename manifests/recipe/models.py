@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
@@ -148,10 +148,12 @@ class Recipe(Settings):
         for name in reversed(self.all):  # a stage comes after all that read it
             if name in needed:
                 needed |= {*self.reads(name)}
-        parts = {"stages": self.stages, "subsets": self.subsets}
-        return self.model_copy(
-            update={part: {name: one for name, one in every.items() if name in needed} for part, every in parts.items()}
-        )
+
+        def kept(every: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: one for name, one in every.items() if name in needed}
+
+        rates = self.rates and self.rates.model_copy(update={"stages": kept(self.rates.stages)})
+        return self.model_copy(update={"stages": kept(self.stages), "subsets": kept(self.subsets), "rates": rates})
 
     @model_validator(mode="after")
     def _reads_fit(self) -> Recipe:

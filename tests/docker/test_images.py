@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -179,6 +180,20 @@ def test_no_secret_is_written_and_every_variable_is_explained() -> None:
                 assert str(value).startswith("${"), key
     ignored = subprocess.run(["git", "check-ignore", "-q", "docker/.env"], cwd=CHECKOUT, timeout=30)
     assert ignored.returncode == 0 or not (CHECKOUT / ".git").exists()
+
+
+def test_passwords_are_generated_once_and_only_the_owner_reads_them(tmp_path: Path) -> None:
+    for name in ("env.sh", ".env.example"):
+        shutil.copy(DOCKER / name, tmp_path)
+    made = subprocess.run(["bash", tmp_path / "env.sh"], capture_output=True, text=True, timeout=30)
+    assert made.returncode == 0, made.stderr
+    written = dict(line.split("=", 1) for line in (tmp_path / ".env").read_text().splitlines() if line[0:1].isalpha())
+    assert written.keys() == {name for name, rest in VARIABLES if rest.startswith(":?")}
+    assert len({*written.values()}) == len(written) and all(len(one) >= 48 for one in written.values())
+    assert written["PREFECT_AUTH_STRING"].startswith("twinset:")
+    assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
+    again = subprocess.run(["bash", tmp_path / "env.sh"], capture_output=True, text=True, timeout=30)
+    assert again.returncode and "cannot overwrite existing file" in again.stderr
 
 
 def test_ports_are_published_on_this_machine_only() -> None:

@@ -296,6 +296,8 @@ def test_only_some_subsets(recipe: Path) -> None:
     loaded = load_recipe(str(recipe))
     assert list(loaded.only(["eq-youcook2"]).subsets) == ["eq-youcook2"]
     assert list(loaded.only([]).subsets) == ["eq-ag", "eq-youcook2"]
+    measured = load_recipe("demo").only(["eq-ag"]).rates  # of stages that are not there, it would be refused by Prefect
+    assert measured is not None and list(measured.stages) == ["eq-ag"]
     with pytest.raises(WrongUse, match="no subset 'other'; name one of eq-ag, eq-youcook2"):
         loaded.only(["eq-ag", "other"])
     with pytest.raises(WrongUse, match=r"no subset 'eq-agg'; did you mean 'eq-ag'\?"):

@@ -145,7 +145,8 @@ def deployments(prefect: Prefect, server: dict[str, str]) -> dict[str, str]:
         assert created.returncode == 0, created.stdout + created.stderr
     deployed = prefect("--no-prompt", "deploy", "--all")
     assert deployed.returncode == 0, deployed.stdout + deployed.stderr
-    return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1"}
+    # Without heartbeats the automation of test_retry.py ends what runs for more than 90 s on a busy machine.
+    return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def test_a_zombie_is_marked_crashed_and_its_retry_resumes(
     out = tmp_path / "out"
     created = prefect("automation", "create", "--from-file", str(CHECKOUT / "flows/zombies.yaml"))
     assert created.returncode == 0, created.stdout + created.stderr
-    worker = start_worker("main", PREFECT_FLOWS_HEARTBEAT_FREQUENCY="30")
+    worker = start_worker("main")
     given = ['--param=recipe="demo"', '--param=only=["eq-youcook2"]', f"--param=out={json.dumps(str(out))}"]
     asked = prefect("deployment", "run", "build-eqben/local", *given)
     run = next(word for word in asked.stdout.split() if word.count("-") == 4)
