@@ -10,44 +10,41 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from twinset.cards import terms
 from twinset.cards.describe import SIZES
 from twinset.cards.lineage import citations_of
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import SPDX, TERMS
 from twinset.manifests.recipe import Recipe
 from twinset.shards.export.generated_pairs import split_schema, write_splits
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.registry import KINDS
-from twinset.shards.read import finished, read_settings, read_spread
+from twinset.shards.read import finished, read_settings, read_spread, term_counts
 from twinset.shards.records import planned_stage
 from twinset.shards.storage.hub import SUMS, Repository
 from twinset.shards.storage.store import Store
 
 PREVIEWS, PREVIEWED = "preview", 100  # their folder, and how many samples one has: some MB
 _LISTS = ("language", "task_categories", "tags")
-_LICENCE = ("license", "license_name", "license_link")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """A subset as it is published.
 
-    card: its text. front: its card's metadata. kept: samples by split. makes: kind of its samples. recipe: that it was
-    built with.
+    card: its text. front: its card's metadata. kept: samples by split. terms: samples by licence and credit. makes: the
+    kind of its samples. recipe: that it was built with.
     """
 
     name: str
     card: str
     front: Mapping[str, Any]
     kept: Mapping[str, int]
+    terms: terms.TermCounts
     makes: str
     recipe: Recipe
-
-    @property
-    def licence(self) -> str:
-        """What its source says of its licence."""
-        return self.recipe.origin(self.name).licence
 
     @property
     def citation(self) -> str:
@@ -70,7 +67,8 @@ def part_of(store: Store, subset: str) -> Part:
     kept = Counter[str]()
     for _, split, count in finished(store, subset).columns("split", "kept"):
         kept[split] += count
-    return Part(subset, card, front, +kept, planned_stage(store, subset).facts["makes"], recipe)
+    counts = term_counts(store, subset)
+    return Part(subset, card, front, +kept, counts, planned_stage(store, subset).facts["makes"], recipe)
 
 
 def incomplete(parts: Iterable[Part]) -> list[str]:
@@ -79,8 +77,13 @@ def incomplete(parts: Iterable[Part]) -> list[str]:
     for part in parts:
         if not part.recipe.authors:
             found.append("authors: nobody answers for the dataset; set authors, a list of names")
-        if not part.licence.strip():
-            found.append(f"{part.name}: no licence; set subsets.{part.name}.source.licence")
+        key = f"subsets.{part.name}.source"
+        if unknown := terms.by_licence(part.terms).get("", 0):
+            found.append(f"{part.name}: {unknown:,} samples have no licence; set {key}.licence, or one a row")
+        if uncredited := terms.uncredited(part.terms):
+            found.append(
+                f"{part.name}: {uncredited:,} samples have no credit; set {key}.credit, or name it in each row"
+            )
         if not (part.citation or part.recipe.citation):
             found.append(f"{part.name}: nothing to cite; set citation, BibTeX of the text that presents the dataset")
         if ABSENT in part.card:
@@ -117,6 +120,7 @@ def dataset_card(
         description=parts[0].recipe.description,
         authors=authors_of(parts),
         parts=parts,
+        terms=terms,
         configs={one["config_name"] for one in front["configs"]},
         previews=previews,
         place=place,
@@ -134,10 +138,7 @@ def authors_of(parts: Iterable[Part]) -> list[str]:
 
 def _front(parts: Sequence[Part], title: str) -> dict[str, Any]:
     kept = sum(sum(part.kept.values()) for part in parts)
-    licences = list(dict.fromkeys(json.dumps({k: v for k, v in part.front.items() if k in _LICENCE}) for part in parts))
-    licence = json.loads(licences[0])
-    if len(licences) > 1:
-        licence = {"license": "other", "license_name": "several", "license_link": "#licences"}
+    licence = terms.hub_licence(_terms_of(parts))
     listed = {name: list(dict.fromkeys(one for part in parts for one in part.front.get(name, ()))) for name in _LISTS}
     size = next((name for limit, name in SIZES if kept < limit), "1M<n<10M")
     configs = []
@@ -150,6 +151,13 @@ def _front(parts: Sequence[Part], title: str) -> dict[str, Any]:
     return {"pretty_name": title, **licence, **listed, "size_categories": [size], "configs": tarred or configs}
 
 
+def _terms_of(parts: Iterable[Part]) -> terms.TermCounts:
+    found = Counter[tuple[str, str]]()
+    for part in parts:
+        found.update(part.terms)
+    return found
+
+
 def write_preview(store: Store, part: Part, folder: Path) -> bool:
     """Write samples of a subset, evenly spread, as a Parquet file a split with images; False where it has no images."""
     samples = read_spread(store, part.name, PREVIEWED) if part.makes in KINDS else []
@@ -159,7 +167,7 @@ def write_preview(store: Store, part: Part, folder: Path) -> bool:
     images = [role for role in kind.images if any(role in one.images for one in samples)]
     for one in samples:
         splits.setdefault(one.json.split, []).append(_row(one, images))
-    schema = split_schema(["key", *images, *kind.texts, "group", "licence", "json"], images)
+    schema = split_schema(["key", *images, *kind.texts, "group", *TERMS, "json"], images)
     place = folder / PREVIEWS / part.name
     place.mkdir(parents=True)
     write_splits(((split, pa.Table.from_pylist(rows, schema)) for split, rows in splits.items()), place)
@@ -172,8 +180,8 @@ def _row(one: Stored[Any], images: Iterable[str]) -> dict[str, Any]:
         for role in images
         if role in one.images
     }
-    about = {"group": one.json.group, "licence": one.json.licence, "json": one.fields["json"].decode("utf-8")}
-    return {"key": one.key, **pictures, **one.texts, **about}
+    about = {name: getattr(one.json, name) for name in ("group", *TERMS)}
+    return {"key": one.key, **pictures, **one.texts, **about, "json": one.fields["json"].decode("utf-8")}
 
 
 def citation_file(parts: Sequence[Part], title: str, repo: Repository | None) -> str:
@@ -183,6 +191,9 @@ def citation_file(parts: Sequence[Part], title: str, repo: Repository | None) ->
         family, comma, given = (text.strip() for text in author.partition(","))
         people.append({"family-names": family, "given-names": given} if comma else {"name": author})
     about = {"cff-version": "1.2.0", "title": title, "type": "dataset", "authors": people}
+    licences = terms.single_licences(_terms_of(parts))
+    if licences and SPDX.issuperset(licences):
+        about["license"] = licences
     about["message"] = "If you use this dataset, cite it and the works that its card lists."
     return yaml.safe_dump({**about, **({"url": repo.page} if repo else {})}, sort_keys=False, allow_unicode=True)
 

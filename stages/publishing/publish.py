@@ -31,7 +31,7 @@ from twinset.stages.overview import of_all, published, stage_verdict
 
 #: Of a repository on the Hub (https://huggingface.co/docs/hub/storage-limits): of a file, of a folder, of all.
 LARGEST, MOST_ENTRIES, MOST_FILES = 50 * 10**9, 10_000, 100_000
-_OF_META = re.compile(r"(?!look-|recipe\.json)[A-Za-z0-9-]+\.(json|parquet|png)")
+_OF_META = re.compile(r"(?!look-|recipe\.json)[A-Za-z0-9-]+\.(json|parquet|png)|credits\.csv")
 _FOLDERS = re.compile(r"plan|rows|receipts|files-of-[a-z0-9-]+")
 _TEXTS = (".cff", ".html", ".json", ".md")
 

@@ -117,6 +117,18 @@ def test_what_is_missing_is_named_with_its_key(built: Path, recipe: Path, capsys
     assert not (built.parent / "x").exists()
 
 
+def test_licences_that_ask_for_a_credit_get_one(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, key = recipe.parent / "out", "subsets.pairs.source"
+    twinset.build(str(recipe), out, settings=[*SAID, f"{key}.licence=CC-BY-4.0"])
+    assert run(out, "--to", out.parent / "x") == 2
+    assert f"6 samples have no credit; set {key}.credit" in capsys.readouterr().err
+    twinset.build(str(recipe), out, settings=[*SAID, f"{key}.licence=CC-BY-4.0", f"{key}.credit=Roe"])
+    assert run(out, "--to", out.parent / "x") == 0
+    front = yaml.safe_load((out.parent / "x/README.md").read_text().split("---\n")[1])
+    assert front["license"] == "cc-by-4.0"
+    assert yaml.safe_load((out.parent / "x/CITATION.cff").read_text())["license"] == ["CC-BY-4.0"]
+
+
 @pytest.mark.parametrize(
     ("citation", "right"), [("Doe 2026", False), ("@misc{a, title = {x}}", True), ("@misc{no key}", False)]
 )
