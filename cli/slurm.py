@@ -88,7 +88,9 @@ def _folder(asked: argparse.Namespace) -> Path:
     folder = Path(os.path.abspath(asked.scripts or Path(asked.out, FOLDER)))
     if {"\n", "\\"} & {*str(folder)}:
         raise WrongUse(f"{str(folder)!r}: holds a line break or a backslash, which sbatch cannot take; name another")
-    refuse_link(folder)
+    if asked.scripts is None:  # an OUT may come from somebody else
+        refuse_link(folder)
+        refuse_link(folder / "log")
     return folder
 
 

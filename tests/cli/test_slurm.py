@@ -176,6 +176,15 @@ def test_scripts_of_somebody_else_are_not_replaced(slurm: Slurm, tmp_path: Path)
 
 
 @pytest.mark.usefixtures("logs")
+def test_a_link_below_out_is_refused_and_one_that_is_named_is_not(slurm: Slurm, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/_slurm").symlink_to(tmp_path / "elsewhere")
+    assert "nothing is written through a link" in slurm(code=2)["said"]
+    assert len(slurm("--scripts", str(tmp_path / "out/_slurm"))["jobs"]) == 3
+
+
+@pytest.mark.usefixtures("logs")
 @pytest.mark.parametrize(
     ("options", "said"),
     [
