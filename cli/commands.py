@@ -128,7 +128,7 @@ def look(asked: argparse.Namespace) -> None:
 
 def export(asked: argparse.Namespace) -> None:
     """``twinset export``."""
-    count = twinset.export(asked.dataset, asked.format, asked.out, asked.only)
+    count = twinset.export(asked.dataset, asked.format, asked.out, asked.only, asked.only_licence)
     answer(asked, {"samples": count, "out": asked.out}, lambda: say(f"{count:,} samples in {asked.out}"))
 
 

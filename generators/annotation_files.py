@@ -4,7 +4,7 @@ import gzip
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -204,3 +204,47 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         raise _RepeatedKey(next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
     return made
+
+
+Record = Mapping[str, Any] | Skipped
+RECORD_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "records")}
+
+
+def read_records(path: Path, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> Iterator[tuple[str, Record]]:
+    """Place and fields of each record, in order; a record that is not one gives a `Skipped`.
+
+    Args:
+        path: ``.json`` with a list of objects, which is held whole; ``.jsonl`` or ``.ndjson``, also with ``.gz``;
+            ``.parquet``. The last two are streamed.
+        fields: that are asked for. Other columns of Parquet are not read.
+        optional: further ones, which may be absent.
+
+    Raises:
+        WrongUse: the file is of another kind, cannot be read, or lacks a column.
+    """
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    records: Iterable[tuple[int, Any]]
+    if suffix == ".parquet":
+        records, noun = enumerate(_rows(path, fields, optional), 1), "row"
+    elif suffix == ".json":
+        whole = read_json(path)
+        if not isinstance(whole, list):
+            raise WrongUse(f"{path}: not a JSON list of objects; write one, or JSON lines, or Parquet")
+        records, noun = enumerate(whole, 1), "record"
+    elif suffix in (".jsonl", ".ndjson"):
+        records, noun = read_json_lines(path), "line"
+    else:
+        raise WrongUse(f"{path}: annotations are .json, .jsonl or .parquet, not {suffix or 'without a suffix'}")
+    for number, value in records:
+        place = f"{path.name} {noun} {number}"
+        yield place, value if isinstance(value, dict | Skipped) else Skipped(place, "not-an-object")
+
+
+def _rows(path: Path, fields: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    def columns(schema: pa.Schema) -> tuple[str, ...]:
+        if missing := [name for name in fields if name not in schema.names]:
+            there = ", ".join(schema.names)[:200]
+            raise WrongUse(f"{path}: no column {missing[0]!r} (it has {there}); name it with source.fields")
+        return tuple(dict.fromkeys((*fields, *(name for name in optional if name in schema.names))))
+
+    return parquet_rows(path, columns)

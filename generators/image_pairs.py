@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Annotated, ClassVar, Literal, TypeVar, cast
 
-import pyarrow as pa
+from pydantic import AfterValidator
 
 from twinset.generators.annotation_files import (
-    LINE_REASONS,
+    RECORD_REASONS,
+    Record,
     Skipped,
     is_media_name,
-    parquet_rows,
-    read_json,
-    read_json_lines,
+    read_records,
     refuse_unusable,
     text_of,
 )
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, ImageFolderSource, UnusableImage
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, sha256_of_file
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.references import reasons_beside
+from twinset.manifests.candidate import SPLIT, Candidate, CaptionedCandidate
+from twinset.manifests.canonical import canonical_json, sample_key, sha256_of_file
+from twinset.manifests.errors import WrongUse, naming
+from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.references import checked_bibtex, reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Reference, Settings
 from twinset.shards.contracts import Generator
@@ -100,6 +100,8 @@ class NamedPairGenerator(Generator[S]):
         change: str = "",
         provenance: Mapping[str, Json] | None = None,
         group: str = "",
+        terms: Terms | None = None,
+        split: str = "",
     ) -> NamedPairCandidate:
         """A candidate.
 
@@ -110,6 +112,8 @@ class NamedPairGenerator(Generator[S]):
             change: what differs between the images.
             provenance: what else a sample's JSON says of where it comes from, the same keys for all of a source.
             group: what must not be split over shards; pairs of one group follow each other. Its own where empty.
+            terms: that its record states, where these are not the source's.
+            split: that of the subset where empty.
 
         Raises:
             WrongUse: a caption is absent or blank; a plan leaves such a record out with ``self.excluded.add``.
@@ -120,8 +124,10 @@ class NamedPairGenerator(Generator[S]):
                     f"{self.source.annotations}: caption {number} of {list(identity)} is absent or blank; leave such "
                     "records out with self.excluded.add(reason, place)"
                 )
+        identified = self.identified(*identity, group=group, terms=terms)
+        identified["split"] = split or self.split
         return NamedPairCandidate(
-            **self.identified(*identity, group=group),
+            **identified,
             captions0=tuple(captions[0]),
             captions1=tuple(captions[1]),
             image0=images[0],
@@ -131,53 +137,15 @@ class NamedPairGenerator(Generator[S]):
         )
 
 
-Record = Mapping[str, Any] | Skipped
-RECORD_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "records")}
-
-
-def read_records(path: Path, fields: tuple[str, ...]) -> Iterator[tuple[str, Record]]:
-    """Place and fields of each record, in order; a record that is not one gives a `Skipped`.
-
-    Args:
-        path: ``.json`` with a list of objects, which is held whole; ``.jsonl`` or ``.ndjson``, also with ``.gz``;
-            ``.parquet``. The last two are streamed.
-        fields: that are asked for. Other columns of Parquet are not read.
-
-    Raises:
-        WrongUse: the file is of another kind, cannot be read, or lacks a column.
-    """
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    records: Iterable[tuple[int, Any]]
-    if suffix == ".parquet":
-        records, noun = enumerate(_rows(path, fields), 1), "row"
-    elif suffix == ".json":
-        whole = read_json(path)
-        if not isinstance(whole, list):
-            raise WrongUse(f"{path}: not a JSON list of objects; write one, or JSON lines, or Parquet")
-        records, noun = enumerate(whole, 1), "record"
-    elif suffix in (".jsonl", ".ndjson"):
-        records, noun = read_json_lines(path), "line"
-    else:
-        raise WrongUse(f"{path}: annotations are .json, .jsonl or .parquet, not {suffix or 'without a suffix'}")
-    for number, value in records:
-        place = f"{path.name} {noun} {number}"
-        yield place, value if isinstance(value, dict | Skipped) else Skipped(place, "not-an-object")
-
-
-def _rows(path: Path, fields: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    def columns(schema: pa.Schema) -> tuple[str, ...]:
-        if missing := [name for name in fields if name not in schema.names]:
-            there = ", ".join(schema.names)[:200]
-            raise WrongUse(f"{path}: no column {missing[0]!r} (it has {there}); name it with source.fields")
-        return fields
-
-    return parquet_rows(path, columns)
+NEEDED = ("id", "image0", "image1", "caption0", "caption1")
 
 
 class Fields(Settings):
-    """What the fields of a record are called.
+    """What the fields of a record are called. All but the first five may be absent.
 
-    id: of its id. image0, image1: of the two images. caption0, caption1: of their captions.
+    id: of its id. image0, image1: of the two images. caption0, caption1: of their captions. change: what differs, or a
+    category. group: of pairs that are never split over splits or shards. split: its split, the subset's where empty.
+    licence, credit, source_url: of its images, those of the source where empty. citation: BibTeX.
     """
 
     id: str = "id"
@@ -185,6 +153,13 @@ class Fields(Settings):
     image1: str = "image1"
     caption0: str = "caption0"
     caption1: str = "caption1"
+    change: str = "change"
+    group: str = "group"
+    split: str = "split"
+    licence: str = "licence"
+    credit: str = "credit"
+    source_url: str = "source_url"
+    citation: str = "citation"
 
 
 class ImagePairs(NamedPairSource):
@@ -192,12 +167,18 @@ class ImagePairs(NamedPairSource):
 
     annotations: a JSON list of objects, JSON lines or Parquet. An image is a path below ``media``, or a name that is
     found there (`shards.media.media_folder.ImageFolder.find`). A caption is text, or a list of texts, best first.
-    media: folder of the images, of folders of them, or of tars. fields: what the fields are called.
+    media: folder of the images, of folders of them, or of tars. fields: what the fields are called. columns: further
+    fields of text, which go into the provenance of each sample. change: what differs, where a record does not say it.
+    citation: BibTeX of the data set.
     """
 
     kind: Literal["image-pairs"]
     fields: Fields = Fields()
+    columns: tuple[str, ...] = ()
+    change: str = ""
+    citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
 
+    added = ("columns", "change", "citation")
     generator = "twinset.generators.image_pairs:ImagePairGenerator"
     reference = Reference("a list of image pairs")
     reasons: ClassVar[Mapping[str, str]] = {
@@ -206,31 +187,70 @@ class ImagePairs(NamedPairSource):
         **reasons_beside(__file__, "image-pairs"),
     }
 
+    @property
+    def made_from(self) -> Reference:
+        return replace(self.reference, bibtex=self.citation)
+
 
 class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
     """Plans a pair a record."""
 
-    version = 1
+    version = 2
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        """Pairs in the order of the file, which is read twice: memory grows by 8 bytes a record."""
-        suspects, usable = Ids(self._text(record, "id") for _, record in self._records()).suspects(), False
+        """Pairs in the order of the file, behind them those of groups that are scattered in it; it is read twice.
+
+        Memory grows by 16 bytes a record, and by the pairs of scattered groups. Raises `WrongUse` for a licence that is
+        not known, an address that is none, and a citation that is not BibTeX.
+        """
+        ids, groups, last = Ids(), Ids(), ""
+        for _, record in self._records():
+            ids.add(self._text(record, "id"))
+            if (group := self._text(record, "group")) and group != last:
+                groups.add(group)
+            last = group
+        suspects, scattered, usable = ids.suspects(), groups.suspects(), False
+        apart, split_of = dict[str, list[NamedPairCandidate]](), dict[str, str]()
         for place, record in self._records():
+            group, split = self._text(record, "group"), self._text(record, "split") or self.split
             if problem := self._problem(record):
                 self.excluded.add(problem, place)
             elif suspects.place_before(name := self._text(record, "id"), place):
                 self.excluded.add("repeated-id", f"{place} (id {name[:100]})")
+            elif group and split_of.setdefault(group, split) != split:
+                self.excluded.add("other-split", f"{place} (group {group[:100]})")
             else:
                 usable = True
-                images = self._text(record, "image0"), self._text(record, "image1")
-                captions = self._captions(record, "caption0"), self._captions(record, "caption1")
-                about = {"id": name, "image0": images[0], "image1": images[1]}
-                yield self.planned((name,), images, captions, provenance=about)
+                planned = self._planned(record, place, name, group, split)
+                if group in scattered:
+                    apart.setdefault(group, []).append(planned)
+                else:
+                    yield planned
+        for some in apart.values():
+            yield from some
         if not usable:
             refuse_unusable(self.source.annotations, self.excluded, "records need an id, two images and two captions")
 
+    def _planned(self, record: Record, place: str, name: str, group: str, split: str) -> NamedPairCandidate:
+        images = self._text(record, "image0"), self._text(record, "image1")
+        captions = self._captions(record, "caption0"), self._captions(record, "caption1")
+        about = {"id": name, "image0": images[0], "image1": images[1]}
+        about |= {column: self._value(record, column) for column in self.source.columns}
+        where = f"{self.source.annotations}: {place}"
+        with naming(where, ValueError):
+            terms = Terms.named(*(self._text(record, term) for term in TERMS))
+        with naming(f"{where}: citation", ValueError):
+            about |= {"citation": checked_bibtex(self._text(record, "citation"))}
+        change = self._text(record, "change") or self.source.change
+        return self.planned(
+            (name,), images, captions, change, about, group and sample_key(self.name, "group", group), terms, split
+        )
+
     def _records(self) -> Iterator[tuple[str, Record]]:
-        return read_records(self.source.annotations, tuple(self.source.fields.model_dump().values()))
+        fields = self.source.fields
+        named = {*NEEDED, *fields.model_fields_set}
+        needed = (*(name for key, name in fields.model_dump().items() if key in named), *self.source.columns)
+        return read_records(self.source.annotations, needed, tuple(fields.model_dump().values()))
 
     def _problem(self, record: Record) -> str:
         """Why a record cannot be used; empty when it can."""
@@ -243,10 +263,16 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
             return "no-image"
         if not all(map(is_media_name, images)):
             return "unsafe-path"
+        if not re.fullmatch(SPLIT, self._text(record, "split") or self.split):
+            return "unknown-split"
         return "" if self._captions(record, "caption0") and self._captions(record, "caption1") else "no-caption"
 
     def _text(self, record: Record, field: str) -> str:
-        return "" if isinstance(record, Skipped) else text_of(record.get(getattr(self.source.fields, field)))
+        return self._value(record, getattr(self.source.fields, field))
+
+    @staticmethod
+    def _value(record: Record, column: str) -> str:
+        return "" if isinstance(record, Skipped) else text_of(record.get(column))
 
     def _captions(self, record: Record, field: str) -> list[str]:
         value = None if isinstance(record, Skipped) else record.get(getattr(self.source.fields, field))

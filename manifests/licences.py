@@ -7,12 +7,13 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, TypedDict
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypedDict
 
 from pydantic import BaseModel, field_validator
+
+from twinset.manifests.errors import WrongUse
 
 _TABLE = tomllib.loads(Path(__file__).with_name("licences.toml").read_text("utf-8"))
 #: Licences of https://spdx.org/licenses, and those that the Hub alone names.
@@ -128,9 +129,9 @@ def forbids_changes(licence: str) -> bool:
     return any("-ND-" in one for one in licence.split(AND))
 
 
-def allowed(licence: str, only: frozenset[str]) -> bool:
-    """Whether all licences of a sample are among some; one without a known licence is not."""
-    return bool(licence) and only.issuperset(licence.split(AND))
+def allowed(licence: str, only: frozenset[str] | None) -> bool:
+    """Whether all licences of a sample are among some; any is where ``only`` is None."""
+    return only is None or only.issuperset(licence.split(AND))
 
 
 _CHECKS: Mapping[str, Callable[[str], str]] = dict(zip(TERMS, (licence_named, credit_named, url_named), strict=True))
@@ -144,8 +145,7 @@ class TermColumns(TypedDict):
     source_url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """Under which terms a sample is. licence: as `licence_named` gives it; several where several works are shown.
     credit: whom to name. source_url: where it comes from, with spaces between several. "" for what is unknown.
     """
@@ -183,13 +183,11 @@ class Terms:
     @property
     def packed(self) -> str:
         """All in one text, for columns in memory."""
-        return PACKED.join((self.licence, self.credit, self.source_url))
+        return PACKED.join(self)
 
     def filled(self, others: Terms) -> Terms:
         """Each that is unknown taken from others."""
-        if self.licence and self.credit and self.source_url:
-            return self
-        return Terms(*(getattr(self, name) or getattr(others, name) for name in TERMS))
+        return self if all(self) else Terms(*(own or other for own, other in zip(self, others, strict=True)))
 
     @property
     def columns(self) -> TermColumns:
@@ -252,3 +250,30 @@ class StatedTerms(BaseModel):
     def derives(self) -> bool:
         """Whether it changes what it reads, or draws from it, and may not where a licence says "NoDerivatives"."""
         return False
+
+    def settled(self, place: Sequence[Any], terms: Terms | None, shows: Sequence[Terms], needed: bool) -> Terms:
+        """The terms of one candidate.
+
+        Args:
+            place: stage and identity of the candidate, for messages.
+            terms: that its record states; these settings stand for what it does not say.
+            shows: terms of rows of earlier stages that it is made from; these settings are added.
+            needed: whether a licence must be stated.
+
+        Raises:
+            WrongUse: it would change what may not be changed, or its licence is nowhere stated.
+        """
+        own = self.terms
+        found = together((*shows, own)) if shows else terms.filled(own) if terms else own
+        if self.derives and forbids_changes(found.licence):
+            raise WrongUse(
+                f"{place[0]}: {list(place[1:])} would change what is licensed {found.licence}, without derivatives "
+                f"({found.source_url or found.credit or 'no credit'}); leave it out of what the stage reads, or set "
+                "source.allow_no_derivatives: true where you have the right"
+            )
+        if needed and not found.licence:
+            raise WrongUse(
+                f"{place[0]}: nothing states the licence of {list(place[1:])}; set source.licence of this stage, or of "
+                "the one that reads the captions, 'unknown' where nobody says it"
+            )
+        return found

@@ -11,6 +11,15 @@ def bibtex(*keys: str) -> str:
     return "\n\n".join(_entries()[key] for key in keys)
 
 
+def checked_bibtex(text: str) -> str:
+    """BibTeX that somebody wrote; raises `ValueError` where it is none."""
+    text = text.strip()
+    entry = re.match(r"@\w+\s*\{\s*[^\s,{}]+\s*,", text) and text.count("{") == text.count("}") and "```" not in text
+    if text and not entry:
+        raise ValueError(f"{text[:60]!r} is not BibTeX; write it as @misc{{key, title = {{Title}}}}")
+    return text
+
+
 @cache
 def _entries() -> dict[str, str]:
     entries = Path(__file__).with_name("references.bib").read_text("utf-8").strip().split("\n\n")

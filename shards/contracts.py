@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import pyarrow as pa
 
-from twinset.manifests.candidate import Candidate, CaptionedCandidate, Identified, Placed
+from twinset.manifests.candidate import Candidate, CaptionedCandidate, Identified
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import TwinsetError, WrongUse, in_words
-from twinset.manifests.licences import Terms, forbids_changes, together
+from twinset.manifests.licences import Terms
 from twinset.manifests.source import FilterSettings, Need, PlacedSettings, SourceSettings
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.inputs import check_places
@@ -162,32 +162,13 @@ class Generator(Component, Generic[S]):
     def identified(
         self, *identity: str | int | float, group: str = "", terms: Terms | None = None, shows: Sequence[Terms] = ()
     ) -> Identified:
-        """What every candidate has.
+        """What every candidate has. identity: tells it from all others of the source, wherever its record stands.
 
-        Args:
-            identity: tells it from all others of the source, wherever its record stands.
-            group: its key where empty.
-            terms: that its record states; the source's stand for what it does not say.
-            shows: terms of the rows of earlier stages that it is made from; the source's are added.
-
-        Raises:
-            WrongUse: it would change what is licensed without derivatives, or a sample's licence is nowhere stated.
-        """
-        key, own = sample_key(self.name, *identity), self.source.terms
-        found = together((*shows, own)) if shows else terms.filled(own) if terms else own
-        if self.source.derives and forbids_changes(found.licence):
-            raise WrongUse(
-                f"{self.name}: {list(identity)} would change what is licensed {found.licence}, without derivatives "
-                f"({found.source_url or found.credit or 'no credit'}); leave it out of what the stage reads, or set "
-                "source.allow_no_derivatives: true where you have the right"
-            )
-        if not found.licence and self.source.makes != "table":
-            raise WrongUse(
-                f"subsets.{self.name}.source.licence: nothing states the licence of {list(identity)}; set it here or "
-                "in the stage that reads the captions, 'unknown' where nobody says it"
-            )
-        placed: Placed = {"key": key, "group": group or key, "split": self.split}
-        return {**placed, "identity": identity_of(*identity), **found.columns}
+        group: its key where empty. terms, shows: those of its record, and of rows of earlier stages
+        (`manifests.licences.StatedTerms.settled`)."""
+        key, own = sample_key(self.name, *identity), identity_of(*identity)
+        found = self.source.settled((self.name, *identity), terms, shows, self.source.makes != "table").columns
+        return {"key": key, "identity": own, "group": group or key, "split": self.split, **found}
 
     @abstractmethod
     def inputs(self) -> str:

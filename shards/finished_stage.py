@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import allowed
 from twinset.manifests.plan import parquet_columns, read_parquet
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.recipe import Recipe
@@ -64,16 +65,19 @@ class FinishedStage:
 
         chosen: whether each row is read, all when absent.
         """
-        start = 0
-        with self._index(columns) as stream:
+        start, only = 0, self.store.licences
+        read = columns if only is None or "licence" in columns else (*columns, "licence")
+        with self._index(read) as stream:
             file = pq.ParquetFile(stream, pre_buffer=False)
-            for batch in file.iter_batches(columns=list(columns), use_threads=False):
+            for batch in file.iter_batches(columns=list(read), use_threads=False):
                 if chosen is not None:
                     here = chosen[start : start + len(batch)]
                     start += len(batch)
                     batch = batch.filter(pa.array(here)) if here.any() else batch.slice(0, 0)
+                if only is not None:
+                    batch = batch.filter(pa.array([allowed(str(one), only) for one in batch["licence"]], pa.bool_()))
                 if len(batch):
-                    yield batch
+                    yield batch.select(columns)
 
     def samples(self, places: Iterable[tuple[str, str]]) -> dict[str, Stored[Any]]:
         """Samples by key; each tar is opened once, and where its members lie is read once in a process.

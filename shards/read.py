@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import allowed
 from twinset.manifests.plan import parquet_columns, parquet_rows
 from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.kinds.fields import REMEDY, stored
@@ -55,14 +56,16 @@ def pictured_tars(store: Store, subset: str, use: str) -> Iterator[tuple[str, st
     """As `finished_tars`, with the split behind the path. Raises `WrongUse` for samples without images, which lie in
     no tar. use: what takes images, for the message.
     """
+    rows = () if store.licences is None else index_rows(store, subset, ("tar", "licence"))
+    allowed_in = Counter(row["tar"] for row in rows if allowed(row["licence"], store.licences))
     for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
         if kept and not tar_size:
             raise WrongUse(
                 f"{subset} is an index without images, and {use} takes images; build it with "
                 f"subsets.{subset}.source.images"
             )
-        if kept:
-            yield layout.tar(subset, split, number), split, kept
+        if kept and (shown := kept if store.licences is None else allowed_in[layout.tar_name(split, number)]):
+            yield layout.tar(subset, split, number), split, shown
 
 
 def index_columns(store: Store, subset: str) -> list[str]:
@@ -156,7 +159,7 @@ def read_tar(store: Store, path: str) -> Iterator[Stored[Any]]:
     where = f"{store.root}/{path}"
     try:
         with store.open(path) as stream:
-            yield from _samples(stream, where)
+            yield from (one for one in _samples(stream, where) if allowed(one.json.licence, store.licences))
     except FileNotFoundError as error:
         raise BrokenTar(f"{where}: named by its receipt, but absent; {REMEDY}") from error
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
+from twinset.manifests.licences import Terms
 from twinset.shards.kinds.image_text import IMAGE_TEXT
 from twinset.shards.kinds.kind import Stored, Takes
 from twinset.shards.kinds.pair import PAIR
@@ -28,7 +29,7 @@ class Row:
     """An image, encoded, and a caption of it.
 
     key: ``KEY-0``, ``KEY-1`` … of the sample KEY. wrong: captions that are wrong of the image. opposite: key of the
-    row of a pair's other image, "" where there is none.
+    row of a pair's other image, "" where there is none. terms: of the sample.
     """
 
     key: str
@@ -36,6 +37,7 @@ class Row:
     image: bytes
     extension: str
     caption: str
+    terms: Terms
     wrong: tuple[str, ...] = ()
     opposite: str = ""
 
@@ -56,7 +58,9 @@ def _of_pairs(pairs: Iterable[Stored[Any]]) -> Iterator[Row]:
         captions, group = tuple(pair.texts.values()), pair.json.group
         for this, image in enumerate(pair.images.values()):
             keys = f"{pair.key}-{this}", f"{pair.key}-{1 - this}"
-            yield Row(keys[0], group, image, pair.extension, captions[this], (captions[1 - this],), keys[1])
+            yield Row(
+                keys[0], group, image, pair.extension, captions[this], pair.json.terms, (captions[1 - this],), keys[1]
+            )
 
 
 def _of_text_pairs(group: Iterable[Stored[Any]]) -> Iterator[Row]:
@@ -67,13 +71,17 @@ def _of_text_pairs(group: Iterable[Stored[Any]]) -> Iterator[Row]:
         first.setdefault(said, one)
         wrong.setdefault(said, {})[one.texts["negative_caption"]] = None
     for said, one in first.items():
-        yield Row(f"{one.key}-0", one.json.group, *(said[0], one.extension, said[1]), tuple(wrong[said]))
+        yield Row(
+            f"{one.key}-0", one.json.group, *(said[0], one.extension, said[1]), one.json.terms, tuple(wrong[said])
+        )
 
 
 def _of_image_texts(samples: Iterable[Stored[Any]]) -> Iterator[Row]:
     for one in samples:
         for number, caption in enumerate(one.json.captions):
-            yield Row(f"{one.key}-{number}", one.json.group, one.images["image"], one.extension, caption)
+            yield Row(
+                f"{one.key}-{number}", one.json.group, one.images["image"], one.extension, caption, one.json.terms
+            )
 
 
 _ROWS: Mapping[str, Callable[[Iterable[Stored[Any]]], Iterator[Row]]] = {

@@ -50,7 +50,7 @@ def export_llava(store: Store, subsets: Sequence[str], folder: Path) -> int:
                     for name, asked, answer in _chats(row):
                         turns = (("human", f"{IMAGE_TOKEN}\n{asked}"), ("gpt", answer))
                         said = [{"from": who, "value": value} for who, value in turns]
-                        arrays[split].append({"id": name, "image": image, "conversations": said})
+                        arrays[split].append({"id": name, "image": image, "conversations": said, **row.terms.columns})
                 count += kept
     return count
 

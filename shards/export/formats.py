@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twinset.manifests.doors import Registry
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, naming
+from twinset.manifests.licences import licence_named
 
 if TYPE_CHECKING:
     from twinset.shards.kinds.kind import SampleKind, Takes
@@ -51,21 +53,34 @@ READERS = "webdataset or load_dataset, which read the tars and the index as they
 EXPORTERS = Registry[Format]("export format", Format, __name__, "twinset.exporters", objects=True)
 
 
-def export(store: Store, subsets: Sequence[str], format: str, to: Path) -> int:
+def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences: Sequence[str] = ()) -> int:
     """Write the subsets into the folder ``to`` in the format of an exporter; returns the number of samples.
+
+    licences: only samples all of whose licences are among these; all samples where it is empty.
 
     All is written into a sibling of ``to`` that takes its name at the end: there is a whole export or none. Raises
     WrongUse when the format is unknown or holds other kinds of samples, ``to`` exists and is not an empty folder, or
     there is nothing to export.
     """
     from twinset.shards.kinds.kind import plural
+    from twinset.shards.read import term_counts
     from twinset.shards.storage.whole_file import new_folder
 
     chosen = EXPORTERS.get(format)
+    if licences:
+        with naming("--only-licence", ValueError):
+            store = copy(store)
+            store.licences = frozenset(map(licence_named, licences))
     for subset in subsets:
         _refuse_others(store, subset, format)
     with new_folder(to, "--out") as unfinished:
         count = chosen.write(store, subsets, unfinished)
+        if not count and store.licences is not None:
+            found = {licence for one in subsets for licence, _ in term_counts(store, one)}
+            raise WrongUse(
+                f"{store.root}: no sample of {', '.join(subsets)} is under {', '.join(sorted(store.licences))} alone; "
+                f"--only-licence takes all licences that one may have, of {'; '.join(sorted(found)) or 'none'}"
+            )
         if not count:
             raise WrongUse(
                 f"{store.root}: no finished shard of {', '.join(subsets)} keeps {plural(chosen.takes)}; twinset status "

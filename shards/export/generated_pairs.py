@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS
 from twinset.shards.export.formats import Format
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord
@@ -23,8 +24,8 @@ from twinset.shards.storage.store import Store
 
 MADE_BY = "generated-pairs"  # the source whose image 1 is generated from caption 1, the negative one
 IMAGES = ("image", "negative_image")
-BIVLC = ("image", "caption", "negative_caption", "negative_image", "type", "subtype")
-TROHN = ("image_id", "caption", "negative_caption", "negative_image")
+BIVLC = ("image", "caption", "negative_caption", "negative_image", "type", "subtype", *TERMS)
+TROHN = ("image_id", "caption", "negative_caption", "negative_image", *TERMS)
 _IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
 
 
@@ -75,6 +76,7 @@ def _by_split(
             **{name: str(about[name]) for name in ("image_id", "type", "subtype")},
             "caption": sample.texts["caption0"],
             "negative_caption": sample.texts["caption1"],
+            **sample.json.terms.columns,
         }
         for name, role in zip(IMAGES, PAIR.images, strict=True):
             values[name] = {"bytes": sample.images[role], "path": f"{sample.key}.{name}.{sample.extension}"}

@@ -14,6 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS, Terms
 from twinset.shards.export.captioned import Row, TabTable, caption_rows, image_file
 from twinset.shards.export.formats import Format
 from twinset.shards.kinds.pair import PAIR
@@ -22,7 +23,7 @@ from twinset.shards.read import pictured_tars
 from twinset.shards.storage.store import Store
 
 KINDS = (PAIR, TEXT_PAIR)
-COLUMNS = ("filepath", "title", "neg_caption", "neg_image")
+COLUMNS = ("filepath", "title", "neg_caption", "neg_image", *TERMS)
 
 
 def export_negclip(store: Store, subsets: Sequence[str], folder: Path) -> int:
@@ -54,6 +55,7 @@ class _Line:
     """negatives: captions. opposites: keys of rows. Dictionaries keep their order and no repetitions."""
 
     number: int
+    terms: Terms
     negatives: dict[str, None] = field(default_factory=dict)
     opposites: dict[str, None] = field(default_factory=dict)
 
@@ -74,7 +76,7 @@ class _Lines:
         self.write(self.written + len(self.waiting))
         for row in rows:
             said = image_file(row, self.folder), row.caption
-            line = self.waiting.setdefault(said, _Line(self.written + len(self.waiting)))
+            line = self.waiting.setdefault(said, _Line(self.written + len(self.waiting), row.terms))
             self.numbers[row.key] = line.number
             line.negatives |= dict.fromkeys(row.wrong)
             line.opposites |= dict.fromkeys([row.opposite] if row.opposite else [])
@@ -88,7 +90,7 @@ class _Lines:
                     f"--format negclip: the split {self.split} has text pairs of one group only, and NegCLIP wants "
                     "another image for each; build pairs of more images"
                 )
-            self.table.append(path, caption, repr(list(line.negatives)), repr(images))
+            self.table.append(path, caption, repr(list(line.negatives)), repr(images), *line.terms)
         self.written += len(self.waiting)
         self.waiting.clear()
         self.numbers.clear()

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.licences import TERMS
 from twinset.shards.export.captioned import TabTable, caption_rows, image_file
 from twinset.shards.export.formats import Format
 from twinset.shards.kinds.image_text import IMAGE_TEXT
@@ -19,15 +21,15 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
 
 KINDS = (PAIR, TEXT_PAIR, IMAGE_TEXT)
-CSV_COLUMNS = ("filepath", "title")  # defaults of --csv-img-key and --csv-caption-key
+CSV_COLUMNS = ("filepath", "title", *TERMS)  # defaults of --csv-img-key and --csv-caption-key
 
 
 def export_openclip(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """Write ``SUBSET-00000.tar`` … and ``sizes.json`` into ``folder``; returns the number of samples.
 
-    A row is the fields ``txt`` and the stored image (``jpg``, ``png`` or ``webp``; open_clip takes them all): two rows
-    a pair, side by side, one a caption of other samples. Negative captions of text pairs are left out. A subset of
-    several splits is written into a folder a split.
+    A row is the fields ``txt``, ``json`` (licence, credit, source URL) and the stored image (``jpg``, ``png`` or
+    ``webp``; open_clip takes them all): two rows a pair, side by side, one a caption of other samples. Negative
+    captions of text pairs are left out. A subset of several splits is written into a folder a split.
 
     They are what open_clip's loaders read (`open_clip_train.data.get_wds_dataset`), one image and one text a row: that
     for evaluation with webdataset 0.2.86 and 1.0; that for training only with 0.2.86, since it builds on a part of
@@ -43,7 +45,10 @@ def export_openclip(store: Store, subsets: Sequence[str], folder: Path) -> int:
             name, rows = f"{subset}-{path.rpartition('/')[2]}", 0
             with TarWriter(below / name) as tar:
                 for row in caption_rows(store, path, KINDS, "--format openclip"):
-                    tar.add_sample(row.key, [(row.extension, row.image), ("txt", row.caption.encode("utf-8"))])
+                    about = canonical_json(row.terms.columns)
+                    tar.add_sample(
+                        row.key, [(row.extension, row.image), ("txt", row.caption.encode("utf-8")), ("json", about)]
+                    )
                     rows += 1
             sizes.setdefault(below, {})[name] = rows
             count += kept
@@ -66,7 +71,7 @@ def export_openclip_csv(store: Store, subsets: Sequence[str], folder: Path) -> i
                 if split not in tables:
                     tables[split] = files.enter_context(TabTable(folder / f"{split}.csv", CSV_COLUMNS))
                 for row in caption_rows(store, tar, KINDS, "--format openclip-csv"):
-                    tables[split].append(image_file(row, folder), row.caption)
+                    tables[split].append(image_file(row, folder), row.caption, *row.terms)
                 count += kept
     return count
 

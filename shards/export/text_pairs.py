@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences import TERMS
 from twinset.shards.export.formats import Format
 from twinset.shards.export.generated_pairs import split_schema, write_splits
 from twinset.shards.finished_stage import FinishedStage
@@ -34,11 +35,13 @@ def export_trohn(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """Write a Parquet file a split into ``folder``; returns the number of pairs."""
 
     def tables() -> Iterator[tuple[str, pa.Table]]:
-        schema = split_schema(WORDS)
+        schema = split_schema((*WORDS, *TERMS))
         for subset in subsets:
-            for batch in FinishedStage(store, subset).batches(("split", *WORDS)):
+            for batch in FinishedStage(store, subset).batches(("split", *WORDS, *TERMS)):
                 for split in sorted(pc.unique(batch["split"]).to_pylist()):
-                    rows = pa.Table.from_batches([batch]).filter(pc.equal(batch["split"], split)).select(WORDS)
+                    rows = (
+                        pa.Table.from_batches([batch]).filter(pc.equal(batch["split"], split)).select([*WORDS, *TERMS])
+                    )
                     yield split, rows.cast(schema)
 
     return write_splits(tables(), folder)
@@ -55,7 +58,7 @@ def export_sugarcrepe(store: Store, subsets: Sequence[str], folder: Path) -> int
     with ExitStack() as files:
         streams: dict[Path, TextIO] = {}
         for one in found:
-            for row in _rows(one, ("key", "split", "type", "subtype", "image_sha256", "sources", *WORDS)):
+            for row in _rows(one, ("key", "split", "type", "subtype", "image_sha256", "sources", *WORDS, *TERMS)):
                 kind = f"{row['type']}_{row['subtype']}"
                 if not re.fullmatch("[a-z]+_[a-z]+", kind):
                     raise WrongUse(
@@ -68,7 +71,7 @@ def export_sugarcrepe(store: Store, subsets: Sequence[str], folder: Path) -> int
                     below.mkdir(exist_ok=True)
                     streams[path] = files.enter_context(path.open("w", encoding="utf-8"))
                 number = counts.get(path, 0)
-                entry = {"filename": _file_of(row, one.where), **{name: row[name] for name in WORDS[1:]}}
+                entry = {"filename": _file_of(row, one.where), **{name: row[name] for name in (*WORDS[1:], *TERMS)}}
                 streams[path].write(f"{',' if number else '{'}\n{as_json(str(number))}: {as_json(entry)}")
                 counts[path] = number + 1
         for stream in streams.values():

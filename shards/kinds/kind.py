@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
+from twinset.manifests.licences import Terms
 from twinset.shards.kinds.samples import Frame, Json, MediaFile
 
 SAMPLE_SCHEMA = 2  # version of the JSON in tars; a raise changes the bytes of every tar
@@ -50,6 +51,11 @@ class Record(Described):
     licence: str
     credit: str
     source_url: str
+
+    @property
+    def terms(self) -> Terms:
+        """Its licence, credit and URL."""
+        return Terms(self.licence, self.credit, self.source_url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,14 +236,16 @@ def load(out: str | Path, subset: str, limit: int | None = None) -> Iterator[Sto
     return read_samples(store, published(store, [subset])[0], limit)
 
 
-def export(out: str | Path, format: str, to: str | Path, only: str | Iterable[str] = ()) -> int:
+def export(
+    out: str | Path, format: str, to: str | Path, only: str | Iterable[str] = (), only_licence: str | Iterable[str] = ()
+) -> int:
     """Write subsets in another tool's format (`shards.export.formats.EXPORTERS`); returns the number of samples."""
     from twinset.shards.export import formats
     from twinset.shards.storage.store import Store
     from twinset.stages.overview import published
 
     store = Store(str(out))
-    return formats.export(store, published(store, names_in(only)), format, Path(to))
+    return formats.export(store, published(store, names_in(only)), format, Path(to), names_in(only_licence))
 
 
 def train(

@@ -82,7 +82,7 @@ def test_every_form_gives_the_same_pairs(tmp_path: Path, media: Path, form: str)
     assert first.image0.pixels[0, 0].tolist() == [255, 0, 0] and first.image1.pixels[0, 0].tolist() == [0, 0, 255]
     found = [image.source.path for image in (second.image0, second.image1)]
     assert found == ["some/deep/wine.png", "00000.tar/green.png"]
-    assert first.provenance == {"id": "a", "image0": "red.png", "image1": "blue.png"}
+    assert first.provenance == {"id": "a", "image0": "red.png", "image1": "blue.png", "citation": ""}
 
 
 def test_fields_can_have_other_names_and_captions_be_several(tmp_path: Path, media: Path) -> None:
@@ -90,6 +90,50 @@ def test_fields_can_have_other_names_and_captions_be_several(tmp_path: Path, med
     fields = {"id": "pid", "image0": "before", "image1": "after", "caption1": "said"}
     (planned,) = pairs(written(tmp_path, "jsonl", [record]), media, fields=fields).plan()
     assert (planned.captions0, planned.captions1, planned.identity) == (("red", "a ball"), ("blue",), '["7"]')
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path, media: Path, form: str) -> None:
+    more = [
+        {"group": "x", "split": "train", "kind": "swap_att", "licence": "CC BY 2.0", "credit": "Ada", "note": "n"},
+        {"group": "y", "split": "", "kind": "", "licence": "", "credit": "", "note": ""},
+        {"group": "x", "split": "train", "kind": "", "licence": "MIT", "credit": "", "note": ""},
+        {"group": "y", "split": "train", "kind": "", "licence": "", "credit": "", "note": ""},
+        {"group": "z", "split": "Train", "kind": "", "licence": "", "credit": "", "note": ""},
+    ]
+    records = [{**RECORDS[0], "id": str(number), **one} for number, one in enumerate(more)]
+    made = pairs(
+        written(tmp_path, form, records),
+        media,
+        fields={"change": "kind"},
+        columns=["note"],
+        change="colour",
+        credit="me",
+    )
+    check_source(made.source, Context("mine"))
+    planned = list(made.plan())
+    assert [one.identity for one in planned] == ['["0"]', '["2"]', '["1"]'], "groups follow each other"
+    assert planned[0].group == planned[1].group != planned[2].group
+    assert [one.split for one in planned] == ["train", "train", "test"]
+    assert [one.change for one in planned] == ["swap_att", "colour", "colour"]
+    assert [tuple(one.terms) for one in planned] == [("CC-BY-2.0", "Ada", ""), ("MIT", "me", ""), ("CC0-1.0", "me", "")]
+    assert [json.loads(one.provenance)["note"] for one in planned] == ["n", "", ""]
+    assert made.excluded == {"other-split": 1, "unknown-split": 1}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [
+        ("licence", "CC-BY-9", r"record 1: licence: 'CC-BY-9' is not .*did you mean CC-BY-4\.0.*write 'other: "),
+        ("source_url", "here", "record 1: source_url: 'here' is not a URL; write it with its scheme"),
+        ("citation", "Ada 2020", "record 1: citation: 'Ada 2020' is not BibTeX; write it as @misc"),
+    ],
+)
+def test_terms_that_nobody_can_read_are_refused(
+    tmp_path: Path, media: Path, field: str, value: str, problem: str
+) -> None:
+    with pytest.raises(WrongUse, match=r"pairs\.json: pairs\.json " + problem):
+        list(pairs(written(tmp_path, "json", [{**RECORDS[0], field: value}]), media).plan())
 
 
 def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media: Path) -> None:

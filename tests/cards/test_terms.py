@@ -1,0 +1,129 @@
+"""A dataset of photographs with five licences: all that is said of it agrees."""
+
+import csv
+import json
+import re
+import tarfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import mlcroissant
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from PIL import Image
+
+import twinset
+from twinset.manifests.errors import WrongUse
+
+LICENCES = {
+    "CC0-1.0": "CC0",
+    "CC-BY-2.0": "http://creativecommons.org/licenses/by/2.0/",
+    "CC-BY-NC-SA-2.0": "cc-by-nc-sa-2.0",
+    "CC-BY-ND-2.0": "CC BY-ND 2.0",
+    "other: Flickr Commons": "other: Flickr Commons",
+}
+HOSTILE = "<b>Ada</b> *of* [x](http://e.example)|"
+
+
+def records() -> list[dict[str, Any]]:
+    """20 pairs, 4 a licence, of 40 images; of CC-BY-2.0 one has no credit."""
+    made = []
+    for number in range(20):
+        name = [*LICENCES][number % 5]
+        credit = HOSTILE if number % 5 == 3 else f"author {number}"
+        made.append({
+            "id": number, "image0": f"{2 * number}.png", "image1": f"{2 * number + 1}.png", "category": "replace_obj",
+            "caption0": f"a disc {number}", "caption1": f"a square {number}", "licence": LICENCES[name],
+            "credit": "" if number == 1 else credit, "source_url": f"https://photos.example/{number}",
+            "split": "train" if number < 10 else "test", "camera": f"c{number}",
+        })  # fmt: skip
+    return made
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("five")
+    (folder / "images").mkdir()
+    for number in range(40):
+        Image.fromarray(np.full((32, 32, 3), 6 * number, np.uint8)).save(folder / f"images/{number}.png")
+    (folder / "pairs.json").write_text(json.dumps(records()))
+    (folder / "five.yaml").write_text(
+        "name: five\nsubsets:\n  five:\n    source: {kind: image-pairs, annotations: pairs.json, media: images, "
+        "licence: unknown, fields: {change: category}, columns: [camera], "
+        "citation: '@misc{five, title = {Five}}'}\n"
+    )
+    twinset.build(folder / "five.yaml", folder / "out", workers=1)
+    return folder / "out"
+
+
+def json_in(folder: Path) -> list[dict[str, Any]]:
+    found = []
+    for tar in sorted(folder.rglob("*.tar")):
+        with tarfile.open(tar) as opened:
+            members = [opened.extractfile(one) for one in opened if one.name.endswith("json")]
+            found += [json.load(one) for one in members if one is not None]
+    return found
+
+
+def test_sample_index_card_croissant_and_page_agree(out: Path) -> None:
+    expected = Counter({name: 4 for name in LICENCES})
+    samples = json_in(out / "five")
+    assert Counter(one["licence"] for one in samples) == expected
+    assert {one["provenance"]["camera"] for one in samples} == {f"c{number}" for number in range(20)}
+    assert {one["change"] for one in samples} == {"replace_obj"} and {one["split"] for one in samples} == {
+        "train",
+        "test",
+    }
+    index = pq.read_table(out / "five/_meta/index.parquet")
+    told = {(one["licence"], one["credit"], one["source_url"]) for one in samples}
+    assert set(zip(*(index[name].to_pylist() for name in ("licence", "credit", "source_url")), strict=True)) == told
+    assert len(told) == 20
+    card = (out / "five/README.md").read_text()
+    rows = re.findall(r"^\| (?:\[([^]]+)\]\([^)]*\)|(Flickr Commons)) \| (\d+) \| 20\.0 % \|$", card, re.MULTILINE)
+    assert {name or f"other: {other}": int(count) for name, other, count in rows} == expected
+    assert "**1 pairs have no credit, though their licence asks for one:**" in card
+    assert "4 pairs may not be changed and passed on (NoDerivatives)" in card
+    assert "| &lt;b>Ada&lt;/b> \\*of\\* `[x](http://e.example)\\|` | [CC-BY-ND-2.0]" in card
+    front = yaml.safe_load(card.split("---")[1])
+    assert front["license"] == ["cc-by-2.0", "cc-by-nc-sa-2.0", "cc0-1.0", "other"]
+    pages = {f"https://spdx.org/licenses/{name}" for name in LICENCES if not name.startswith("other")}
+    described = json.loads((out / "five/_meta/croissant.json").read_text())
+    assert {*described["license"]} == pages | {"Flickr Commons"}
+    page = (out / "look.html").read_text()
+    assert all(f"{name}: 4" in page for name in LICENCES) and "https://photos.example/0" in page
+    assert "&lt;b&gt;Ada" in page and "<b>Ada" not in page
+
+
+def test_mlcroissant_reads_it(out: Path) -> None:
+    found = mlcroissant.Dataset(str(out / "five/_meta/croissant.json"))
+    issues = found.metadata.ctx.issues
+    assert not issues.errors and all("datePublished" in one for one in issues.warnings)  # a build has no date
+    read = Counter(one["pairs/licence"].decode() for one in found.records("pairs"))
+    assert read == Counter({name: 4 for name in LICENCES})
+
+
+@pytest.mark.parametrize("format", ["openclip", "openclip-csv", "llava"])
+def test_exports_tell_licences_and_leave_others_out(out: Path, tmp_path: Path, format: str) -> None:
+    def told(to: Path, **only: Any) -> Counter[str]:
+        twinset.export(out, format, to, **only)
+        if format == "openclip":
+            found = json_in(to)
+        elif format == "llava":
+            found = [one for path in to.glob("*.json") for one in json.loads(path.read_text())]
+        else:
+            found = [one for path in to.glob("*.csv") for one in csv.DictReader(path.open(), delimiter="\t")]
+        return Counter(one["licence"] for one in found)
+
+    per = 16 if format == "llava" else 8  # rows of four pairs
+    assert told(tmp_path / "all") == Counter({name: per for name in LICENCES})
+    some = told(tmp_path / "some", only_licence=["cc0", "CC BY 2.0"])
+    assert some == Counter({"CC0-1.0": per, "CC-BY-2.0": per})
+    with pytest.raises(WrongUse, match="no sample of five is under MIT alone; .*CC-BY-ND-2.0"):
+        twinset.export(out, format, tmp_path / "none", only_licence=["MIT"])
+    with pytest.raises(
+        WrongUse, match="--only-licence: 'CC-BY' is not the name or URL of a known licence; did you mean"
+    ):
+        twinset.export(out, format, tmp_path / "none", only_licence=["CC-BY"])
