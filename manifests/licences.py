@@ -221,8 +221,9 @@ def _once(texts: Iterable[str]) -> Iterable[str]:
 class StatedTerms(BaseModel):
     """Settings that state `Terms`: of every sample, where a record does not say its own.
 
-    A source that reads stages adds its own to those that these state (`shards.contracts.Generator.identified`), none
-    where ``licence`` is "".
+    A source that reads stages adds its own to those that these state, none where ``licence`` is "".
+
+    licence: of captions and images. credit: whom to name. source_url: where they come from.
     """
 
     licence: str

@@ -48,6 +48,9 @@ _COLUMNS = {
     "content": "digest of images and words: two samples with the same one are duplicates",
     "sources": "source files: path, size, sha256",
     "tar": "the tar that holds it; index only",
+    "licence": "of all that it shows: identifiers of SPDX or the Hugging Face Hub with ` AND ` between them",
+    "credit": "whom to name, each with the licence where these differ",
+    "source_url": "where it comes from, with spaces between several",
 }
 
 
@@ -92,6 +95,12 @@ def _kinds(title: str, registry: Registry[Any], place: str) -> str:
         f"# {title}\n\nThe settings of each `kind` that {place} may name. A `stage` is the name of another stage of "
         "the recipe, or the folder or URL of one that was built before. Paths count from the recipe's folder."
     ]
+    if registry is SOURCES:
+        parts.append(
+            "`licence` is an identifier of SPDX or the Hugging Face Hub, `other: NAME OR URL`, or several with ` AND ` "
+            "between them. Every source also takes `credit`, whom to name, and `source_url`, where its data come from. "
+            "They count where a record does not state its own; a stage adds its own to those of the stages it reads."
+        )
     for kind in own(registry):
         settings = registry.find(kind)
         facts = []

@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from studies.reference.explained import explanations
 from twinset.manifests.doors import OfKind, Registry
+from twinset.manifests.licences import StatedTerms
 from twinset.manifests.source import Place, Reads
 
 Rows = Sequence[Sequence[str]]
@@ -39,13 +40,17 @@ _BOUNDS = (
 )
 
 
+#: Settings of every source, which the page explains once.
+EVERYWHERE = ("credit", "source_url")
+
+
 def settings_table(settings: type[BaseModel]) -> str:
     """The table of all settings of a class but its kind; a sentence where it has none."""
     said = explanations(settings, settings.model_fields)
     rows = [
         (f"`{name}`", _type(field), _default(field), said.get(name, ""))
         for name, field in settings.model_fields.items()
-        if name != "kind"
+        if name != "kind" and not (name in EVERYWHERE and issubclass(settings, StatedTerms))
     ]
     return table(("setting", "type", "default", "meaning"), rows) if rows else "No settings."
 
