@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from twinset.manifests.licences import AND, forbids_changes, has_page, hub_name, needs_credit, page_of
+from twinset.manifests.licences.names import AND, forbids_changes, has_page, hub_name, needs_credit, page_of
 from twinset.manifests.markdown import Markdown, cell, no_formula, ranked
 
 CREDITS = "credits.csv"

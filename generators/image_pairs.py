@@ -24,7 +24,7 @@ from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles
 from twinset.manifests.candidate import SPLIT, Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, sample_key, sha256_of_file
 from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.references import checked_bibtex, reasons_beside
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import Reference, Settings

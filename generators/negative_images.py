@@ -13,7 +13,7 @@ from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, generator_for, sample_key
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.source import StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request

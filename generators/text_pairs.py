@@ -21,7 +21,7 @@ from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.doors import UnknownKind
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, SourceSettings, StageName
 from twinset.shards.contracts import Context, Source, StageGenerator

@@ -6,7 +6,7 @@ from typing import Any, TypedDict, TypeVar, get_type_hints
 
 import pyarrow as pa
 
-from twinset.manifests.licences import TermColumns, Terms
+from twinset.manifests.licences.terms import TermColumns, Terms
 
 C = TypeVar("C", bound="Candidate")
 
@@ -52,7 +52,7 @@ class Candidate:
     key: ``SUBSET-`` + hash of the source identity (`manifests.canonical.sample_key`). identity: that identity
     (`manifests.canonical.identity_of`), so that a rejected row can be traced to its record.
     group: what must not be split over shards or splits, such as a video.
-    licence, credit, source_url: of all that the sample shows (`manifests.licences.Terms`).
+    licence, credit, source_url: of all that the sample shows (`manifests.licences.terms.Terms`).
     split: ``test`` for benchmarks.
     """
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from twinset.manifests.doors import KeyFor, OfKind, Registry, marks, types_in
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import StatedTerms
+from twinset.manifests.licences.terms import StatedTerms
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.markdown import block_of
 from twinset.manifests.panels import Panels

@@ -20,7 +20,7 @@ import pyarrow as pa
 from twinset.manifests.candidate import Candidate, CaptionedCandidate, Identified
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import TwinsetError, WrongUse, in_words
-from twinset.manifests.licences import Terms
+from twinset.manifests.licences.terms import Terms
 from twinset.manifests.source import FilterSettings, Need, PlacedSettings, SourceSettings
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.inputs import check_places
@@ -165,7 +165,7 @@ class Generator(Component, Generic[S]):
         """What every candidate has. identity: tells it from all others of the source, wherever its record stands.
 
         group: its key where empty. terms, shows: those of its record, and of rows of earlier stages
-        (`manifests.licences.StatedTerms.settled`)."""
+        (`manifests.licences.terms.StatedTerms.settled`)."""
         key, own = sample_key(self.name, *identity), identity_of(*identity)
         found = self.source.settled((self.name, *identity), terms, shows, self.source.makes != "table").columns
         return {"key": key, "identity": own, "group": group or key, "split": self.split, **found}

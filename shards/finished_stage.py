@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import allowed
+from twinset.manifests.licences.names import allowed
 from twinset.manifests.plan import parquet_columns, read_parquet
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.recipe import Recipe

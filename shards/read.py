@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import allowed
+from twinset.manifests.licences.names import allowed
 from twinset.manifests.plan import parquet_columns, parquet_rows
 from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.kinds.fields import REMEDY, stored

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.errors import BuildFailed
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.plan import read_parquet
 from twinset.manifests.source import FILTERS, FilterSettings
 from twinset.shards.kinds.kind import SampleKind

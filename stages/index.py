@@ -14,7 +14,7 @@ from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.lineage import counted, rejections
 from twinset.manifests.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from twinset.manifests.errors import BuildFailed
-from twinset.manifests.licences import TERMS
+from twinset.manifests.licences.terms import TERMS
 from twinset.manifests.plan import compact, read_parquet
 from twinset.manifests.receipt import IndexRecord
 from twinset.shards import rows

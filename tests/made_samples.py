@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from twinset.manifests.canonical import digest, identity_of, sample_key
-from twinset.manifests.licences import Terms
+from twinset.manifests.licences.terms import Terms
 from twinset.shards.kinds.kind import Sample
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Frame, MediaFile, Rejected

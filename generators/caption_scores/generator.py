@@ -15,7 +15,7 @@ from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of, scored_schema
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import BuildFailed
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.shards.contracts import Context, StageGenerator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows

@@ -24,7 +24,7 @@ from twinset.generators.triplets.ratings import load_ratings
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, digest, mixed, sha256_of_file
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import Terms, together
+from twinset.manifests.licences.terms import Terms, together
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Rejected
 

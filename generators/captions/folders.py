@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped
 from twinset.generators.captions.tables import Read, from_fields, parquet_fields
-from twinset.manifests.licences import TERMS
+from twinset.manifests.licences.terms import TERMS
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 from twinset.shards.storage.member_headers import MemberHeaders, member_headers
 from twinset.shards.storage.tar_reader import BrokenTar

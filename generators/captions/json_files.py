@@ -7,7 +7,7 @@ from typing import Any
 from twinset.generators.annotation_files import Skipped, read_json
 from twinset.generators.captions.tables import Read, from_fields
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import listed_licence
+from twinset.manifests.licences.names import listed_licence
 
 _FORMS = (
     "COCO's {images, annotations}, Karpathy's {images: [{filename, split, sentences}]}, lists of {image_name, "

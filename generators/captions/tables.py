@@ -12,7 +12,7 @@ import pyarrow as pa
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, parquet_rows
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import NOTHING, Terms
+from twinset.manifests.licences.terms import NOTHING, Terms
 from twinset.manifests.references import reasons_beside
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten

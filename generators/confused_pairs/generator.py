@@ -20,7 +20,7 @@ from twinset.generators.neighbours.table import read_features
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.shards.contracts import Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.pair import Pair

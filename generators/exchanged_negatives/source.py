@@ -18,7 +18,7 @@ from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, generator_for, sample_key
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import StageName
 from twinset.shards.contracts import EXAMPLES, Source, StageGenerator

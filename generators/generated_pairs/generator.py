@@ -33,7 +33,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest, sample_key
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.shards.contracts import EXAMPLES, Context, Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Stored

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS
+from twinset.manifests.licences.terms import TERMS
 from twinset.shards.finished_stage import FinishedStage
 
 Floats = npt.NDArray[np.float64]

@@ -10,7 +10,7 @@ from twinset.generators.negative_captions.changes import formatted
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.source import StageName
 from twinset.shards.contracts import Source, StageGenerator
 from twinset.shards.kinds.samples import TableRows

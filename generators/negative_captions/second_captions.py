@@ -14,7 +14,7 @@ from twinset.generators.negative_captions.instructions import PARAPHRASE, Judged
 from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, scored_schema, scores_in, with_scores
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.doors import OfKind
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Reference, StageName
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings

@@ -22,7 +22,7 @@ from twinset.generators.screened_pairs.pair_screening import (
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS
+from twinset.manifests.licences.terms import TERMS
 from twinset.manifests.markdown import block_of
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import SourceSettings, StageName

@@ -17,7 +17,7 @@ from twinset.generators.selection.scored import Scored, Step, load_scored, selec
 from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.shards.contracts import EXAMPLES, Context, LeftOut, StageGenerator
 from twinset.shards.kinds.samples import TableRows
 

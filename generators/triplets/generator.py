@@ -22,7 +22,7 @@ from twinset.generators.triplets.source import MINING, Triplets
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import Terms
+from twinset.manifests.licences.terms import Terms
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Frame, Json, Rejected

@@ -22,7 +22,7 @@ from twinset.generators.scene_graphs.source import (
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Bools, Codes, distinct
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import PACKED, TERMS
+from twinset.manifests.licences.terms import PACKED, TERMS
 from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.shards.finished_stage import FinishedStage

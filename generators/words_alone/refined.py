@@ -26,7 +26,7 @@ from twinset.generators.words_alone.sampled import as_percent, said
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, generator_for
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.markdown import table
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import Need, StageName

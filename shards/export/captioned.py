@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TextIO
 
-from twinset.manifests.licences import Terms
+from twinset.manifests.licences.terms import Terms
 from twinset.shards.kinds.image_text import IMAGE_TEXT
 from twinset.shards.kinds.kind import Stored, Takes
 from twinset.shards.kinds.pair import PAIR

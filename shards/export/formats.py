@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from twinset.manifests.doors import Registry
 from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.licences import licence_named
+from twinset.manifests.licences.names import licence_named
 
 if TYPE_CHECKING:
     from twinset.shards.kinds.kind import SampleKind, Takes

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS
+from twinset.manifests.licences.terms import TERMS
 from twinset.shards.export.formats import Format
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.shards.export.captioned import Row, TabTable, caption_rows, image_file
 from twinset.shards.export.formats import Format
 from twinset.shards.kinds.pair import PAIR

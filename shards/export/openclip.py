@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from twinset.manifests.canonical import canonical_json
-from twinset.manifests.licences import TERMS
+from twinset.manifests.licences.terms import TERMS
 from twinset.shards.export.captioned import TabTable, caption_rows, image_file
 from twinset.shards.export.formats import Format
 from twinset.shards.kinds.image_text import IMAGE_TEXT

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import TERMS
+from twinset.manifests.licences.terms import TERMS
 from twinset.shards.export.formats import Format
 from twinset.shards.export.generated_pairs import split_schema, write_splits
 from twinset.shards.finished_stage import FinishedStage

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from twinset.manifests.canonical import canonical_json, digest
-from twinset.manifests.licences import Terms
+from twinset.manifests.licences.terms import Terms
 from twinset.shards.kinds.kind import SAMPLE_SCHEMA, Sample, SampleKind, Stored
 from twinset.shards.kinds.registry import KINDS
 from twinset.shards.kinds.samples import EXTENSIONS, EncodedImage

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from twinset.manifests.licences import Terms
+from twinset.manifests.licences.terms import Terms
 from twinset.shards.kinds.samples import Frame, Json, MediaFile
 
 SAMPLE_SCHEMA = 2  # version of the JSON in tars; a raise changes the bytes of every tar
@@ -39,7 +39,7 @@ class SourcesRecord(Described):
 class Record(Described):
     """What the JSON of every kind has, as `shards.kinds.fields.fields_of` writes it.
 
-    licence, credit, source_url: `manifests.licences.Terms` of all that the sample shows.
+    licence, credit, source_url: `manifests.licences.terms.Terms` of all that the sample shows.
     """
 
     schema_version: int

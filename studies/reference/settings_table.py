@@ -14,7 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from studies.reference.explained import explanations
 from twinset.manifests.doors import OfKind, Registry
-from twinset.manifests.licences import StatedTerms
+from twinset.manifests.licences.terms import StatedTerms
 from twinset.manifests.source import Place, Reads
 
 Rows = Sequence[Sequence[str]]

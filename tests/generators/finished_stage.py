@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.licences import TERMS
+from twinset.manifests.licences.terms import TERMS
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.stage import Stage
 from twinset.shards.contracts import Context, Generator, Source

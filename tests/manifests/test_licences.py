@@ -5,16 +5,8 @@ import pytest
 from twinset.generators.negative_images import NegativeImages
 from twinset.generators.text_pairs import TextPairs
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import (
-    SPDX,
-    Terms,
-    allowed,
-    hub_name,
-    licence_named,
-    listed_licence,
-    page_of,
-    together,
-)
+from twinset.manifests.licences.names import SPDX, allowed, hub_name, licence_named, listed_licence, page_of
+from twinset.manifests.licences.terms import Terms, together
 
 ADA = Terms("CC-BY-2.0", "Ada", "https://a.example/1")
 BOB = Terms("CC-BY-SA-2.0", "Bob", "https://b.example/2")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from twinset.manifests.licences import Terms
+from twinset.manifests.licences.terms import Terms
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.recipe import Encoding
 from twinset.manifests.stage import Stage

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import Terms
+from twinset.manifests.licences.terms import Terms
 from twinset.manifests.recipe import Encoding
 from twinset.shards.kinds.fields import content_digest, fields_of, stored
 from twinset.shards.kinds.kind import Sample

@@ -1,0 +1,1 @@
+"""Licences and credits of samples."""
