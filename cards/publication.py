@@ -16,7 +16,8 @@ from twinset.cards.lineage import citations_of
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences import SPDX, TERMS
+from twinset.manifests.licences.names import SPDX
+from twinset.manifests.licences.terms import TERMS
 from twinset.manifests.recipe import Recipe
 from twinset.shards.export.generated_pairs import split_schema, write_splits
 from twinset.shards.kinds.kind import Stored
