@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.registry import KINDS
 from twinset.shards.read import finished, read_settings, read_spread, term_counts
 from twinset.shards.records import planned_stage
+from twinset.shards.storage import layout
 from twinset.shards.storage.hub import SUMS, Repository
 from twinset.shards.storage.store import Store
 
@@ -94,13 +96,24 @@ def incomplete(parts: Iterable[Part]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def write_overview(store: Store, subsets: Iterable[str]) -> None:
+    """Write ``README.md``, which lists the subsets whose cards can be read, and loads each by its name."""
+    parts = list[Part]()
+    for one in subsets:
+        with suppress(WrongUse):  # of a card that somebody changed
+            parts.append(part_of(store, one))
+    if parts:
+        shown = [part.name for part in parts if store.size(layout.meta(part.name, "look.png")) is not None]
+        store.write("README.md", dataset_card(parts, shown, "path/to/OUT", None, None).encode("utf-8", "replace"))
+
+
 def title_of(parts: Sequence[Part], place: str) -> str:
     """What the dataset is called: by default the last part of where it is published."""
     return parts[0].recipe.title or place.rpartition("/")[2]
 
 
 def dataset_card(
-    parts: Sequence[Part], previews: Collection[str], place: str, repo: Repository | None, revision: str
+    parts: Sequence[Part], previews: Collection[str], place: str, repo: Repository | None, revision: str | None
 ) -> str:
     """The card of the whole dataset, with a configuration a subset.
 
@@ -109,9 +122,9 @@ def dataset_card(
         previews: subsets that have one.
         place: what ``load_dataset`` opens.
         repo: where it is published; None for a folder.
-        revision: that addresses of files name.
+        revision: that addresses of files name; None where nothing is published.
     """
-    title = title_of(parts, place)
+    title = parts[0].recipe.title or parts[0].recipe.name if revision is None else title_of(parts, place)
     front = _front(parts, title)
     cited = [part.recipe.citation.strip() for part in parts] + [part.citation for part in parts]
     return render(
@@ -126,7 +139,8 @@ def dataset_card(
         previews=previews,
         place=place,
         revision=revision if repo else "",
-        files=repo.file(revision, "") if repo else "",
+        files=repo.file(revision, "") if repo and revision else "",
+        published=revision is not None,
         sums=SUMS,
         citations="\n\n".join(dict.fromkeys(one for text in cited for one in text.split("\n\n") if one)),
     )

@@ -202,12 +202,14 @@ def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     if not described and not is_described(job.store, published, job.recipe):
         progress.phase("dataset", "describing")
         from twinset.cards.describe import describe, show  # they plot and draw
+        from twinset.cards.publication import write_overview
 
         for home, state in published.items():
             if not has_card(job.store, home, state, job.recipe):
                 describe(job.store, home, summarise(job.store, state))
                 keep_description(job.store, home, state, job.recipe, {})  # a build that is killed now goes on from here
         show(job.store, published)
+        write_overview(job.store, published)
         for home, state in published.items():
             keep_description(job.store, home, state, job.recipe, published)
     progress.phase("dataset", "")

@@ -14,7 +14,7 @@ from twinset.stages.index import receipts_digest
 from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
-DESCRIPTION = 8  # raised when what `cards` writes changes
+DESCRIPTION = 9  # raised when what `cards` writes changes
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:

@@ -21,6 +21,7 @@ from twinset.cards.describe import card, describe, recipe_of
 from twinset.cards.kinds.kind import IndexSummary, ScoreSpread
 from twinset.cards.kinds.pair import PairStatistics, WordUse
 from twinset.cards.lineage import Earlier
+from twinset.cards.publication import write_overview
 from twinset.generators.blind_guesses import GuessCounts
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
@@ -318,3 +319,14 @@ def test_the_card_counts_what_earlier_stages_left_out(made_pairs: MadeDataset) -
     assert "* `too-dark`: nothing is seen\n" in text and "* `unsaid`: no words\n" in text
     assert "* `d 1`, for filter dark\n" in text
     assert "| direction | 8 | -0.25 | 0.5 | 1 | a cosine |\n" in text
+
+
+def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -> None:
+    made_pairs.describe("eq-ag", "eq-gebc")
+    made_pairs.store.write("eq-gebc/README.md", b"mine\n")
+    write_overview(made_pairs.store, ["eq-ag", "eq-gebc"])
+    text = made_pairs.text("README.md")
+    configs = yaml.safe_load(text.split("---")[1])["configs"]
+    files = [{"split": "test", "path": "eq-ag/test/*.tar"}]
+    assert [(one["config_name"], one["data_files"]) for one in configs] == [("eq-ag", files)]
+    assert "# made\n\nBuilt with twinset" in text and "| [`eq-ag`](eq-ag/README.md) | 8 pairs | test (8) |" in text
