@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import fsspec
 import pytest
 import yaml
 
@@ -103,6 +104,15 @@ def test_a_folder_is_laid_out_as_the_hub_shows_it(out: Path, capsys: pytest.Capt
     assert twinset.verify(out)["subsets"]["pairs"]["problems"] == []
     assert run(out, "--to", to) == 2
     assert "is not an empty folder" in capsys.readouterr().err
+
+
+def test_a_bucket_is_published_as_a_folder_is(out: Path, tmp_path: Path) -> None:
+    bucket = fsspec.filesystem("memory")
+    bucket.put(f"{out}/", "/publish/out/", recursive=True)
+    for place, to in ((out, tmp_path / "a" / "same"), ("memory://publish/out", tmp_path / "b" / "same")):
+        twinset.publish(place, to)
+    sums = [(tmp_path / one / "same/SHA256SUMS").read_text() for one in "ab"]
+    assert sums[0] == sums[1] and "pairs/test/00002.tar" in sums[0]
 
 
 def test_what_is_missing_is_named_with_its_key(built: Path, recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,10 +256,12 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("how", ["fails", "loses"])
-@pytest.mark.parametrize("request_name", REQUESTS)
+CUT = [*(("fails", name) for name in REQUESTS), *(("loses", name) for name in ("create", "commit", "tag", "settings"))]
+
+
+@pytest.mark.parametrize(("how", "request_name"), CUT)
 def test_a_connection_cut_at_any_request(
-    out: Path, hub: Hub, request_name: str, how: str, capsys: pytest.CaptureFixture[str]
+    out: Path, hub: Hub, how: str, request_name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     method, part = REQUESTS[request_name]
     cut: Callable[[str, str], bool] = lambda asked, path: asked == method and part in path  # noqa: E731
