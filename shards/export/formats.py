@@ -64,6 +64,7 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
     """
     from twinset.shards.kinds.kind import plural
     from twinset.shards.read import term_counts
+    from twinset.shards.storage import layout
     from twinset.shards.storage.whole_file import new_folder
 
     chosen = EXPORTERS.get(format)
@@ -72,6 +73,8 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
             store = copy(store)
             store.licences = frozenset(map(licence_named, licences))
     for subset in subsets:
+        if licences and store.size(layout.meta(subset, "index.parquet")) is None:
+            raise WrongUse(f"{subset}: --only-licence reads its index, which is not there; finish its build")
         _refuse_others(store, subset, format)
     with new_folder(to, "--out") as unfinished:
         count = chosen.write(store, subsets, unfinished)

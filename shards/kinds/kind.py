@@ -39,7 +39,8 @@ class SourcesRecord(Described):
 class Record(Described):
     """What the JSON of every kind has, as `shards.kinds.fields.fields_of` writes it.
 
-    licence, credit, source_url: `manifests.licences.terms.Terms` of all that the sample shows.
+    licence, credit, source_url: `manifests.licences.terms.Terms` of all that the sample shows; the last two are absent
+    from the JSON of schema 1.
     """
 
     schema_version: int
@@ -49,8 +50,8 @@ class Record(Described):
     scores: dict[str, float]
     provenance: dict[str, JsonValue]
     licence: str
-    credit: str
-    source_url: str
+    credit: str = ""
+    source_url: str = ""
 
     @property
     def terms(self) -> Terms:

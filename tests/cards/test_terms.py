@@ -5,6 +5,7 @@ import json
 import re
 import tarfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,11 @@ import yaml
 from PIL import Image
 
 import twinset
+from tests.made_datasets import MadeDataset
+from tests.made_samples import pair_shards
+from twinset.cards import terms
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.terms import Terms
 
 LICENCES = {
     "CC0-1.0": "CC0",
@@ -127,3 +132,18 @@ def test_exports_tell_licences_and_leave_others_out(out: Path, tmp_path: Path, f
         WrongUse, match="--only-licence: 'CC-BY' is not the name or URL of a known licence; did you mean"
     ):
         twinset.export(out, format, tmp_path / "none", only_licence=["CC-BY"])
+
+
+def test_many_credits_are_a_file_and_few_a_table(made: MadeDataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = [
+        [replace(one, terms=Terms("MIT", f"=author {one.identity}")) for one in shard] for shard in pair_shards("plain")
+    ]
+    made.add("plain", {"source": {"kind": "test-folder", "media": "/data"}}, plans)
+    made.describe("plain")
+    assert made.text("plain/README.md").count("| =author") == 8
+    assert made.store.size("plain/_meta/credits.csv") is None
+    monkeypatch.setattr(terms, "SHOWN", 7)
+    made.describe("plain")
+    assert "`_meta/credits.csv` lists 8 credits." in made.text("plain/README.md")
+    rows = list(csv.reader(made.text("plain/_meta/credits.csv").splitlines()))
+    assert rows[0] == ["credit", "licence", "samples"] and len(rows) == 9 and rows[1][0].startswith("'=author")
