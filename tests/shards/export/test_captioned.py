@@ -134,7 +134,7 @@ def test_negclips_reader_finds_a_negative_caption_and_image_of_every_line(
     # As vinid/neg_clip reads it (training/data.py, CsvDataset): lists are Python literals, of captions and of lines.
     lists = {"neg_caption": ast.literal_eval, "neg_image": ast.literal_eval}
     table = pd.read_csv(tmp_path / "to" / "test.csv", sep="\t", converters=lists)
-    assert list(table.columns) == ["filepath", "title", "neg_caption", "neg_image"]
+    assert list(table.columns) == ["filepath", "title", "neg_caption", "neg_image", "licence", "credit", "source_url"]
     shown = [pixels_of(Image.open(tmp_path / "to" / path)) for path in table["filepath"]]
     said = [title.strip(" ") for title in table["title"]]
     found = dict(zip(zip(shown, said, strict=True), map(set, table["neg_caption"]), strict=True))
