@@ -45,14 +45,11 @@ def checked_url(url: str) -> str:
 
     Everything that hands a URL to fsspec asks this first.
     """
-    if url.startswith("hf://"):
-        raise WrongUse(
-            f"{url[:300]}: the Hub takes finished datasets only; name a folder or a bucket, and when all is built: "
-            "twinset publish OUT --to hf://datasets/ORG/NAME"
-        )
     if "::" in url or url.partition("://")[0] not in SCHEMES:
         allowed = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-        raise WrongUse(f"{url[:300]}: not a URL that is opened; name a folder, or one URL that begins with {allowed}")
+        hub = "; for a finished dataset: twinset publish OUT --to hf://datasets/ORG/NAME" * url.startswith("hf://")
+        message = f"{url[:300]}: not a URL that is opened; name a folder, or one URL that begins with {allowed}{hub}"
+        raise WrongUse(message)
     return url
 
 
