@@ -116,7 +116,7 @@ def _failure(failures: Mapping[str, BaseException], not_begun: Sequence[str]) ->
     if not_begun:
         said.append(f"not built, because they read a stage that failed: {', '.join(not_begun)}")
     kind = WrongUse if all(isinstance(error, WrongUse) for error in failures.values()) else BuildFailed
-    return kind("\n".join(said))
+    return kind("\n".join(dict.fromkeys(said)))  # a cluster that no stage can join is told once
 
 
 def build_stage(job: Job, name: str, run: RunShards, progress: Progress) -> None:

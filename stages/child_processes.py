@@ -5,6 +5,7 @@ ends, and their temporary files (unpacked assets, a render: up to gigabytes) go 
 """
 
 import contextlib
+import multiprocessing
 import os
 import secrets
 import shutil
@@ -109,6 +110,7 @@ _lock = threading.Lock()
 
 def run_in_child(root: str, home: str, number: int) -> dict[str, Any]:
     """Make one shard in a child of this process, kept for the stage's next; as many at a time as threads call it."""
+    multiprocessing.current_process().daemon = False  # as Dask's workers are, which may have no children
     with _lock:
         idle = _alone[f"{root}/{home}"]
         children = idle.pop() if idle else Children(1)

@@ -13,7 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Literal, get_args
 
-from twinset.manifests.errors import WrongUse, in_words
+from twinset.manifests.errors import BuildFailed, WrongUse, in_words
 from twinset.manifests.recipe import Recipe
 from twinset.manifests.stage import Stage
 from twinset.shards.metering import counting
@@ -110,6 +110,7 @@ class LocalRunner:
         """workers: as for `build_here`."""
         self._workers, self._runner, self._progress = workers, runner, progress
         self._cluster: Cluster | None = None
+        self._absent: BuildFailed | None = None  # why no cluster was joined
         self._threads: ThreadPoolExecutor | None = None
         self._opening = threading.Lock()
         self._children: list[Children] = []
@@ -126,9 +127,15 @@ class LocalRunner:
     def _open(self) -> ThreadPoolExecutor:
         """Join the cluster, where shards are made on one, before the first of them; a build often has none to make."""
         with self._opening:
+            if self._absent is not None:
+                raise self._absent
             if self._threads is None:
                 if self._runner in ADDRESSES:
-                    self._cluster = open_cluster(self._runner, self._workers)
+                    try:
+                        self._cluster = open_cluster(self._runner, self._workers)
+                    except BuildFailed as error:
+                        self._absent = error
+                        raise
                 cores = os.cpu_count() if self._cluster is None else self._cluster.cores
                 self._workers = self._workers or cores or 1
                 self._slots = threading.BoundedSemaphore(self._workers)

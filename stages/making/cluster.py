@@ -5,7 +5,6 @@ neither classes nor errors of another version cross the wire.
 """
 
 import logging
-import multiprocessing
 import os
 import platform
 import re
@@ -95,7 +94,6 @@ def make_there(root: str, home: str, number: int, isolated: bool) -> dict[str, A
     """Make one shard on a worker; returns its ``receipt``, or the ``error``, with the ``errno`` of a system's."""
     try:
         if isolated:
-            multiprocessing.current_process().daemon = False  # as Dask's are, which may have no children
             return {"receipt": run_in_child(root, home, number)}
         return {"receipt": make_shard(root, home, number).model_dump(mode="json")}
     except OSError as error:
@@ -147,9 +145,10 @@ def _absent(kind: Kind, address: str | None, error: Exception) -> BuildFailed:
     said = " ".join(str(error).split()) or type(error).__name__
     if address is None:
         return BuildFailed(f"a local {kind.title()} cluster does not start ({said}); use --runner processes")
+    token = ", set RAY_AUTH_MODE=token where it asks for one" if kind == "ray" else ""
     return BuildFailed(
-        f"no {kind.title()} cluster answers at {address} ({said}); start it, correct {ADDRESSES[kind]}, or unset it to "
-        "start a local one"
+        f"no {kind.title()} cluster answers at {address} ({said}); start it{token}, correct {ADDRESSES[kind]}, or "
+        "unset it to start a local one"
     )
 
 
@@ -157,11 +156,12 @@ class RayCluster:
     """Workers of Ray: a process each, which makes a shard at a time."""
 
     def __init__(self, workers: int) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
         import ray
 
         self._ray, self._closed, address = ray, threading.Event(), address_of("ray")
         self._mine = not ray.is_initialized()  # else it is the caller's, as in a notebook
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         if self._mine:
             given = {"log_to_driver": False} if address else local_ray(workers)
             try:
@@ -215,7 +215,7 @@ class DaskCluster:
         there = self._workers()
         self.cores = sum(one["nthreads"] for one in there) or 1
         self.gpus = int(sum(one["resources"].get("GPU", 0) for one in there))
-        self._make = _shipped("make_there")
+        self._make, self._isolated = _shipped("make_there"), False
         self._looking, self._looked, self._empty = threading.Lock(), time.monotonic(), False
 
     def _workers(self) -> list[dict[str, Any]]:
@@ -238,6 +238,7 @@ class DaskCluster:
         """As `Cluster.run`; a resource ``GPU`` is asked for where workers have one."""
         import distributed
 
+        self._isolated |= isolated
         needs, done = {"GPU": 1} if gpu and self.gpus else None, threading.Event()
         try:
             future = self._client.submit(self._make, root, home, number, isolated, pure=False, resources=needs)
@@ -274,6 +275,8 @@ class DaskCluster:
     def close(self) -> None:
         """As `Cluster.close`."""
         self._closed.set()
+        if self._isolated and self._client.status == "running":
+            self._client.run(_shipped("begin_there"), on_error="ignore")  # else their children stay
         self._client.close()
         if self._local is not None:
             self._local.close()

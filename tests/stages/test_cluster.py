@@ -74,6 +74,22 @@ def test_nothing_to_do_joins_no_cluster(recipe: Any, joined: Any, tmp_path: Path
     assert not workers.closed
 
 
+def test_a_cluster_that_refuses_is_asked_and_told_once(
+    greys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refuse(kind: str, workers: int) -> None:
+        asked.append(kind)
+        raise BuildFailed("no token")
+
+    monkeypatch.setattr(run_here, "open_cluster", refuse)
+    two = recipe_of({name: greys(name, SCENES, 1) for name in ("eq-x", "eq-y")})
+    with pytest.raises(BuildFailed) as failed:
+        build_here(two, str(tmp_path / "out"), 0, "ray")
+    assert (asked, str(failed.value)) == (["ray"], "no token")
+
+
 def test_a_shard_that_fails_there_is_told_once_and_the_others_are_made(
     recipe: Any, joined: Any, trouble: Any, tmp_path: Path
 ) -> None:

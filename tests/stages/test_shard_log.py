@@ -62,6 +62,13 @@ def test_a_part_leaves_its_sums_and_they_are_part_of_nothing(recipe: Any, tmp_pa
     assert {*twinset.status(tmp_path / "parts")["subsets"]} == {"eq-x"}
 
 
+def test_a_run_in_a_bucket_leaves_them_there(recipe: Any, tmp_path: Path) -> None:
+    store = Store(f"memory://{tmp_path.name}/out")
+    build_here(recipe, store.root)
+    (name,) = store.names("_runs")
+    assert store.read(f"_runs/{name}").endswith(b"# EOF\n")
+
+
 def test_sums_that_cannot_be_written_end_no_build(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = Store.write
 
