@@ -9,7 +9,7 @@ import yaml
 from pydantic import Field
 
 from twinset import generators
-from twinset.cards.describe import _recipe
+from twinset.cards.describe import recipe_of
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import content_of, load_recipe, recipe_from_json
 from twinset.manifests.source import Place, PlacedSettings, SourceSettings
@@ -84,7 +84,7 @@ def test_where_an_engine_finds_its_model_and_runs_is_no_part_of_what_is_made(rec
 def test_the_card_says_where_a_path_must_be_filled_in(recipe: Path) -> None:
     loaded = load_recipe(str(recipe))
     stage = Stage(name="one", facts={}, content="0", plan="0", planned=1, shards=1, excluded={})
-    source = _recipe(loaded, stage)["subsets"]["one"]["source"]
+    source = recipe_of(loaded, stage)["subsets"]["one"]["source"]
     assert source["engine"] == {"kind": "painter", "model": "path/to/model", "steps": 50}
     assert source["judges"][1]["model"] == "path/to/model" and str(recipe.parent) not in json.dumps(source)
 
