@@ -157,7 +157,6 @@ class RayCluster:
 
     def __init__(self, workers: int) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")
         import ray
 
         self._ray, self._closed, address = ray, threading.Event(), address_of("ray")
