@@ -12,7 +12,6 @@ printed. Limits: 60 s, 600 s, 6 GiB; beyond them the exit code is 1. --captions 
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from measured import row
+from measured import peak_mib, row
 
 from twinset.generators.caption_twins.columns import WORD, Captions
 from twinset.generators.caption_twins.neighbours import neighbours, phrases_in
@@ -116,7 +115,7 @@ def plan(path: Path) -> None:
         planned += 1
         if planned <= PARSED:
             first.append(one)
-    took, peak = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    took, peak = time.perf_counter() - began, peak_mib() / 1024
     generator.agreed(first[:8])  # loads the pipelines
     began = time.perf_counter()
     generator.agreed(first)

@@ -10,12 +10,11 @@ exit code is 1.
 """
 
 import argparse
-import resource
 import time
 
 import numpy as np
 import torch
-from measured import row
+from measured import peak_mib, row
 
 from twinset.generators.confused_pairs.search import alike, cosines
 from twinset.models.encoders.contract import Floats, unit
@@ -44,7 +43,7 @@ def main() -> None:
     start, before = time.monotonic(), time.process_time()
     pairs, _ = alike(features, ABOVE, arguments.threads)
     took, used = time.monotonic() - start, time.process_time() - before
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_mib() / 1024
     partners = np.stack([np.arange(PARTNERS), np.arange(PARTNERS) + arguments.images - PARTNERS], axis=1)
     same = np.array_equal(pairs, partners[cosines(features, partners) > ABOVE])
     torch.set_num_threads(1)

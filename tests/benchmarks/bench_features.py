@@ -18,7 +18,6 @@ difference of a score, and the peak of resident memory after ``--examples`` exam
 import argparse
 import json
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -26,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from measured import row
+from measured import peak_mib, row
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parents[2]
@@ -162,7 +161,7 @@ def main() -> None:
         folder = Path(made)
         for count in (asked.examples, 10 * asked.examples) if asked.examples else ():
             shared(Colours(), Videos(folder / f"small-{count}", count // EXAMPLES, (64, 36)), folder / str(count))
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            peak = peak_mib()
             print(f"peak of memory after {count:,} examples: {peak:.0f} MB", flush=True)
         (folder / "vit.json").write_text(json.dumps(SIZES))
         running = Running("gpu" if asked.gpu else "cpu", batch=BATCH, threads=1)

@@ -10,14 +10,13 @@ both, their difference, and candidates a second.
 import argparse
 import json
 import math
-import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from measured import row
+from measured import peak_mib, row
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -59,7 +58,7 @@ def plan(annotations: Path, out: Path) -> None:
             spool,
             lambda spooled, name: store.move_in(spooled, f"plan/{name}"),
         )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_mib()
     print(json.dumps([summary.planned, len(summary.shards), peak, time.perf_counter() - began]))
 
 

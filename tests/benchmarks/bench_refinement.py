@@ -10,7 +10,6 @@ TROHN-Text has negatives is written, and selected from in a process of its own: 
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -20,7 +19,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from measured import row
+from measured import peak_mib, row
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -88,7 +87,7 @@ def select_all(folder: str) -> None:
     generator = selection().open(context(FinishedStage(Store(folder), "scores")))
     planned = sum(1 for _ in generator.plan())
     generator.reports()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_mib() / 1024
     print(json.dumps({"planned": planned, "seconds": time.perf_counter() - began, "gib": peak}))
 
 

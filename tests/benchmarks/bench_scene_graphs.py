@@ -11,7 +11,6 @@ the relations are equal, and the memory of the two processes after the first rou
 """
 
 import argparse
-import resource
 import sys
 import time
 from collections import defaultdict
@@ -24,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from measured import row
+from measured import peak_mib, row
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -48,7 +47,7 @@ OWN = "{} {} is {} a {} in front of the {} on the {}"
 def measured(work: Callable[..., Any], *arguments: Any) -> Answer:
     start = time.process_time()
     found = work(*arguments)
-    return found, time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    return found, time.process_time() - start, round(peak_mib())
 
 
 @cache

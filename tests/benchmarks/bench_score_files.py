@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
-from measured import row
+from measured import peak_mib, row
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -61,12 +61,6 @@ def measured(path: Path, group: str) -> tuple[float, float, float]:
     return float(seconds), float(busy), float(peak)
 
 
-def peak_mb() -> float:
-    """Of this process since it began; `resource.getrusage` would count its parent's memory at that moment."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
-
-
 def naive(path: Path, resamples: int) -> float:
     """Processor seconds of so many resamples of whole rows, all and by subset, as one would write it down."""
     table = pq.read_table(path)
@@ -96,7 +90,7 @@ def main() -> None:
     if asked.child:
         began = time.perf_counter()
         measure(asked.child[0], ["subset"], resamples=RESAMPLES, group=asked.child[1])
-        print(json.dumps([time.perf_counter() - began, time.process_time(), peak_mb()]))
+        print(json.dumps([time.perf_counter() - began, time.process_time(), peak_mib()]))
         return
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import socket
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from measured import row
+from measured import peak_mib, row
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -138,7 +137,7 @@ def build(shards: int, out: str, kind: str) -> None:
                 of_all(Store(out), (), stage_status)
             else:
                 build_here(recipe, out)
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        peak = peak_mib()
         print(json.dumps([time.perf_counter() - began, time.process_time() - worked, peak, counts.total()]), flush=True)
 
 

@@ -13,7 +13,6 @@ an OUT whose stage ``scene-graphs`` is finished; without it the captions of ../s
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
-from measured import row
+from measured import peak_mib, row
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -95,7 +94,7 @@ def mine_all(graphs: str, rules: Rules, triplets: int) -> None:
         for column in (table.reference, table.target, table.distractor):
             relations.texts_of(column[start : start + BLOCK])
     lap("rows")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_mib() / 1024
     counts = {"relations": len(relations), "triplets": len(table), "left_out": table.left_out}
     print(json.dumps({"rules": rules, "seconds": took, "gib": peak, **counts}))
 

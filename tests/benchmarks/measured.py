@@ -35,3 +35,9 @@ def tell(what: str, against: str, ratio: str, more: str) -> None:
 def _number(value: float) -> str:
     """Three digits, without an exponent."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def peak_mib() -> float:
+    """Peak memory of this process; `resource.getrusage` counts what its parent took when it started this one."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
