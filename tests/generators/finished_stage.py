@@ -53,10 +53,19 @@ def write_index(
     """A finished stage of these rows; ``planned`` candidates gave them, and those ``rejected`` gave none."""
     for term in () if TERMS[0] in rows.column_names else TERMS:
         rows = rows.append_column(term, pa.array([""] * len(rows), pa.string()))
-    store, facts = Store(str(folder)), {"rows": rows.num_rows}
     index = folder / layout.meta(name, "index.parquet")
     index.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, index, row_group_size=row_group)
+    kept = len(pc.unique(rows["caption_id" if "caption_id" in rows.column_names else "key"]))
+    return record_index(folder, name, planned, kept, rows.num_rows, rejected)
+
+
+def record_index(
+    folder: Path, name: str, planned: int, kept: int, rows: int, rejected: Sequence[Mapping[str, str]] = ()
+) -> FinishedStage:
+    """As `write_index`, where the index lies there."""
+    store, facts = Store(str(folder)), {"rows": rows}
+    index = folder / layout.meta(name, "index.parquet")
     pq.write_table(pa.Table.from_pylist(list(rejected), REJECTED), folder / layout.meta(name, "rejections.parquet"))
     stage = Stage(name=name, facts=facts, content=digest(facts), plan="0" * 32, planned=planned, shards=1, excluded={})
     record = IndexRecord(
@@ -64,8 +73,8 @@ def write_index(
         plan=stage.plan,
         digest=sha256_of_file(index)[0],
         planned=planned,
-        kept=len(pc.unique(rows["caption_id" if "caption_id" in rows.column_names else "key"])),
-        rows=rows.num_rows,
+        kept=kept,
+        rows=rows,
         files={"index.parquet": sha256_of_file(index)},
     )
     store.write(layout.meta(name, "stage.json"), stage.to_bytes())
