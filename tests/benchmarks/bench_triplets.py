@@ -72,7 +72,7 @@ def write_larger(graphs: str, to: Path, captions: int) -> None:
             ids = pc.utf8_lpad(pa.array(number + first).cast(pa.string()), 9, "0")
             urls = pc.binary_join_element_wise("http://images.example.org/wp-content/uploads/2017/", ids, ".jpg", "")
             for name, column in {"caption_id": ids, "image_id": urls, "image": urls, PHOTO: urls}.items():
-                rows = rows.set_column(COLUMNS.index(name), name, column)
+                rows = rows.set_column(COLUMNS.index(name), table.schema.field(name), column)
             writer.write_table(rows, row_group_size=ROW_GROUP)
     record_index(to / "larger", "scene-graphs", captions, captions, int(counts[chosen].sum()))
 
