@@ -36,6 +36,7 @@ from twinset.generators.triplets.graphs import WORDS, load_relations  # noqa: E4
 from twinset.generators.triplets.mining import BLOCK, Miner  # noqa: E402
 from twinset.generators.triplets.pool import Pool  # noqa: E402
 from twinset.generators.triplets.ratings import Rules, load_ratings  # noqa: E402
+from twinset.manifests.licences.terms import TERMS  # noqa: E402
 from twinset.manifests.recipe import STAGES  # noqa: E402
 from twinset.shards.finished_stage import FinishedStage  # noqa: E402
 from twinset.shards.storage import layout  # noqa: E402
@@ -47,7 +48,7 @@ CAPTIONS = ("coco_captions_val2017.json", "flickr8k_token.txt", "cc3m_validation
 THRESHOLD, MIN_IMAGES, MIN_SUPPORT = 4.8, 5, 2
 GOAL, GOAL_GIB, GOAL_SECONDS = 1000, 6, 120
 PIECE, ROW_GROUP = 200_000, 65_536
-COLUMNS = (*TEXTS, *WORDS, *FACTS)
+COLUMNS = (*TEXTS, *TERMS, *WORDS, *FACTS)
 
 
 def stage_of(out: str) -> FinishedStage:
