@@ -71,8 +71,15 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
         taken = list[int]()
         for at in np.argsort(far - near, kind="stable").tolist():
             one, other = pairs[at].tolist()
-            apart = split[names[one]] != split[names[other]]
-            if apart or max(uses[one], uses[other]) >= self.source.uses_of_image or not groups.joined(one, other):
+            reason = ""
+            if split[names[one]] != split[names[other]]:
+                reason = "other-split"
+            elif max(uses[one], uses[other]) >= self.source.uses_of_image:
+                reason = "used-often"
+            elif not groups.joined(one, other):
+                reason = "large-group"
+            if reason:
+                self.excluded.add(reason, " and ".join(photographs[names[each]]["image_id"] for each in (one, other)))
                 continue
             uses.update((one, other))
             taken.append(at)
@@ -95,19 +102,20 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
         planned = cast(Sequence[ConfusedCandidate], candidates)
         places = {key: tar for one in planned for tar, key in zip(one.tars, one.keys, strict=True)}
         stored = self._images.samples((tar, key) for key, tar in places.items())
-        frames = {key: self._frame(places[key], key, one.images["image"]) for key, one in stored.items()}
         for one in self.worded(planned):
             if isinstance(one, Rejected):
                 yield one
                 continue
-            for key, sha256 in zip(one.keys, one.image_sha256s, strict=True):
-                if frames[key].source.sha256 != sha256:
-                    raise BrokenTar(f"{frames[key].source.path} is not what was planned from; run this build again")
+            # Decoded pair by pair: 64 photographs in pixels may be gigabytes.
+            frames = [
+                self._frame(places[key], key, stored[key].images["image"], sha256)
+                for key, sha256 in zip(one.keys, one.image_sha256s, strict=True)
+            ]
             yield Pair(
                 **one.placed,
                 change="photograph",
-                image0=frames[one.keys[0]],
-                image1=frames[one.keys[1]],
+                image0=frames[0],
+                image1=frames[1],
                 scores={"alike": one.alike, "apart": one.apart},
                 provenance={f"image_id{side}": name for side, name in enumerate(one.image_ids)},
             )
@@ -130,9 +138,11 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
             apart=far,
         )
 
-    def _frame(self, tar: str, key: str, content: bytes) -> Frame:
+    def _frame(self, tar: str, key: str, content: bytes, sha256: str) -> Frame:
         where = f"stage://{self._images.stage.name}/{tar}/{key}"
         source = MediaFile(where, len(content), hashlib.sha256(content).hexdigest())
+        if source.sha256 != sha256:
+            raise BrokenTar(f"{where} is not what was planned from; run this build again")
         return Frame(key, rgb(decode(content, where)), -1.0, source)
 
     def _found(self) -> tuple[list[str], Pairs, NDArray[np.float64], NDArray[np.float64]]:

@@ -7,6 +7,7 @@ x·y ≤ z_x·z_y + r_x r_y. Products of z, in blocks, leave out nearly all pair
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,14 +61,9 @@ def alike(features: Floats, above: float, threads: int) -> tuple[Pairs, NDArray[
     # Threads that share a product wait for each other at each of some 100,000 of them.
     with inference(1), ThreadPoolExecutor(threads) as pool:
         blocks = Blocks(features, above)
-        parts, held = [(np.empty((0, 2), np.int64), np.empty(0))], 0
         working = [pool.submit(blocks.alike, start) for start in range(0, len(features), ROWS)]
         try:
-            for one in working:
-                parts.append(one.result())
-                held += len(parts[-1][0])
-                if held > MOST:
-                    raise TooMany
+            parts = [(np.empty((0, 2), np.int64), np.empty(0)), *(one.result() for one in working)]
         finally:
             pool.shutdown(cancel_futures=True)
     pairs, found = (np.concatenate(both) for both in zip(*parts, strict=True))
@@ -92,6 +88,7 @@ class Blocks:
             z[start : start + LOT] = here = some @ directions
             rest[start : start + LOT] = np.sqrt(np.maximum((some**2).sum(1) - (here**2).sum(1), 0))
         self.features, self.above = features, above
+        self._held, self._lock = 0, Lock()
         self.order = np.argsort(rest)
         self.rest = torch.from_numpy(rest[self.order])
         self.z = torch.from_numpy(z).to(self.precision)[torch.from_numpy(self.order)]
@@ -104,7 +101,7 @@ class Blocks:
         import torch
 
         narrow, wide = (torch.empty(ROWS, COLUMNS, dtype=one) for one in (self.precision, torch.float32))
-        rows, parts, held = slice(start, start + ROWS), [(np.empty((0, 2), np.int64), np.empty(0))], 0
+        rows, parts = slice(start, start + ROWS), [(np.empty((0, 2), np.int64), np.empty(0))]
         for first in range(start, len(self.z), COLUMNS):
             columns = slice(first, first + COLUMNS)
             one, other = self.z[rows], self.z[columns]
@@ -121,10 +118,15 @@ class Blocks:
             found = cosines(self.features, both)
             good = found > self.above
             parts.append((both[good], found[good]))
-            held += len(parts[-1][0])
-            if held > MOST:
-                raise TooMany
+            self._hold(len(parts[-1][0]))
         return np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts])
+
+    def _hold(self, pairs: int) -> None:
+        """Count pairs of all threads; raises `TooMany`."""
+        with self._lock:
+            self._held += pairs
+            if self._held > MOST:
+                raise TooMany
 
 
 def _directions(features: Floats, above: float, eps: float) -> NDArray[np.float64]:

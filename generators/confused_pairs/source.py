@@ -52,7 +52,10 @@ class ConfusedPairs(EngineSource):
     group = "cluster"
     verb = "found in"
     card_template = Path(__file__).with_name("card.md.j2")
-    reasons: ClassVar[Mapping[str, str]] = reasons_beside(negative_captions.__file__, "answers")
+    reasons: ClassVar[Mapping[str, str]] = {
+        **reasons_beside(__file__, "confused-pairs"),
+        **reasons_beside(negative_captions.__file__, "answers"),
+    }
 
     scored: ClassVar[Mapping[str, str]] = {
         "alike": "cosine of both photographs' features by the encoder that finds them alike",

@@ -43,6 +43,9 @@ def _swapped(sites: Sites, kind: str, random: np.random.Generator) -> Change:
     known = PairCounts(sites.columns["head"][told], sites.columns["word"][told], len(sites.names))
     heads, words = (columns["head"], columns["other_head"]), (columns["word"], columns["other"])
     accepted = swapped(heads, words, known, random)
+    beside = PairCounts(sites.columns["before"][told], sites.columns["word"][told], len(sites.names))
+    for before, word in ((columns["before"], words[1]), (columns["after"], words[0])):
+        accepted &= beside.both(before, word) > 0  # "a flatbed truck", but no "flatbed bus"
     return Change(rows[accepted], words[1][accepted])
 
 

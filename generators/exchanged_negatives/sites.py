@@ -26,7 +26,8 @@ class Site(NamedTuple):
     kind: of negatives that may change it, or one of `GIVEN`.
     pool: words change places within one. word: what stands there, lower case; name: shared by its synonyms.
     start, end: characters. other_start, other_end: of the second word of a swap, whose word is ``other``, else -1.
-    before, after: the words beside it, of what is given `before` its class or first word; head: the word that it goes
+    before, after: the words beside it, of a swap those before both words, of what is given `before` its class or first
+    word, `after` whether its noun is of people, others that live or things; head: the word that it goes
     with. other_head: of the second word of a swap; of a relation, who and what. size: words of what is given.
     """
 
@@ -217,7 +218,11 @@ def _is_known(noun: Token, words: Exchanges, rules: Vocabulary) -> bool:
 def _swap(kind: str, pool: str, name: str, first: Token, second: Token, heads: tuple[str, str]) -> Site:
     found = site(kind, pool, name, first, first, heads[0])
     return found._replace(
-        other=second.lower_, other_start=second.idx, other_end=second.idx + len(second), other_head=heads[1]
+        other=second.lower_,
+        other_start=second.idx,
+        other_end=second.idx + len(second),
+        other_head=heads[1],
+        after=second.nbor(-1).lower_,
     )
 
 
@@ -247,7 +252,11 @@ def _told_apart(first: Token, second: Token) -> bool:
 
 def _swapped_adjectives(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:
     """Two adjectives of a class that are no synonyms, of nouns that are not the same."""
-    found = [one for one in _visible(doc, words, rules) if one[2] not in ("numbers", "sides", "ends")]
+    found = [
+        one
+        for one in _visible(doc, words, rules)
+        if one[2] not in ("numbers", "sides", "ends") and is_thing(one[1], rules)
+    ]
     for at, (first, head, name, shared) in enumerate(found):
         for second, other, pool, shared2 in found[at + 1 :]:
             alone = all(sum(child.dep_ == "amod" for child in noun.children) == 1 for noun in (head, other))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, ClassVar, TypeVar, cast
 
 from PIL import Image
 from pydantic import model_validator
@@ -21,6 +21,7 @@ from twinset.generators.negative_captions.instructions import (
     schema_of,
 )
 from twinset.generators.negative_captions.kinds import NegativeCandidate, NegativeCaption
+from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for
 from twinset.manifests.errors import WrongUse, naming
 from twinset.manifests.locations import Location
@@ -104,6 +105,12 @@ class PromptedGenerator(EngineGenerator[P]):
         """Also of the prompts, and how photos are sent, by which answers to the same captions differ."""
         seen = {"photos": f"JPEG {SIDE} {QUALITY} pillow {version('pillow')}"} if self._photos is not None else {}
         return {**super().weights(), "prompts": self._asked.digest, **seen}
+
+    def media_names(self, candidate: Candidate) -> tuple[str, ...]:
+        """The photo that the model sees, if any."""
+        one = cast(NegativeCandidate | NegativeCaption, candidate)
+        name = looked_for_by(one.image, one.image_id) if self._photos is not None else ""
+        return (name,) if name else ()
 
     @property
     def _asked(self) -> Instructions:

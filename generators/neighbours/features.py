@@ -49,6 +49,7 @@ class FeatureGenerator(StageGenerator[ImageFeatures]):
     version = 1
     isolation = "process"  # torch's number of threads is its process's
     candidate = ImageCandidate
+    libraries = ("numpy", "pillow")
     columns = pa.schema(
         [
             pa.field("image_sha256", pa.string(), nullable=False),

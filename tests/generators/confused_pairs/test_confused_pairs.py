@@ -29,6 +29,7 @@ from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Rejected
+from twinset.shards.media.decode import decode
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.run_here import build_here
@@ -124,6 +125,37 @@ def test_all_pairs_between_the_thresholds_are_planned_the_largest_difference_fir
     gaps = [one.alike - one.apart for one in found]
     firsts = [gap for gap, one in zip(gaps, found, strict=True) if one.group == one.key]
     assert gaps[0] == max(gaps) and firsts == sorted(firsts, reverse=True) and 1 < len(firsts) < len(found)
+
+
+def test_every_pair_is_planned_or_counted(photos: FinishedStage, stages: Context) -> None:
+    settings = source(above=0.9, uses_of_image=30)
+    opened = settings.open(stages)
+    found = list(opened.plan())
+    assert isinstance(opened, generator.ConfusedPairGenerator)
+    assert len(found) + sum(opened.excluded.values()) == len(opened._found()[1])
+    assert opened.excluded.keys() <= settings.reasons.keys()
+    assert opened.excluded["large-group"] > 0 and opened.excluded["other-split"] > 0
+    assert "used-often" in planned_out(source(above=0.9, uses_of_image=1), stages)
+
+
+def planned_out(settings: ConfusedPairs, stages: Context) -> Mapping[str, int]:
+    opened = settings.open(stages)
+    list(opened.plan())
+    return opened.excluded
+
+
+def test_photographs_are_decoded_when_their_pair_is_taken(stages: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = list[str]()
+
+    def counted(content: bytes, where: str) -> Image.Image:
+        decoded.append(where)
+        return decode(content, where)
+
+    monkeypatch.setattr(generator, "decode", counted)
+    opened = source(above=0.9).open(stages)
+    made = opened.make(list(opened.plan())[:5])
+    next(iter(made))
+    assert len(decoded) == 2
 
 
 def test_no_photograph_is_used_too_often(stages: Context, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,17 @@ def test_the_sum_of_a_cosine_does_not_depend_on_what_else_is_asked() -> None:
     assert cosines(features, pairs[:0]).shape == (0,)
 
 
+def test_pairs_of_all_threads_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    features = np.ones((40, 1), np.float32)  # 780 pairs, at most 39 a row
+    monkeypatch.setattr(search, "ROWS", 1)
+    monkeypatch.setattr(search, "MOST", 100)
+    blocks = search.Blocks(features, 0.5)
+    with pytest.raises(TooMany):
+        for start in range(40):
+            blocks.alike(start)
+    assert 100 < blocks._held <= 139
+
+
 def test_one_row_has_no_pair() -> None:
     assert len(alike(some_features(2, 4, 0.0)[:1], 0.1, 1)[0]) == 0
 

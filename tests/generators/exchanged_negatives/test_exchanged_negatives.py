@@ -111,6 +111,8 @@ def test_what_another_caption_of_the_photo_says_is_not_put_in(tmp_path: Path) ->
         ("A red car in front of a church.", "replace_rel", {"in front of"}),
         ("A dog and a cat on a mat.", "swap_obj", set()),
         ("A black dog and a white cat on a mat.", "swap_obj", {"dog"}),
+        ("A red bus is next to a white car.", "swap_att", {"red"}),
+        ("A red train car is next to a white car.", "swap_att", set()),  # what it says of the other car is still true
         ("A man with a toy car.", "replace_obj", {"man"}),
     ],
 )
@@ -133,6 +135,18 @@ def test_another_thing_goes_with_the_rest_of_the_caption(tmp_path: Path) -> None
     found = planned(tmp_path, captions, kinds=["replace_obj"])
     pairs = {(one.caption.split()[1], one.negative_caption.split()[1]) for one in found}
     assert pairs == {("boat", "train"), ("train", "boat")}
+
+
+def test_swapped_words_stand_beside_words_that_they_are_known_beside(tmp_path: Path) -> None:
+    texts = ["A red car passes a flatbed truck.", "A red truck passes a small car."] * 30
+    with pytest.raises(WrongUse, match="no words of its captions can change places"):
+        planned(tmp_path, texts, kinds=["swap_obj"])
+    known = [*texts, *["A man drives a flatbed car.", "A man drives a small truck."] * 30]
+    found = planned(tmp_path, known, kinds=["swap_obj"])
+    assert {one.negative_caption for one in found} == {
+        "A red truck passes a flatbed car.",
+        "A red car passes a small truck.",
+    }
 
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "captions" / "cc3m_validation.tsv"

@@ -14,7 +14,7 @@ from tests.models.language_models.chat_server import Body, Reply, completion, se
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.asking import SIDE
 from twinset.generators.negative_captions.source import NegativeCaptions
-from twinset.manifests.errors import BuildFailed
+from twinset.manifests.errors import BuildFailed, TwinsetError
 from twinset.models.language_models.answers import EncodedImage, Message, Request
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -114,6 +114,20 @@ def test_a_photo_that_is_absent_or_broken_is_told_and_made_when_it_comes(
         assert len(server.bodies) == 4
     found = FinishedStage(Store(str(tmp_path / "out")), "negatives").read(["negative_caption"])
     assert found["negative_caption"].to_pylist()[3] == "A red3 man riding a horse."
+
+
+def test_a_build_without_any_photo_is_refused_before_anything_is_asked(
+    captions: Path, photos: Path, tmp_path: Path
+) -> None:
+    for name in NAMES:
+        (photos / name).unlink()
+    with serving(seeing) as server:
+        with pytest.raises(TwinsetError, match="such as image0, image1, image2, none is in"):
+            build_here(recipe(settings(captions, server.url, photos)), str(tmp_path / "out"), 1)
+        assert not server.bodies
+        blind = NegativeCaptions.model_validate({**raw(captions, server.url), "kinds": ["add_att"]})
+        opened = blind.open(Context("n"))
+        assert [opened.media_names(one) for one in opened.plan()] == [()] * 4
 
 
 def test_a_build_that_failed_goes_on_where_it_was(captions: Path, photos: Path, tmp_path: Path) -> None:

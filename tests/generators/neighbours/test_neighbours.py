@@ -72,6 +72,7 @@ def photos(tmp_path: Path) -> FinishedStage:
 
 def test_neighbours_are_those_of_each_distinct_image(photos: FinishedStage, model: Path, tmp_path: Path) -> None:
     features = ImageFeatures(kind="image-features", images="photos", model=str(model), micro_batch=4)
+    assert "pillow" in features.open(Context("features")).libraries, "which decodes the images"
     context = Context("features", earlier=lambda _: photos)
     check_source(features, context)
     table = finish(features, tmp_path / "table", "features", context=context)
