@@ -48,9 +48,10 @@ def added(sites: Sites, kind: str, random: np.random.Generator) -> Change:
     second, first = (rows[((level == at) & (part == at))[sites.caption[rows]]] for at in (1, 0))
     if kind == "add_att":  # captions of the second keep a noun without an adjective, so those of the first have two
         first = first[np.bincount(sites.caption[first], minlength=len(level))[sites.caption[first]] > 1]
-    place, item = _drawn(sites, kind, second, given, fits, random)
+    like = "head" if kind == "add_att" else "pool"
+    place, item = _drawn(sites, like, second, given, fits, random)
     model = given[np.searchsorted(sites.caption[given], sites.caption[place])]
-    other = _matched(sites, model, first, fits, random)
+    other = _matched(sites, like, model, first, fits, random)
     found = other >= 0
     return Change(np.r_[place, other][np.r_[found, found]], sites.columns["word"][np.r_[item[found], model[found]]])
 
@@ -65,12 +66,12 @@ def _parts(sites: Sites, given: Ints) -> Ints:
 
 
 def _drawn(
-    sites: Sites, kind: str, rows: Ints, given: Ints, fits: Fits, random: np.random.Generator
+    sites: Sites, like: str, rows: Ints, given: Ints, fits: Fits, random: np.random.Generator
 ) -> tuple[Ints, Ints]:
     """A place of each caption where something fits, and what: as often as captions give it to such nouns."""
-    like = sites.columns["head" if kind == "add_att" else "pool"]
-    items = given[np.argsort(like[given], kind="stable")]
-    keys, wanted = like[items], like[rows]
+    values = sites.columns[like]
+    items = given[np.argsort(values[given], kind="stable")]
+    keys, wanted = values[items], values[rows]
     best, chosen = np.zeros(len(rows), np.int64), np.full(len(rows), -1, np.int64)
     for at, item in _tries(keys, items, wanted, lambda: best < SURE, random):
         level = fits(rows[at], item)
@@ -82,10 +83,13 @@ def _drawn(
     return rows[ordered[one]], chosen[ordered[one]]
 
 
-def _matched(sites: Sites, models: Ints, rows: Ints, fits: Fits, random: np.random.Generator) -> Ints:
-    """For what each caption has a place in another one, as long without it; -1 where there is none."""
+def _matched(sites: Sites, like: str, models: Ints, rows: Ints, fits: Fits, random: np.random.Generator) -> Ints:
+    """For what each caption has a place in another one, as long without it; -1 where there is none.
+
+    like: the column that both have in common.
+    """
     most = int(sites.sizes.max(initial=0)) + 1
-    pools, size = sites.columns["pool"], sites.columns["size"]
+    pools, size = sites.columns[like], sites.columns["size"]
     rows = rows[np.argsort(pools[rows] * most + sites.sizes[sites.caption[rows]], kind="stable")]
     keys = pools[rows] * most + sites.sizes[sites.caption[rows]]
     wanted = pools[models] * most + sites.sizes[sites.caption[models]] - size[models]
