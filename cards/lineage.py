@@ -87,18 +87,19 @@ def citations_of(recipe: Recipe, name: str) -> str:
     stages = recipe.only([name]).all
     # What the subset itself follows comes first.
     parts = [part for one in (name, *stages) for part in (stages[one].source, *stages[one].filters)]
-    entries = (entry for part in parts for entry in _cited(part))
+    entries = (entry for part in parts for entry in cited(part))
     return "\n\n".join(dict.fromkeys(entry for entry in entries if entry))
 
 
-def _cited(settings: PlacedSettings) -> Iterator[str]:
+def cited(settings: PlacedSettings) -> Iterator[str]:
+    """BibTeX entries of a source or filter and of the settings within; some can be empty."""
     if isinstance(settings, SourceSettings):
         yield from settings.paper.bibtex.split("\n\n") if settings.paper else ()
         yield from settings.made_from.bibtex.split("\n\n")
     else:
         yield from settings.reference.bibtex.split("\n\n")
     for _, inner in settings.within():
-        yield from _cited(inner)
+        yield from cited(inner)
 
 
 def packages(stages: Iterable[Stage]) -> dict[str, list[str]]:

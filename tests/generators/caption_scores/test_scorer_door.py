@@ -13,6 +13,7 @@ from tests.generators.caption_scores.commas import Commas, count_commas, install
 from tests.generators.caption_scores.conftest import negatives
 from tests.generators.selection.scored_stage import drawn, stage_of
 from twinset import verify
+from twinset.cards.lineage import cited
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.contract import check_source
 from twinset.generators.selection.source import SelectedNegatives
@@ -52,7 +53,8 @@ def test_its_columns_follow_those_of_every_table(tmp_path: Path) -> None:
     assert generator.columns.names[-10:] == [*TEXT_SCORES, "commas_caption", "commas_negative", "truncated"]
     assert (row["commas_caption"], row["commas_negative"], row["vera_caption"]) == (0.5, 1.5, None)
     assert source.brought == {"scorers.0": "mylab 1.2"} and generator.weights() == {}
-    assert "@misc{commas2020" in source.citations and "liu2023vera" not in source.citations
+    citations = "".join(cited(source))
+    assert "@misc{commas2020" in citations and "liu2023vera" not in citations
 
 
 @pytest.fixture(scope="module")
