@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import CancelledError
 from importlib.metadata import version
 from typing import Any, Literal, Protocol
+from uuid import uuid4
 
 from twinset.manifests.errors import BuildFailed, in_words
 from twinset.models.device import check_installed
@@ -90,9 +91,18 @@ def open_cluster(kind: Kind, workers: int) -> Cluster:
     return RayCluster(workers) if kind == "ray" else DaskCluster(workers)
 
 
-def make_there(root: str, home: str, number: int, isolated: bool) -> dict[str, Any]:
-    """Make one shard on a worker; returns its ``receipt``, or the ``error``, with the ``errno`` of a system's."""
+_builds = {"last": ""}  # that this worker made a shard of, where builds have names
+
+
+def make_there(root: str, home: str, number: int, isolated: bool, build: str = "") -> dict[str, Any]:
+    """Make one shard on a worker; returns its ``receipt``, or the ``error``, with the ``errno`` of a system's.
+
+    build: a name of the build, where a worker that makes one shard at a time can outlive it; another one begins again.
+    """
     try:
+        if build != _builds["last"]:
+            begin_there()
+            _builds["last"] = build
         if isolated:
             return {"receipt": run_in_child(root, home, number)}
         return {"receipt": make_shard(root, home, number).model_dump(mode="json")}
@@ -169,13 +179,13 @@ class RayCluster:
                 raise _absent("ray", address, error) from error
         resources = ray.cluster_resources()
         self.cores, self.gpus = int(resources.get("CPU", 0)) or 1, int(resources.get("GPU", 0))
-        self._make = ray.remote(max_retries=0)(_shipped("make_there"))
+        self._make, self._build = ray.remote(max_retries=0)(_shipped("make_there")), uuid4().hex
 
     def run(self, root: str, home: str, number: int, isolated: bool, gpu: bool) -> dict[str, Any]:
         """As `Cluster.run`; GPUs are asked for where the cluster has any."""
         chosen = self._make.options(num_cpus=1, num_gpus=1 if gpu and self.gpus else 0)
         try:
-            answer = chosen.remote(root, home, number, isolated)
+            answer = chosen.remote(root, home, number, isolated, self._build)
             while not self._ray.wait([answer], timeout=CLOSED_CHECK_SECONDS)[0]:
                 if self._closed.is_set():
                     self._ray.cancel(answer, force=True)
@@ -201,6 +211,7 @@ class DaskCluster:
 
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         self._closed, self._address, self._local = threading.Event(), address_of("dask"), None
+        self._make, self._isolated = _shipped("make_there"), False
         try:
             if self._address is None:
                 with dask.config.set(MAY_HAVE_CHILDREN):
@@ -210,11 +221,14 @@ class DaskCluster:
             )
         except (OSError, RuntimeError, ValueError) as error:
             raise _absent("dask", self._address, error) from error
-        self._refuse_other_workers()
+        try:
+            self._refuse_other_workers()
+        except BaseException:
+            self.close()
+            raise
         there = self._workers()
         self.cores = sum(one["nthreads"] for one in there) or 1
         self.gpus = int(sum(one["resources"].get("GPU", 0) for one in there))
-        self._make, self._isolated = _shipped("make_there"), False
         self._looking, self._looked, self._empty = threading.Lock(), time.monotonic(), False
 
     def _workers(self) -> list[dict[str, Any]]:

@@ -150,3 +150,11 @@ def test_a_worker_without_this_twinset_says_so(other: Any, tmp_path: Path) -> No
     assert answer["host"] == platform.node() and answer["error"].startswith(words)
     with pytest.raises(BuildFailed, match=r"worker on far: twinset .*install the same version"):
         cluster._receipt({**answer, "host": "far"})
+
+
+def test_a_worker_that_outlives_a_build_begins_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    begun = list[str]()
+    monkeypatch.setattr(cluster, "begin_there", lambda: begun.append("again"))
+    for build in ("", "one", "one", "two"):
+        assert "error" in cluster.make_there(str(tmp_path), "pairs", 0, False, build)
+    assert len(begun) == 2
