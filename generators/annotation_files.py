@@ -41,6 +41,8 @@ MOST_EXPANDED = 1 << 30  # bytes of a packed file that is held whole
 
 #: Why a line of a file is left out.
 LINE_REASONS = reasons_beside(__file__, "lines")
+#: Why a record is left out for the terms that it states.
+TERM_REASONS = reasons_beside(__file__, "terms")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 
 from twinset.generators.annotation_files import (
     RECORD_REASONS,
+    TERM_REASONS,
     Record,
     Skipped,
     is_media_name,
@@ -23,7 +24,7 @@ from twinset.generators.annotation_files import (
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, ImageFolderSource, UnusableImage
 from twinset.manifests.candidate import SPLIT, Candidate, CaptionedCandidate
 from twinset.manifests.canonical import canonical_json, sample_key, sha256_of_file
-from twinset.manifests.errors import WrongUse, naming
+from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.references import checked_bibtex, reasons_beside
 from twinset.manifests.repeated_ids import Ids
@@ -184,6 +185,7 @@ class ImagePairs(NamedPairSource):
     reasons: ClassVar[Mapping[str, str]] = {
         **NamedPairSource.reasons,
         **RECORD_REASONS,
+        **TERM_REASONS,
         **reasons_beside(__file__, "image-pairs"),
     }
 
@@ -200,8 +202,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
     def plan(self) -> Iterator[NamedPairCandidate]:
         """Pairs in the order of the file, behind them those of groups that are scattered in it; it is read twice.
 
-        Memory grows by 16 bytes a record, and by the pairs of scattered groups. Raises `WrongUse` for a licence that is
-        not known, an address that is none, and a citation that is not BibTeX.
+        Memory grows by 16 bytes a record, and by the pairs of scattered groups.
         """
         ids, groups, last = Ids(), Ids(), ""
         for _, record in self._records():
@@ -215,13 +216,15 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
             group, split = self._text(record, "group"), self._text(record, "split") or self.split
             if problem := self._problem(record):
                 self.excluded.add(problem, place)
+            elif isinstance(terms := self._terms(record), str):
+                self.excluded.add(terms, place)
             elif suspects.place_before(name := self._text(record, "id"), place):
                 self.excluded.add("repeated-id", f"{place} (id {name[:100]})")
             elif group and split_of.setdefault(group, split) != split:
                 self.excluded.add("other-split", f"{place} (group {group[:100]})")
             else:
                 usable = True
-                planned = self._planned(record, place, name, group, split)
+                planned = self._planned(record, terms, name, group, split)
                 if group in scattered:
                     apart.setdefault(group, []).append(planned)
                 else:
@@ -229,28 +232,25 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
         for some in apart.values():
             yield from some
         if not usable:
-            refuse_unusable(self.source.annotations, self.excluded, "records need an id, two images and two captions")
+            remedy = "records need an id, two images, two captions; a licence that no list has is 'other: NAME OR URL'"
+            refuse_unusable(self.source.annotations, self.excluded, remedy)
 
-    def _planned(self, record: Record, place: str, name: str, group: str, split: str) -> NamedPairCandidate:
+    def _planned(self, record: Record, terms: Terms, name: str, group: str, split: str) -> NamedPairCandidate:
         images = self._text(record, "image0"), self._text(record, "image1")
         captions = self._captions(record, "caption0"), self._captions(record, "caption1")
         about = {"id": name, "image0": images[0], "image1": images[1]}
         about |= {column: self._value(record, column) for column in self.source.columns}
-        where = f"{self.source.annotations}: {place}"
-        with naming(where, ValueError):
-            terms = Terms.named(*(self._text(record, term) for term in TERMS))
-        with naming(f"{where}: citation", ValueError):
-            about |= {"citation": checked_bibtex(self._text(record, "citation"))}
+        about |= {"citation": checked_bibtex(self._text(record, "citation"))}
         change = self._text(record, "change") or self.source.change
         return self.planned(
             (name,), images, captions, change, about, group and sample_key(self.name, "group", group), terms, split
         )
 
     def _records(self) -> Iterator[tuple[str, Record]]:
-        fields = self.source.fields
-        named = {*NEEDED, *fields.model_fields_set}
-        needed = (*(name for key, name in fields.model_dump().items() if key in named), *self.source.columns)
-        return read_records(self.source.annotations, needed, tuple(fields.model_dump().values()))
+        names = self.source.fields.model_dump()
+        renamed = self.source.fields.model_dump(exclude_defaults=True)
+        needed = (*(name for key, name in names.items() if key in (*NEEDED, *renamed)), *self.source.columns)
+        return read_records(self.source.annotations, needed, tuple(names.values()))
 
     def _problem(self, record: Record) -> str:
         """Why a record cannot be used; empty when it can."""
@@ -265,7 +265,14 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
             return "unsafe-path"
         if not re.fullmatch(SPLIT, self._text(record, "split") or self.split):
             return "unknown-split"
+        try:
+            checked_bibtex(self._text(record, "citation"))
+        except ValueError:
+            return "unknown-citation"
         return "" if self._captions(record, "caption0") and self._captions(record, "caption1") else "no-caption"
+
+    def _terms(self, record: Record) -> Terms | str:
+        return Terms.named(*(self._text(record, term) for term in TERMS))
 
     def _text(self, record: Record, field: str) -> str:
         return self._value(record, getattr(self.source.fields, field))

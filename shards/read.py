@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.names import allowed
+from twinset.manifests.licences.terms import TERMS
 from twinset.manifests.plan import parquet_columns, parquet_rows
 from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.kinds.fields import REMEDY, stored
@@ -54,8 +55,10 @@ def finished_tars(store: Store, subset: str) -> Iterator[tuple[str, int]]:
 
 def pictured_tars(store: Store, subset: str, use: str) -> Iterator[tuple[str, str, int]]:
     """As `finished_tars`, with the split behind the path. Raises `WrongUse` for samples without images, which lie in
-    no tar. use: what takes images, for the message.
+    no tar, and as `term_counts` where samples are chosen by licence. use: what takes images, for the message.
     """
+    if store.licences is not None:
+        _refuse_without_terms(store, subset)
     rows = () if store.licences is None else index_rows(store, subset, ("tar", "licence"))
     allowed_in = Counter(row["tar"] for row in rows if allowed(row["licence"], store.licences))
     for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
@@ -88,12 +91,19 @@ def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator
 
 
 def term_counts(store: Store, subset: str) -> dict[tuple[str, str], int]:
-    """Rows of ``index.parquet`` by licence and credit."""
+    """Rows of ``index.parquet`` by licence and credit; raises `WrongUse` for an index of before there were any."""
+    _refuse_without_terms(store, subset)
     columns, counts = ["licence", "credit"], Counter[tuple[str, str]]()
     for batch in index_batches(store, subset, columns):
         found = pa.Table.from_batches([batch]).group_by(columns, use_threads=False).aggregate([([], "count_all")])
         counts.update({(row["licence"], row["credit"]): row["count_all"] for row in found.to_pylist()})
     return dict(sorted(counts.items()))
+
+
+def _refuse_without_terms(store: Store, subset: str) -> None:
+    if not {*TERMS} <= {*index_columns(store, subset)}:
+        path = f"{store.root}/{layout.meta(subset, 'index.parquet')}"
+        raise WrongUse(f"{path}: built by an earlier version of twinset, without licences; run its build again")
 
 
 def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:

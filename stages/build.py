@@ -23,7 +23,7 @@ from twinset.stages.job import Job, job_of
 from twinset.stages.missing import nothing_there
 from twinset.stages.plan import prepare
 from twinset.stages.stage_worker import refuse_mixed_runtimes
-from twinset.stages.status import StageState, missing_problem, state_of
+from twinset.stages.status import OTHER_VERSION, StageState, missing_problem, state_of
 
 logger = logging.getLogger("twinset")
 
@@ -240,6 +240,8 @@ def _published(job: Job, states: Mapping[str, StageState]) -> dict[str, StageSta
             continue
         if not state.todo:
             found[home] = state
+        elif OTHER_VERSION in state.stale.values():
+            logger.warning("%s is left as it is: it was %s; run its build again", home, OTHER_VERSION)
     return found
 
 

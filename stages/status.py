@@ -9,13 +9,14 @@ from twinset.manifests.errors import TwinsetError
 from twinset.manifests.plan import PlannedShard
 from twinset.manifests.receipt import Receipt
 from twinset.manifests.recipe import Recipe
-from twinset.manifests.stage import Stage
+from twinset.manifests.stage import SCHEMA_VERSION, Stage
 from twinset.shards.ledger import Receipts, keep, read_receipts, row_of
 from twinset.shards.media.media_folder import Media
 from twinset.shards.records import planned_stage, read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Entry, Store
 
+OTHER_VERSION = "built by another version of twinset"
 MISSING_REASONS = ("missing-media", "broken-media")
 WORTH_KEEPING = 16  # receipts read one by one, after which the ledger is written again
 
@@ -162,6 +163,8 @@ def _why_stale(
 
     media: sizes of inputs that were missing.
     """
+    if stage.facts.get("schema_version") != SCHEMA_VERSION:
+        return OTHER_VERSION
     if receipt["split"] != planned.split:
         return "its receipt is of another shard"
     if receipt["content"] != stage.content or receipt["slice"] != planned.slice:

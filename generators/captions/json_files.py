@@ -52,7 +52,7 @@ def _coco(content: Any) -> Iterator[Read]:
     """``{"images": [{id, file_name, license, flickr_url}], "annotations": [{id, image_id, caption}], "licenses": [{id,
     name, url}]}``, of which the licences and addresses may be absent."""
     licences = {
-        one["id"]: listed_licence(str(one.get("name", "")), str(one.get("url", "")))
+        one["id"]: listed_licence(str(one.get("name") or ""), str(one.get("url") or ""))
         for one in content.get("licenses") or ()
     }
     files: dict[int, str] = {}

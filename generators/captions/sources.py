@@ -17,7 +17,6 @@ from twinset.generators.captions.tables import (
     IMAGE_ID,
     Caption,
     Read,
-    UnknownTerms,
     read_csv,
     read_five_lines,
     read_flickr_tokens,
@@ -26,7 +25,7 @@ from twinset.generators.captions.tables import (
     read_tsv,
 )
 from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.errors import WrongUse, naming
+from twinset.manifests.errors import WrongUse
 
 #: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
 _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
@@ -111,16 +110,15 @@ class CaptionSources:
             name = source.name  # asked for once: it looks at the current folder
             stem = f"{source.stem}/" if len(self.each) > 1 else ""
             captions, left_out, first = 0, 0, ""
-            with naming(str(source.path), UnknownTerms):
-                for read in source.read():
-                    place = f"{name} {read.place}".encode("utf-8", "replace").decode()
-                    if isinstance(read, Caption):
-                        captions += 1
-                        yield replace(read, caption_id=stem + read.caption_id, place=place)
-                    else:
-                        left_out += 1
-                        first = first or f", first {read.place}: {read.reason}, {CAPTION_REASONS[read.reason]}"
-                        yield replace(read, place=place)
+            for read in source.read():
+                place = f"{name} {read.place}".encode("utf-8", "replace").decode()
+                if isinstance(read, Caption):
+                    captions += 1
+                    yield replace(read, caption_id=stem + read.caption_id, place=place)
+                else:
+                    left_out += 1
+                    first = first or f", first {read.place}: {read.reason}, {CAPTION_REASONS[read.reason]}"
+                    yield replace(read, place=place)
             if not captions:
                 kind = "json" if source.kind == "coco" else source.kind
                 raise WrongUse(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from twinset.generators.annotation_files import LINE_REASONS, Skipped, lines, parquet_rows
+from twinset.generators.annotation_files import LINE_REASONS, TERM_REASONS, Skipped, lines, parquet_rows
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.terms import NOTHING, Terms
@@ -18,7 +18,7 @@ from twinset.manifests.references import reasons_beside
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
 
 #: Why a line or row of captions is left out.
-CAPTION_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "captions")}
+CAPTION_REASONS = {**LINE_REASONS, **TERM_REASONS, **reasons_beside(__file__, "captions")}
 
 # Names that columns and fields go by; the first that is there counts.
 CAPTION = ("caption", "text", "sentence")
@@ -49,19 +49,15 @@ class Caption:
 Read = Caption | Skipped
 
 
-class UnknownTerms(WrongUse):
-    """A record states a licence that is not known, or no URL where one belongs."""
-
-
 def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
-    """A caption of named fields (a JSON object, a row), unless something in it is empty or too long.
+    """A caption of named fields (a JSON object, a row), unless something in it is empty, too long or not known.
 
     default_id: where it has no id of its own.
-    Raises `UnknownTerms`.
     """
     caption, image_id, image = (_text(fields, names) for names in (CAPTION, IMAGE_ID, IMAGE))
+    stated = [_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL)]
     try:
-        "\0".join((caption, image_id, image, default_id)).encode()
+        "\0".join((caption, image_id, image, default_id, *stated)).encode()
     except UnicodeEncodeError:  # half a surrogate pair, or a name in another encoding
         return Skipped(place, "not-utf-8")
     if not caption.strip():
@@ -70,10 +66,9 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
         return Skipped(place, "too-long")
     if not image_id:
         return Skipped(place, "no-image-id")
-    try:
-        terms = Terms.named(*(_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL)))
-    except ValueError as error:
-        raise UnknownTerms(f"{place}, {error}") from error
+    terms = Terms.named(*stated)
+    if isinstance(terms, str):
+        return Skipped(place, terms)
     return Caption(
         _text(fields, CAPTION_ID) or default_id, image_id, caption, image, place, _text(fields, ("split",)), terms
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import NoReturn
@@ -30,7 +29,7 @@ _URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 
 def _key(text: str) -> str:
     """The same for ``CC BY 4.0``, ``cc-by-4.0`` and ``Creative Commons Attribution 4.0 International``."""
-    key = re.sub(r"licen[cs]e|[^a-z0-9+]", "", text.casefold())
+    key = re.sub(r"(?<!un)licen[cs]e|[^a-z0-9+]", "", text.casefold())  # the Unlicense has no other name
     for word, short in _WORDS.items():
         key = key.replace(word, short)
     return key
@@ -49,12 +48,20 @@ _KNOWN |= {"cc0": "CC0-1.0", "gpl30": "GPL-3.0-only"}
 
 
 @lru_cache(maxsize=4096)
-def licence_named(text: str) -> str:
+def known_licence(text: str) -> str | None:
     """A licence as it is called here, from its name or URL, or several with `AND` between them; "" for nothing.
 
-    Raises `ValueError`, naming those that are near, for one that no list knows and that does not begin with ``other:``.
+    None for one that no list knows and that does not begin with ``other:``.
     """
-    return AND.join(sorted({_one(part) for part in text.split(AND)}, key=order_of)) if text.strip() else ""
+    found = {_one(part) for part in text.split(AND)} if text.strip() else set()
+    return None if None in found else AND.join(sorted(filter(None, found), key=order_of))
+
+
+def licence_named(text: str) -> str:
+    """As `known_licence`; raises `ValueError`, naming those that are near, for one that is not known."""
+    if (found := known_licence(text)) is None:
+        _refuse(next(part for part in text.split(AND) if _one(part) is None))
+    return found
 
 
 def order_of(licence: str) -> tuple[bool, str]:
@@ -62,30 +69,36 @@ def order_of(licence: str) -> tuple[bool, str]:
     return licence.startswith(OTHER), licence
 
 
-def _one(text: str) -> str:
+def _one(text: str) -> str | None:
     text = " ".join(text.split())
     if text.startswith("other:") and (named := text.removeprefix("other:").strip()):
         return OTHER + named
-    name = text
+    return _KNOWN.get(_key(_in_url(text)))
+
+
+def _in_url(text: str) -> str:
+    """The name in a URL of a licence; the text where it is none."""
     if found := _CC_URL.fullmatch(text):
-        name = {"zero": "CC0", "mark": "CC-PDM"}.get(found[2], f"CC-{found[2]}") + f"-{found[3]}"
-    elif found := _SPDX_URL.fullmatch(text):
-        name = found[1]
-    return _KNOWN.get(_key(name)) or _refuse(text, name)
+        return {"zero": "CC0", "mark": "CC-PDM"}.get(found[2], f"CC-{found[2]}") + f"-{found[3]}"
+    found = _SPDX_URL.fullmatch(text)
+    return found[1] if found else text
 
 
-def _refuse(text: str, name: str) -> NoReturn:
-    near = [_KNOWN[key] for key in difflib.get_close_matches(_key(name), _KNOWN, 4, 0.7)]
+def _refuse(text: str) -> NoReturn:
+    text = " ".join(text.split())
+    near = [_KNOWN[key] for key in difflib.get_close_matches(_key(_in_url(text)), _KNOWN, 4, 0.7)]
     meant = f"did you mean {', '.join(near)}? Else" if near else "name one of SPDX, or"
     raise ValueError(f"{text[:100]!r} is not the name or URL of a known licence; {meant} write 'other: NAME OR URL'")
 
 
 def listed_licence(name: str, url: str) -> str:
-    """A licence of a list of names and addresses, as COCO's files have them; ``other`` where neither is known."""
-    for text in (url, name):
-        with suppress(ValueError):
-            return licence_named(text)
-    return OTHER + " ".join(filter(None, (*name.split(), f"({url})" if url else "")))
+    """A licence of a list of names and addresses, as COCO's files have them; ``other`` where neither is known, "" where
+    both are empty."""
+    name, url = (" ".join(text.split()).replace(AND, " and ") for text in (name, url))
+    if known := known_licence(url) or known_licence(name):
+        return known
+    said = " ".join(filter(None, (name, f"({url})" if url else "")))
+    return said and OTHER + said
 
 
 def credit_named(text: str) -> str:
@@ -95,7 +108,7 @@ def credit_named(text: str) -> str:
 
 def url_named(text: str) -> str:
     """Where something is found; raises `ValueError` for what is not an address."""
-    if text and not _URL.fullmatch(text := text.strip()):
+    if (text := text.strip()) and not _URL.fullmatch(text):
         raise ValueError(f"{text[:100]!r} is not a URL; write it with its scheme, as in https://example.org/photo")
     return text
 

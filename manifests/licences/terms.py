@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypedDict
 
 from pydantic import BaseModel, field_validator
 
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.names import AND, credit_named, forbids_changes, licence_named, order_of, url_named
+from twinset.manifests.licences.names import (
+    AND,
+    credit_named,
+    forbids_changes,
+    known_licence,
+    licence_named,
+    order_of,
+    url_named,
+)
 
 #: Columns of every row, and fields of every sample's JSON, that hold its `Terms`.
 TERMS = ("licence", "credit", "source_url")
 PACKED = "\t"  # stands in none of them
-
-_CHECKS: Mapping[str, Callable[[str], str]] = dict(zip(TERMS, (licence_named, credit_named, url_named), strict=True))
 
 
 class TermColumns(TypedDict):
@@ -45,15 +51,14 @@ class Terms(NamedTuple):
         return cls(*(row.pop(name) for name in TERMS))
 
     @classmethod
-    def named(cls, licence: str, credit: str, source_url: str) -> Terms:
-        """Terms as somebody wrote them; raises `ValueError`, which begins with the field."""
-        values = []
-        for name, text in zip(TERMS, (licence, credit, source_url), strict=True):
-            try:
-                values.append(_CHECKS[name](text))
-            except ValueError as error:
-                raise ValueError(f"{name}: {error}") from error
-        return cls(*values)
+    def named(cls, licence: str, credit: str, source_url: str) -> Terms | str:
+        """Terms as a record states them, or the reason to leave it out."""
+        if (known := known_licence(licence)) is None:
+            return "unknown-licence"
+        try:
+            return cls(known, credit_named(credit), url_named(source_url))
+        except ValueError:
+            return "unknown-source-url"
 
     @classmethod
     def unpacked(cls, text: str) -> Terms:

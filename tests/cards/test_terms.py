@@ -20,6 +20,7 @@ import twinset
 from tests.made_datasets import MadeDataset
 from tests.made_samples import pair_shards
 from twinset.cards import terms
+from twinset.cli.main import main
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.terms import Terms
 
@@ -132,6 +133,24 @@ def test_exports_tell_licences_and_leave_others_out(out: Path, tmp_path: Path, f
         WrongUse, match="--only-licence: 'CC-BY' is not the name or URL of a known licence; did you mean"
     ):
         twinset.export(out, format, tmp_path / "none", only_licence=["CC-BY"])
+
+
+def test_a_licence_may_be_named_with_a_comma(out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["export", str(out), "--format", "openclip", "--out", str(tmp_path / "none")]
+    assert main([*asked, "--only-licence", "other: Ada, Bob", "--only-licence", "MIT"]) == 2
+    assert "is under MIT, other: Ada, Bob alone" in capsys.readouterr().err
+
+
+def test_an_index_of_before_there_were_terms_is_refused(made_pairs: MadeDataset, tmp_path: Path) -> None:
+    made_pairs.describe("eq-ag")
+    index = made_pairs.root / "eq-ag/_meta/index.parquet"
+    pq.write_table(pq.read_table(index).drop_columns(["licence"]), index)
+    for asked in (
+        lambda: twinset.look(made_pairs.root),
+        lambda: twinset.export(made_pairs.root, "openclip", tmp_path / "o", ["eq-ag"], ["MIT"]),
+    ):
+        with pytest.raises(WrongUse, match=r"eq-ag/_meta/index\.parquet: built by an earlier version .*run its build"):
+            asked()
 
 
 def test_many_credits_are_a_file_and_few_a_table(made: MadeDataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import twinset
 from twinset.filters.equal_captions import EqualCaptions
 from twinset.filters.near_identical import NearIdentical
 from twinset.generators.contract import check_source
@@ -121,21 +122,6 @@ def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path,
     assert made.excluded == {"other-split": 1, "unknown-split": 1}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "problem"),
-    [
-        ("licence", "CC-BY-9", r"record 1: licence: 'CC-BY-9' is not .*did you mean CC-BY-4\.0.*write 'other: "),
-        ("source_url", "here", "record 1: source_url: 'here' is not a URL; write it with its scheme"),
-        ("citation", "Ada 2020", "record 1: citation: 'Ada 2020' is not BibTeX; write it as @misc"),
-    ],
-)
-def test_terms_that_nobody_can_read_are_refused(
-    tmp_path: Path, media: Path, field: str, value: str, problem: str
-) -> None:
-    with pytest.raises(WrongUse, match=r"pairs\.json: pairs\.json " + problem):
-        list(pairs(written(tmp_path, "json", [{**RECORDS[0], field: value}]), media).plan())
-
-
 def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media: Path) -> None:
     whole = RECORDS[0]
     dirty = [
@@ -147,6 +133,9 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
         {**whole, "id": "d", "image1": "/etc/passwd"},
         {**whole, "id": "e", "caption0": " "},
         {**whole, "id": "f", "caption1": []},
+        {**whole, "id": "g", "licence": "CC-BY-9"},
+        {**whole, "id": "h", "source_url": "here"},
+        {**whole, "id": "i", "citation": "Ada 2020"},
         {**whole, "caption0": "the id of the first"},
     ]
     path = written(tmp_path, "jsonl", [whole, *dirty, RECORDS[1]])
@@ -154,11 +143,15 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     made = pairs(path, media)
     assert [one.identity for one in made.plan()] == ['["a"]', '["b"]']
     reasons = ["not-an-object", "no-id", "no-id", "no-image", "unsafe-path", "unsafe-path", "no-caption", "no-caption"]
+    reasons += ["unknown-licence", "unknown-source-url", "unknown-citation"]
     expected = [(reason, f"pairs.jsonl line {number}") for number, reason in enumerate(reasons, 2)]
-    expected += [("repeated-id", "pairs.jsonl line 10 (id a)")]
-    expected += [("not-utf-8", "pairs.jsonl line 12"), ("not-json", "pairs.jsonl line 13")]
+    expected += [("repeated-id", "pairs.jsonl line 13 (id a)")]
+    expected += [("not-utf-8", "pairs.jsonl line 15"), ("not-json", "pairs.jsonl line 16")]
     assert made.excluded.examples == expected
     check_source(made.source, Context("mine"))
+    alone = pairs(written(tmp_path, "json", [{**whole, "licence": "CC-BY-9"}]), media)
+    with pytest.raises(WrongUse, match=r"can be used .pairs\.json record 1: unknown-licence.*no list has is 'other: "):
+        list(alone.plan())
 
 
 def test_a_missing_image_rejects_its_pairs_until_it_is_there(tmp_path: Path, media: Path) -> None:
@@ -227,6 +220,21 @@ def test_a_column_that_is_absent_is_named(tmp_path: Path) -> None:
     path = written(tmp_path, "parquet", [{"id": "a", "image0": "x", "image1": "y", "caption0": "z"}])
     with pytest.raises(WrongUse, match=r"no column 'caption1' \(it has id, .*name it with source\.fields"):
         list(pairs(path, tmp_path).plan())
+
+
+def test_the_recipe_of_a_card_makes_it_again(tmp_path: Path, media: Path) -> None:
+    written(tmp_path, "parquet", RECORDS)
+    recipe = tmp_path / "mine.yaml"
+    source = "{kind: image-pairs, annotations: pairs.parquet, media: media, licence: CC0-1.0}"
+    recipe.write_text(f"name: mine\nsubsets: {{mine: {{source: {source}}}}}\n")
+    twinset.build(recipe, tmp_path / "out", workers=1)
+    card = (tmp_path / "out/mine/README.md").read_text()
+    (tmp_path / "again.yaml").write_text(card.split("```yaml\n")[1].split("```")[0].replace("path/to/media", "media"))
+    again = load_recipe(
+        str(tmp_path / "again.yaml"), [f"subsets.mine.source.annotations={tmp_path}/pairs.parquet"]
+    ).subsets["mine"]
+    assert isinstance(again.source, ImagePairs)
+    assert len(list(again.source.open(Context("mine")).plan())) == 3
 
 
 def test_planning_streams(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ BOB = Terms("CC-BY-SA-2.0", "Bob", "https://b.example/2")
         ("https://creativecommons.org/publicdomain/zero/1.0/deed.en", "CC0-1.0", "cc0-1.0"),
         ("https://spdx.org/licenses/ODbL-1.0.html", "ODbL-1.0", "odbl"),
         ("openrail++", "openrail++", "openrail++"),
+        ("MIT License", "MIT", "mit"),
+        ("unlicense", "Unlicense", "unlicense"),
         ("MIT AND other:  my  terms AND apache-2.0", "Apache-2.0 AND MIT AND other: my terms", "other"),
     ],
 )
@@ -38,6 +40,11 @@ def test_what_no_list_knows_is_refused_with_those_that_are_near() -> None:
         licence_named("other: ")
     assert listed_licence("Attribution License", "http://creativecommons.org/licenses/by/2.0/") == "CC-BY-2.0"
     assert listed_licence("Flickr Commons", "http://flickr.com/x") == "other: Flickr Commons (http://flickr.com/x)"
+    assert listed_licence("CC-BY-NC-4.0", "") == listed_licence("CC-BY-NC-4.0", " ") == "CC-BY-NC-4.0"
+    assert listed_licence("", "") == "" and listed_licence("", "http://x.example") == "other: (http://x.example)"
+    assert licence_named(listed_licence("Rock AND Roll", "")) == "other: Rock and Roll"
+    with pytest.raises(ValueError, match="'UN' is not the name or URL"):
+        licence_named("UN")
     assert page_of("MIT") == "https://spdx.org/licenses/MIT" and "MIT" in SPDX
     assert page_of("other: http://x.example") == "http://x.example"
 

@@ -1,14 +1,20 @@
 """When cards are written again: other shards, or other words."""
 
+import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Greys
 from twinset.cards import describe as describe_module
+from twinset.manifests.canonical import digest
+from twinset.manifests.stage import SCHEMA_VERSION, parse_stage
+from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
+from twinset.stages.status import state_of
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
 
@@ -31,6 +37,28 @@ def test_corrected_words_of_a_source_reach_a_finished_card(
     for one in (other, recipe, other, recipe):
         build_here(one, str(out))
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards and words"
+
+
+def test_a_subset_of_an_earlier_version_is_stale_and_left_as_it_is(
+    tmp_path: Path, greys: Any, no_cards: list[list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "out"
+    recipe, other = (
+        recipe_of({"eq-x": greys("eq-x", SCENES, 1)}),
+        recipe_of({"eq-y": greys("eq-y", [("d", 50, 60)], 1)}),
+    )
+    build_here(recipe, str(out))
+    record, index = out / "eq-x/_meta/stage.json", out / "eq-x/_meta/index.parquet"
+    whole = record.read_bytes()
+    facts = {**parse_stage("", whole).facts, "schema_version": SCHEMA_VERSION - 1}
+    earlier = {**json.loads(whole), "schema_version": SCHEMA_VERSION - 1, "facts": facts, "content": digest(facts)}
+    record.write_text(json.dumps(earlier))
+    pq.write_table(pq.read_table(index).drop_columns(["licence"]), index)
+    assert set(state_of(Store(str(out)), "eq-x").stale.values()) == {"built by another version of twinset"}
+    build_here(other, str(out))
+    assert no_cards[-2] == ["eq-y"] * 2 and "eq-x is left as it is: it was built by another" in caplog.text
+    build_here(recipe, str(out))
+    assert record.read_bytes() == whole and state_of(Store(str(out)), "eq-x").todo == []
 
 
 def test_a_build_that_is_killed_between_two_cards_goes_on_after_the_first(

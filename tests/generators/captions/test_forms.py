@@ -17,6 +17,7 @@ from twinset.generators.annotation_files import LONGEST_LINE, Skipped
 from twinset.generators.captions.sources import caption_source
 from twinset.generators.captions.tables import Caption
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.terms import Terms
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 
@@ -337,6 +338,22 @@ def test_csv(tmp_path: Path) -> None:
         read(path)
 
 
+def test_terms_that_are_not_known_leave_their_record_out(tmp_path: Path) -> None:
+    path = tmp_path / "captions.csv"
+    terms = ["MIT,https://x.example/1", "CC-BY-9,", ",here", '"other: mine", ']
+    rows = [f"{at}.jpg,A dog,{one}" for at, one in enumerate(terms)]
+    path.write_text("\n".join(["image,caption,licence,source_url", *rows]))
+    _, captions, left_out = read(path)
+    assert len(captions) == 2 and left_out == [("line 3", "unknown-licence"), ("line 4", "unknown-source-url")]
+    images = [{"id": 7, "file_name": "7.jpg", "license": 1, "flickr_url": None}, {"id": 8, "file_name": "8.jpg"}]
+    licences = [{"id": 1, "name": "CC-BY-NC-4.0", "url": None}, {"id": 2, "name": None}]
+    annotations = [{"id": n, "image_id": n, "caption": "A dog."} for n in (7, 8)]
+    content = {"images": [images[0], {**images[1], "license": 2}], "annotations": annotations, "licenses": licences}
+    (tmp_path / "coco.json").write_text(json.dumps(content))
+    found = [one.terms for one in caption_source(tmp_path / "coco.json").read() if isinstance(one, Caption)]
+    assert found == [Terms("CC-BY-NC-4.0"), Terms()]
+
+
 def test_csv_that_is_called_txt(tmp_path: Path) -> None:
     """Kaggle's captions.txt of Flickr8k."""
     (tmp_path / "captions.txt").write_text("image,caption\n1.jpg,A dog .\n1.jpg,A dog runs .\n")
@@ -354,6 +371,7 @@ def test_a_webdataset_without_tables(tmp_path: Path) -> None:
         "00000.tar": {
             "a/1.jpg": b"j", "a/1.txt": b"A dog.\n", "2.JPG": b"j", "2.json": b'{"caption": "A cat.", "split": "val"}',
             "3.txt": b"No image.", "4.png": b"p", "5.jpg": b"j", "5.txt": b"\xff", "6.jpg": b"j", "6.json": b"{",
+            "7.jpg": b"j", "7.json": b'{"caption": "A.", "credit": "A \\ud800"}',
         },
         "00001.tar": {"1.webp": b"w", "1.txt": b"Again."},
     }.items():  # fmt: skip
@@ -374,7 +392,7 @@ def test_a_webdataset_without_tables(tmp_path: Path) -> None:
     )
     assert left_out == [
         ("00000.tar 3", "no-image"), ("00000.tar 4", "no-caption"), ("00000.tar 5", "not-utf-8"),
-        ("00000.tar 6", "not-json"), ("00002.tar", "broken-tar"),
+        ("00000.tar 6", "not-json"), ("00000.tar 7", "not-utf-8"), ("00002.tar", "broken-tar"),
     ]  # fmt: skip
 
 
