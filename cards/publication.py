@@ -62,8 +62,8 @@ def part_of(store: Store, subset: str) -> Part:
     try:
         card = store.read(place).decode("utf-8")
         front = yaml.safe_load(card.split("---\n", 2)[1])
-        if not isinstance(front, dict):
-            raise ValueError("it is no table")
+        if problem := _misshapen(front):
+            raise ValueError(problem)
     except (OSError, ValueError, IndexError, yaml.YAMLError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise WrongUse(f"{store.root}/{place}: no card with metadata ({said}); remove it and build again") from error
@@ -72,6 +72,23 @@ def part_of(store: Store, subset: str) -> Part:
         kept[split] += count
     counts = term_counts(store, subset)
     return Part(subset, card, front, +kept, counts, planned_stage(store, subset).facts["makes"], recipe)
+
+
+def _misshapen(front: Any) -> str:
+    """What is wrong with a card's metadata, in which somebody may have written; empty where nothing is."""
+    if not isinstance(front, dict):
+        return "the metadata are not a mapping"
+    for name in _LISTS:
+        value = front.get(name, [])
+        if not (isinstance(value, list) and all(isinstance(one, str) for one in value)):
+            return f"{name} is not a list of words"
+    configs = front.get("configs", [])
+    for one in configs if isinstance(configs, list) else [None]:
+        files = one.get("data_files") if isinstance(one, dict) else None
+        paths = [isinstance(file, dict) and isinstance(file.get("path"), str) for file in files or ()]
+        if not (isinstance(files, list) and paths and all(paths)):
+            return "configs is not a list with data_files, each a split and its path"
+    return ""
 
 
 def incomplete(parts: Iterable[Part]) -> list[str]:
@@ -207,8 +224,8 @@ def citation_file(parts: Sequence[Part], title: str, repo: Repository | None) ->
         people.append({"family-names": family, "given-names": given} if comma else {"name": author})
     about = {"cff-version": "1.2.0", "title": title, "type": "dataset", "authors": people}
     licences = terms.single_licences(_terms_of(parts))
-    if licences and SPDX.issuperset(licences):
-        about["license"] = licences
+    if len(licences) == 1 and licences[0] in SPDX:  # several would mean that readers choose one
+        about["license"] = licences[0]
     about["message"] = "If you use this dataset, cite it and the works that its card lists."
     return yaml.safe_dump({**about, **({"url": repo.page} if repo else {})}, sort_keys=False, allow_unicode=True)
 

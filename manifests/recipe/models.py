@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, SerializeAsAny, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, SerializeAsAny, StringConstraints, model_validator
 
 from twinset.manifests.candidate import SPLIT
 from twinset.manifests.doors import OfKind
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.recipe.rates import Rates
+from twinset.manifests.references import checked_bibtex
 from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
@@ -96,7 +97,7 @@ class Recipe(Settings):
     description: str = ""
     title: str = ""
     authors: tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)], ...] = ()
-    citation: str = Field(default="", pattern=r"^(\s*@\w+\s*\{[^\s,{}]+,[\s\S]*\}\s*)?$")
+    citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
     seed: int = Field(default=0, ge=0)
     max_missing: float = Field(default=0.01, ge=0, le=1)
     allow_mixed_runtimes: bool = False

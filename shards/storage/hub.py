@@ -71,21 +71,26 @@ def upload(repo: Repository, folder: Path, tag: str, message: str, public: bool,
         ``{"revision", "sent"}``: of the commit, and how many files it has; 0 where they were there.
 
     Raises:
-        WrongUse: the token may not write there, or it holds other files.
+        WrongUse: the token may not write there, it holds other files, or it is public and ``public`` is not set.
         BuildFailed: the Hub or the connection failed; nothing is half-published, and the same call goes on.
     """
     api, kind = _library().HfApi(endpoint=repo.endpoint), {"repo_id": repo.name, "repo_type": "dataset"}
     ours = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
     with _explained(repo):
         api.create_repo(**kind, private=True, exist_ok=True)
-        head = api.repo_info(**kind, revision="main").sha
+        about = api.repo_info(**kind, revision="main")
+        head = about.sha
+        if not (about.private or public):
+            raise WrongUse(
+                f"{repo.page} is public: everybody would see this at once; add --public, or name another repository"
+            )
         theirs = {one.path for one in api.list_repo_tree(**kind, recursive=True, revision=head) if hasattr(one, "size")}
         if {*ours} == theirs - _OWN and _sums(api, kind, head) == (folder / SUMS).read_bytes():
             revision, sent = head, 0
         elif theirs - _OWN and not update:
             raise WrongUse(
-                f"{repo.page} holds {len(theirs - _OWN):,} files, and not these; name another repository, or replace "
-                "them in one commit with --update"
+                f"{repo.page} holds {len(theirs - _OWN):,} files that differ from these; name another repository, or "
+                "replace them in one commit with --update"
             )
         else:
             revision, sent = _commit(api, kind, ours, theirs - _OWN - {*ours}, head, message), len(ours)
@@ -132,8 +137,10 @@ def _explained(repo: Repository) -> Iterator[None]:
         status = getattr(getattr(cause, "response", None), "status_code", 0)
         if isinstance(error, library.errors.LocalTokenNotFoundError):
             status = 401
-        said = " ".join(str(cause).split())[:300]
-        if status in (401, 403, 404):
+        # An address that a file is sent to can hold a signature, which lets anyone who has it write there.
+        said = re.sub(r"(https?://[^\s?]+)\?[^\s'\">)]*", r"\1", " ".join(str(cause).split()))[:300]
+        asked = str(getattr(getattr(cause, "response", None), "url", repo.endpoint))
+        if status in (401, 403, 404) and asked.startswith(repo.endpoint):  # not from a store of files
             raise WrongUse(f"{repo.page}: {_REMEDIES[status]} ({said})") from error
         if isinstance(cause, ValueError):
             raise WrongUse(f"{repo.page}: {said}; nothing is published") from error

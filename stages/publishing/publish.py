@@ -156,7 +156,9 @@ def _check(store: Store, parts: Sequence[Part], folder: Path) -> None:
     if len(files) > MOST_FILES:
         found.append(f"{len(files):,} files, and the Hub takes {MOST_FILES:,}; build it with a larger shard_size")
     own = {str(Path.home()), *([] if store.is_remote else [store.root])}
-    own |= {str(value) for part in parts for one in part.recipe.all.values() for _, _, value in one.source.places()}
+    stages = [one for part in parts for one in part.recipe.all.values()]
+    placed = [placed for one in stages for placed in (one.source, *one.filters)]
+    own |= {str(value) for one in placed for _, _, value in one.places()}
     own = {place for place in own if place.startswith("/") and len(place) > 1}
     for path in files:
         text = path.read_text("utf-8", "replace") if path.suffix in _TEXTS else ""

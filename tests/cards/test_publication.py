@@ -48,7 +48,13 @@ def test_previews_show_the_images_of_every_kind(made: MadeDataset, tmp_path: Pat
     assert {*shown} == {"pair", "text-pair", "triplet", "template"}
 
 
-@pytest.mark.parametrize("card", ["", "no metadata", "---\n- a list\n---\n", "---\n{a: [\n---\n", None])
+EDITED = [
+    f"---\n{{{text}}}\n---\n"
+    for text in ("tags: ", "language: en", "configs: [{config_name: a}]", 'configs: [{data_files: "test/*.tar"}]')
+]
+
+
+@pytest.mark.parametrize("card", ["", "no metadata", "---\n- a list\n---\n", "---\n{a: [\n---\n", None, *EDITED])
 def test_a_card_without_metadata_is_named(made_text_pairs: MadeDataset, card: str | None) -> None:
     path = Path(made_text_pairs.root) / "text/README.md"
     if card is None:

@@ -18,11 +18,14 @@ from typing import Any
 import fsspec
 import pytest
 import yaml
+from huggingface_hub.errors import HfHubHTTPError
 
 import twinset
 from tests.cli.conftest import write_recipe
 from tests.hub_server import READS, WRITES, Hub
 from twinset.cli.main import main
+from twinset.manifests.errors import BuildFailed
+from twinset.shards.storage.hub import _explained, repository
 from twinset.stages.publishing import publish
 
 RESOLVE = "{repo_id}/resolve/{revision}/{filename}"
@@ -136,11 +139,18 @@ def test_licences_that_ask_for_a_credit_get_one(recipe: Path, capsys: pytest.Cap
     assert run(out, "--to", out.parent / "x") == 0
     front = yaml.safe_load((out.parent / "x/README.md").read_text().split("---\n")[1])
     assert front["license"] == "cc-by-4.0"
-    assert yaml.safe_load((out.parent / "x/CITATION.cff").read_text())["license"] == ["CC-BY-4.0"]
+    assert yaml.safe_load((out.parent / "x/CITATION.cff").read_text())["license"] == "CC-BY-4.0"
 
 
 @pytest.mark.parametrize(
-    ("citation", "right"), [("Doe 2026", False), ("@misc{a, title = {x}}", True), ("@misc{no key}", False)]
+    ("citation", "right"),
+    [
+        ("Doe 2026", False),
+        ("@misc{a, title = {x}}", True),
+        ("@misc{no key}", False),
+        ("@misc{a, t = {x}", False),
+        ("@misc{a, t = {```}}", False),
+    ],
 )
 def test_a_citation_is_bibtex(citation: str, right: bool, recipe: Path) -> None:
     settings = [f"citation={json.dumps(citation)}"]
@@ -232,6 +242,15 @@ def test_an_upload_that_is_cut_off_goes_on(out: Path, hub: Hub, capsys: pytest.C
     assert is_whole(published(hub))
 
 
+def test_a_signed_address_is_not_shown(hub: Hub) -> None:
+    url = "https://store.example/objects/1?X-Signature=secret"
+    answer: Any = SimpleNamespace(status_code=403, headers={}, request=None, url=url)
+    error = HfHubHTTPError(f"Forbidden for url '{url}'", response=answer)
+    with pytest.raises(BuildFailed, match=r"objects/1'; nothing is half") as found, _explained(repository(TO)):
+        raise error
+    assert "secret" not in str(found.value)
+
+
 def test_an_upload_that_is_killed_goes_on(out: Path, hub: Hub) -> None:
     killed("huggingface_hub:HfApi.create_commit", str(out), "--to", TO)
     assert len(hub.datasets["lab/shades"].commits) == 1
@@ -294,7 +313,12 @@ def test_a_repository_with_other_files_is_refused_unless_updated(
     out: Path, said: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(out, "--to", TO) == 0
-    hub.datasets["lab/shades"].commit({**published(hub), "notes.txt": b"mine"})
+    dataset = hub.datasets["lab/shades"]
+    dataset.private = False
+    assert run(out, "--to", TO, "--update") == 2
+    assert "lab/shades is public" in capsys.readouterr().err and len(dataset.commits) == 2
+    dataset.private = True
+    dataset.commit({**published(hub), "notes.txt": b"mine"})
     assert run(out, "--to", TO) == 2
     assert "--update" in capsys.readouterr().err
     assert "notes.txt" in published(hub)
