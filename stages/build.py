@@ -231,7 +231,7 @@ def _state(job: Job, name: str) -> StageState:
 
 def _published(job: Job, states: Mapping[str, StageState]) -> dict[str, StageState]:
     """All finished subsets below OUT by home, those of earlier builds too."""
-    found = {}
+    found, others = {}, list[str]()
     for home in subsets_in(job.store):
         try:
             state = states[home] if home in job.recipe.subsets else state_of(job.store, home)
@@ -241,7 +241,9 @@ def _published(job: Job, states: Mapping[str, StageState]) -> dict[str, StageSta
         if not state.todo:
             found[home] = state
         elif OTHER_VERSION in state.stale.values():
-            logger.warning("%s is left as it is: it was %s; run its build again", home, OTHER_VERSION)
+            others.append(home)
+    if others:
+        logger.warning("left as they are, %s; run their builds again: %s", OTHER_VERSION, ", ".join(others))
     return found
 
 

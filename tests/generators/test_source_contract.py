@@ -73,7 +73,10 @@ def test_sources_of_the_demo_keep_the_contract(name: str, graphs: Callable[[str]
 def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
     assert issubclass(settings, Source)
-    assert settings.reference.title and settings.group and settings.__doc__
+    reads = any(settings.leads_to(name) == "stage" for name in settings.model_fields)
+    told = settings.reference.title or settings.made_from is not Source.made_from  # settings decide it
+    assert told or reads, "a card names the data set that all comes from"
+    assert settings.group and settings.__doc__
     rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours") or (
         kind.startswith("small-scene-") and kind != "small-scene-stills"
     )

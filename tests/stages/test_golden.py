@@ -150,9 +150,8 @@ def test_a_drawn_shard_has_the_same_bytes_as_ever(tmp_path: Path) -> None:
     recipe = parse_recipe({"name": "drawn", "subsets": {"eq-ag": {"source": source}}})
     generator = DrawnDiscs(recipe["eq-ag"].source, Context("eq-ag"))
     with TarWriter(tmp_path / "tar") as tar:
-        write_samples(
-            list(generator.plan()), StageWorker("eq-ag", recipe["eq-ag"], generator, ()), tar, tmp_path / "rows"
-        )
+        worker = StageWorker("eq-ag", recipe["eq-ag"], generator, ())
+        write_samples(list(generator.plan()), worker, tar, tmp_path / "rows", lambda made: None)
     rows = sha256_of_file(tmp_path / "rows")[0]
     check("drawn", {"versions": {"action-genome": 1}, "tar": tar.sha256, "rows": rows})
 
