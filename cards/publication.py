@@ -1,6 +1,8 @@
 """What a dataset needs to be published besides what lies below OUT: its own card, a preview, how to cite it."""
 
+import hashlib
 import json
+import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -30,7 +32,10 @@ from twinset.shards.storage.hub import SUMS, Repository
 from twinset.shards.storage.store import Store
 
 PREVIEWS, PREVIEWED = "preview", 100  # their folder, and how many samples one has: some MB
+OVERVIEW = "log/overview"  # sha256 of the README of all subsets
 _LISTS = ("language", "task_categories", "tags")
+
+logger = logging.getLogger("twinset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +119,27 @@ def incomplete(parts: Iterable[Part]) -> list[str]:
 
 
 def write_overview(store: Store, subsets: Iterable[str]) -> None:
-    """Write ``README.md``, which lists the subsets whose cards can be read, and loads each by its name."""
-    parts = list[Part]()
+    """Write ``README.md``, which lists the subsets whose cards can be read, and loads each by its name.
+
+    One that a person wrote or edited stays as it is.
+    """
+    parts, known, subsets = list[Part](), set[str](), list(subsets)
     for one in subsets:
+        with suppress(FileNotFoundError):
+            known |= {*store.read(layout.meta(one, OVERVIEW)).decode("ascii", "replace").split()}
         with suppress(WrongUse):  # of a card that somebody changed
             parts.append(part_of(store, one))
-    if parts:
+    there = "" if store.size("README.md") is None else store.sha256("README.md")[0]
+    if there and there not in known:
+        logger.warning(
+            "%s/README.md: not as twinset wrote it, so it is left as it is; remove it to get a new one", store.root
+        )
+    elif parts:
         shown = [part.name for part in parts if store.size(layout.meta(part.name, "look.png")) is not None]
-        store.write("README.md", dataset_card(parts, shown, "path/to/OUT", None, None).encode("utf-8", "replace"))
+        text = dataset_card(parts, shown, "path/to/OUT", None, None).encode("utf-8", "replace")
+        # With the one before it: a build that is killed between these two lines leaves that.
+        store.write(layout.meta(subsets[0], OVERVIEW), f"{hashlib.sha256(text).hexdigest()}\n{there}\n".encode())
+        store.write("README.md", text)
 
 
 def title_of(parts: Sequence[Part], place: str) -> str:

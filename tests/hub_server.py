@@ -90,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.unknown.append(f"{self.command} {path}")
         self._say(404, {"error": "no such page"})
 
-    do_GET = do_HEAD = do_POST = do_PUT = _handle
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = _handle
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
@@ -144,7 +144,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _info(self, _body: bytes, name: str, _: str | None, revision: str | None) -> None:
         if repo := self._repo(name):
-            sha, files = repo.at(revision or "main")
+            try:
+                sha, files = repo.at(revision or "main")
+            except StopIteration:
+                return self._say(404, {"error": "no such revision"}, X_Error_Code="RevisionNotFound")
             about = {"id": name, "sha": sha, "private": repo.private, "tags": [], "downloads": 0, "likes": 0}
             self._say(200, {**about, "siblings": [{"rfilename": path} for path in files]})
 
@@ -232,6 +235,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _tag(self, body: bytes, name: str, revision: str) -> None:
         if repo := self._repo(name, writes=True):
+            if self.command == "DELETE":
+                del repo.tags[revision]
+                return self._say(200, {})
             tag = json.loads(body)["tag"]
             known = tag in repo.tags
             repo.tags.setdefault(tag, repo.at(revision)[0])
@@ -270,7 +276,7 @@ _ROUTES: list[tuple[str, str, Callable[..., None]]] = [
     (r"/objects/([0-9a-f]{64})", "PUT", _Handler._put),
     ("/verify", "POST", _Handler._verify),
     (rf"/api/datasets/{_REPO}/commit/([^/]+)", "POST", _Handler._commit),
-    (rf"/api/datasets/{_REPO}/tag/([^/]+)", "POST", _Handler._tag),
+    (rf"/api/datasets/{_REPO}/tag/([^/]+)", "POST DELETE", _Handler._tag),
     (rf"/api/datasets/{_REPO}/settings", "PUT", _Handler._settings),
     (rf"/datasets/{_REPO}/resolve/([^/]+)/(.+)", "GET HEAD", _Handler._resolve),
 ]

@@ -62,7 +62,7 @@ def upload(repo: Repository, folder: Path, tag: str, message: str, public: bool,
     Args:
         repo: to write to.
         folder: with `SUMS` of all its files.
-        tag: given to the commit; one that is there stays.
+        tag: given to the commit; with ``update`` one that names another commit is moved.
         message: of the commit.
         public: make it public when the commit is there.
         update: replace other files that it holds.
@@ -94,10 +94,23 @@ def upload(repo: Repository, folder: Path, tag: str, message: str, public: bool,
             )
         else:
             revision, sent = _commit(api, kind, ours, theirs - _OWN - {*ours}, head, message), len(ours)
+        tagged = _revision_of(api, kind, tag)
+        if tagged not in (None, revision):
+            if not update:
+                raise WrongUse(f"{repo.page}: {tag} names another commit, {tagged}; --update moves it to {revision}")
+            api.delete_tag(**kind, tag=tag)
         api.create_tag(**kind, tag=tag, revision=revision, exist_ok=True)
         if public:
             api.update_repo_settings(**kind, private=False)
     return {"revision": revision, "sent": sent}
+
+
+def _revision_of(api: Any, kind: Mapping[str, str], tag: str) -> str | None:
+    """The commit that a tag names; None where there is no such tag."""
+    try:
+        return str(api.repo_info(**kind, revision=tag).sha)
+    except _library().errors.RevisionNotFoundError:
+        return None
 
 
 def _sums(api: Any, kind: Mapping[str, str], revision: str) -> bytes:

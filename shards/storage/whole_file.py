@@ -152,7 +152,7 @@ def new_folder(to: str | Path, option: str) -> Iterator[Path]:
     above = next(one for one in to.parents if one.exists() or one.is_symlink())
     if to.is_symlink() or not above.is_dir():
         found = to if to.is_symlink() else above
-        raise WrongUse(f"{found}: a link or not a folder; name another {option}, a new folder")
+        raise WrongUse(f"{found}: is a link or not a folder; name another {option}, a new folder")
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise WrongUse(f"{to}: exists and is not an empty folder; name another {option}, or remove it")
     with folder_beside(to) as unfinished:

@@ -19,20 +19,22 @@ from twinset.cards.publication import (
     title_of,
     write_preview,
 )
+from twinset.cards.terms import CREDITS
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.contracts import names_in
 from twinset.manifests.errors import WrongUse
-from twinset.shards.read import finished_tars
+from twinset.shards.read import finished, finished_tars
 from twinset.shards.storage import hub, layout
 from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import new_folder
 from twinset.stages.overview import of_all, published, stage_verdict
+from twinset.stages.plan import DESCRIPTIONS
 
 #: Of a repository on the Hub (https://huggingface.co/docs/hub/storage-limits): of a file, of a folder, of all.
 LARGEST, MOST_ENTRIES, MOST_FILES = 50 * 10**9, 10_000, 100_000
-_OF_META = re.compile(r"(?!look-|recipe\.json)[A-Za-z0-9-]+\.(json|parquet|png)|credits\.csv")
-_FOLDERS = re.compile(r"plan|rows|receipts|files-of-[a-z0-9-]+")
+_OF_META = {*DESCRIPTIONS, "stage.json", "histograms.png", "look.png", CREDITS}
+_PLAN, _MARKER = re.compile(r"\d{5,}\.parquet|shards\.parquet"), re.compile(r"files-of-[a-z0-9-]+")
 _TEXTS = (".cff", ".html", ".json", ".md")
 
 
@@ -89,25 +91,35 @@ def _folder(store: Store, to: str, repo: hub.Repository | None) -> Iterator[Path
         store.sweep()
 
 
-def _paths(store: Store, subset: str) -> Iterator[str]:
-    """The files of a subset that are published, by name: what else lies there is somebody's own."""
-    yield f"{subset}/README.md"
+def _data(store: Store, subset: str) -> Iterator[str]:
+    """The files of a subset that hold its samples and how they came about."""
     yield from (tar for tar, _ in finished_tars(store, subset))
-    for name in store.names(f"{subset}/{layout.META}"):
-        if _OF_META.fullmatch(name):
-            yield layout.meta(subset, name)
-        elif _FOLDERS.fullmatch(name):
-            yield from (layout.meta(subset, f"{name}/{one}") for one in store.listing(layout.meta(subset, name)))
+    yield layout.meta(subset, "index.parquet")
+    yield from (layout.plan(subset, one) for one in store.names(layout.meta(subset, "plan")) if _PLAN.fullmatch(one))
+    for number, *_ in finished(store, subset).columns("kept"):
+        yield layout.rows(subset, number)
+        yield layout.receipt(subset, number)
+
+
+def _beside(store: Store, part: Part) -> Iterator[str]:
+    """The other files of a subset that are published, by name: what else lies there is somebody's own."""
+    yield f"{part.name}/README.md"
+    known = _OF_META - {"index.parquet"} | {*part.recipe[part.name].source.reports}
+    for name in store.names(f"{part.name}/{layout.META}"):
+        place = layout.meta(part.name, name)
+        if name in known or (name.endswith(".png") and f"({layout.META}/{name})" in part.card):
+            yield place
+        elif _MARKER.fullmatch(name) and "README" in store.names(place):
+            yield f"{place}/README"
 
 
 def _assemble(store: Store, parts: Sequence[Part], folder: Path, place: str, repo: hub.Repository | None) -> str:
     """Fill the folder; returns a name of its data, which the revision on the Hub gets as a tag."""
-    paths = [path for part in parts for path in _paths(store, part.name)]
-    for path in paths:
+    data = [path for part in parts for path in _data(store, part.name)]
+    for path in [*data, *(path for part in parts for path in _beside(store, part))]:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         _put(store, path, folder / path, linked=repo is not None)
-    data = [[path, sha256_of_file(folder / path)[0]] for path in paths]
-    tag = f"data-{digest(data)[:16]}"
+    tag = f"data-{digest([[path, sha256_of_file(folder / path)[0]] for path in data])[:16]}"
     if store.size("look.html") is not None and len(parts) == len(published(store, ())):
         _put(store, "look.html", folder / "look.html", linked=False)
     previews = [part.name for part in parts if write_preview(store, part, folder)]
@@ -128,6 +140,11 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _put(store: Store, path: str, to: Path, linked: bool) -> None:
+    place = Path(store.root)
+    for name in () if store.is_remote else path.split("/"):
+        place /= name
+        if place.is_symlink():
+            raise WrongUse(f"{place}: a link; what it leads to is not published. Put the file or folder in its place")
     if linked and not store.is_remote:
         try:
             os.link(f"{store.root}/{path}", to)

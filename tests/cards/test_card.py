@@ -329,4 +329,16 @@ def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -
     configs = yaml.safe_load(text.split("---")[1])["configs"]
     files = [{"split": "test", "path": "eq-ag/test/*.tar"}]
     assert [(one["config_name"], one["data_files"]) for one in configs] == [("eq-ag", files)]
+    place = Path(made_pairs.root) / "README.md"
+    for edited in (f"{text}\nA note.\n", "# My project\n"):
+        place.write_text(edited)
+        write_overview(made_pairs.store, ["eq-ag", "eq-gebc"])
+        assert place.read_text() == edited
+    place.unlink()
+    for _ in range(2):
+        write_overview(made_pairs.store, ["eq-ag"])
+        assert made_pairs.text("README.md") == text
+    made_pairs.store.write("eq-gebc/README.md", made_pairs.store.read("eq-ag/README.md"))
+    write_overview(made_pairs.store, ["eq-ag", "eq-gebc"])
+    assert "eq-gebc" in made_pairs.text("README.md"), "one that twinset wrote is written again"
     assert "# made\n\nBuilt with twinset" in text and "| [`eq-ag`](eq-ag/README.md) | 8 pairs | test (8) |" in text

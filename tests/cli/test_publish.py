@@ -88,6 +88,8 @@ def test_a_folder_is_laid_out_as_the_hub_shows_it(out: Path, capsys: pytest.Capt
     to = out.parent / "published"
     (out / "pairs/_meta/mine.txt").write_text("a note")
     (out / "pairs/_meta/look-4.png").write_bytes(b"a sheet")
+    for name in ("mine.json", "mine.png", "rows/.mine", "rows/mine.parquet", "plan/mine.parquet", "receipts/mine.json"):
+        (out / "pairs/_meta" / name).write_bytes(b"{}")
     assert run(out, "--to", to) == 0
     files = {path.relative_to(to).as_posix(): path.read_bytes() for path in to.rglob("*") if path.is_file()}
     assert is_whole(files)
@@ -107,6 +109,15 @@ def test_a_folder_is_laid_out_as_the_hub_shows_it(out: Path, capsys: pytest.Capt
     assert twinset.verify(out)["subsets"]["pairs"]["problems"] == []
     assert run(out, "--to", to) == 2
     assert "is not an empty folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["pairs/_meta/look.png", "pairs/_meta/rows", "look.html", "pairs"])
+def test_links_are_not_published(out: Path, path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (out / path).rename(out.parent / "elsewhere")
+    (out / path).symlink_to(out.parent / "elsewhere")
+    assert run(out, "--to", out.parent / "x") == 2
+    assert f"{out / path}: a link" in capsys.readouterr().err
+    assert not (out.parent / "x").exists()
 
 
 def test_a_bucket_is_published_as_a_folder_is(out: Path, tmp_path: Path) -> None:
@@ -326,6 +337,11 @@ def test_a_repository_with_other_files_is_refused_unless_updated(
     assert run(out, "--to", TO, "--update") == 0
     assert is_whole(published(hub)) and b"Other shades" in published(hub)["README.md"]
     assert len(hub.datasets["lab/shades"].commits) == 4
+    assert [*dataset.tags.values()] == [dataset.commits[-1][0]], "the data are the same, so their tag moves"
+    dataset.tags = dict.fromkeys(dataset.tags, dataset.commits[1][0])
+    assert run(out, "--to", TO) == 2
+    assert f"names another commit, {dataset.commits[1][0]}; --update moves it" in capsys.readouterr().err
+    assert run(out, "--to", TO, "--update") == 0
     assert run(out, "--to", TO) == 0, "the same is there"
     assert len(hub.datasets["lab/shades"].commits) == 4
 
