@@ -26,6 +26,7 @@ from twinset.cards.rendering import render
 from twinset.cards.words_alone import told_by_words
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import is_drawn, symbolic
 from twinset.manifests.recipe import Recipe, Subset, content_of
 from twinset.manifests.recipe.overrides import PARTS
 from twinset.manifests.stage import Stage
@@ -85,7 +86,7 @@ def card(
         front=_front_matter(stage, source.makes, subset.language, summary, files),
         recipe=yaml.safe_dump(recipe_of(recipe, stage), sort_keys=False),
         libraries=", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()),
-        brought=packages([*(one.stage for one in earlier), stage]),
+        brought=packages([*(one.stage for one in earlier), stage], recipe.only([stage.name])),
     )
 
 
@@ -136,7 +137,10 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
         if subset.source.leads_to(name) == "stage":
             path = value if value is None or "/" not in value else f"path/to/{last}"
         else:
-            path = [f"path/to/{last}"] if isinstance(value, tuple) else f"path/to/{last}"
+            named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
+            drawn = [one for one in named if is_drawn(one)]
+            kept = drawn if drawn and drawn == named else [f"path/to/{last}"]
+            path = kept if isinstance(value, tuple) else kept[0]
         inner[last] = path
     return settings
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from twinset.manifests.locations import DRAWN, drawn_folder
 from twinset.manifests.plan import read_parquet
 from twinset.manifests.recipe import Recipe, Subset
 from twinset.manifests.source import PlacedSettings, Reference, SourceSettings
@@ -67,7 +68,16 @@ def counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]
 def made_from(recipe: Recipe, name: str) -> list[Reference]:
     """The data sets that a subset comes from: those of its stages that read no other one of the recipe."""
     stages = recipe.only([name]).all
-    return list(dict.fromkeys(one.source.made_from for stage, one in stages.items() if not recipe.reads(stage)))
+    return list(dict.fromkeys(_data_of(one.source) for stage, one in stages.items() if not recipe.reads(stage)))
+
+
+def _data_of(source: SourceSettings) -> Reference:
+    """What a source is made from: the data that a package draws, where it reads these, and not whose form they have."""
+    drawn = (drawn_folder(place) for _, _, place in source.places())
+    title = next((folder.title for folder in drawn if folder is not None and folder.title), "")
+    if not title:
+        return source.made_from
+    return Reference(f"{title} in the form of {source.made_from.title}" if source.made_from.title else title)
 
 
 def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
@@ -95,16 +105,22 @@ def cited(settings: PlacedSettings) -> Iterator[str]:
     """BibTeX entries of a source or filter and of the settings within; some can be empty."""
     if isinstance(settings, SourceSettings):
         yield from settings.paper.bibtex.split("\n\n") if settings.paper else ()
-        yield from settings.made_from.bibtex.split("\n\n")
+        yield from _data_of(settings).bibtex.split("\n\n")
     else:
         yield from settings.reference.bibtex.split("\n\n")
     for _, inner in settings.within():
         yield from cited(inner)
 
 
-def packages(stages: Iterable[Stage]) -> dict[str, list[str]]:
-    """Packages, with their versions, that brought sources, filters or their parts, with what each brought."""
+def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
+    """Packages, with their versions, that brought sources, filters, their parts or inputs, with what each brought.
+
+    recipe: of these stages.
+    """
     found: dict[str, list[str]] = {}
+    for _, _, place in (place for one in recipe.all.values() for place in one.source.places()):
+        if (folder := drawn_folder(place)) is not None and (package := DRAWN.distribution(folder.name)):
+            found[package] = [f"the files of {folder.name}"]
     for stage in stages:
         for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
             parts = {f"{part} of {what} {made['kind']}": package for part, package in made.get("parts", {}).items()}

@@ -61,6 +61,7 @@ class DrawnFolder:
 
     name, version: of the folder in the cache; the version is raised whenever other bytes are drawn. draw: writes
     everything into an empty folder. licence: of what is drawn. files: gives names of files without which it is damaged.
+    title: what cards call data that are read from it, in place of the data set whose form they have.
     """
 
     name: str
@@ -68,6 +69,7 @@ class DrawnFolder:
     draw: Callable[[Path], None]
     licence: str = ""
     files: Callable[[], Iterable[str]] = tuple
+    title: str = ""
 
     @property
     def folder(self) -> Path:
@@ -76,6 +78,11 @@ class DrawnFolder:
 
 
 DRAWN = Registry[DrawnFolder]("place", DrawnFolder, __name__, "twinset.places", objects=True)
+
+
+def symbolic(location: str | Path) -> str:
+    """A location as recipes name it on any machine: ``NAME:relative/path`` in a drawn folder, else as it is."""
+    return _collapse(location) if isinstance(location, Path) else location
 
 
 def drawn_folder(location: str | Path) -> DrawnFolder | None:

@@ -70,7 +70,7 @@ class Triplets(Source):
         **reasons_beside(__file__, "genecis-triplets"),
     }
 
-    scored: ClassVar[Mapping[str, str]] = {"concreteness": "mean rating of the words of a triplet (1-5; people's)"}
+    scored: ClassVar[Mapping[str, str]] = {"concreteness": "mean of its words in the file of ratings (1-5)"}
 
     def media_files(self) -> Media | None:
         return ImageFolder(self.images) if self.images is not None else None

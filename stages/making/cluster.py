@@ -17,7 +17,7 @@ from importlib.metadata import version
 from typing import Any, Literal, Protocol
 from uuid import uuid4
 
-from twinset.manifests.errors import BuildFailed, in_words
+from twinset.manifests.errors import BuildFailed, WrongUse, in_words
 from twinset.models.device import check_installed
 from twinset.stages.child_processes import close_children, run_in_child
 from twinset.stages.job import forget_workers
@@ -78,6 +78,8 @@ def check_cluster(kind: Kind) -> None:
     check_installed(f"runner {kind}", [LIBRARIES[kind]], "cluster")
     address = address_of(kind)
     place = re.fullmatch(r"(?:\w+://)?([^/:]+|\[[^]/]+\]):(\d+)/?", address or "")
+    if kind == "dask" and address and (place is None or re.match(r"(?!tcp:|tls:|ucx:|wss?:)\w+://", address)):
+        raise WrongUse(f"{ADDRESSES[kind]}={address}: not the address of a scheduler; write tcp://HOST:PORT")
     if place is None:
         return  # local, or such as ``auto``
     try:

@@ -158,3 +158,10 @@ def test_a_worker_that_outlives_a_build_begins_again(monkeypatch: pytest.MonkeyP
     for build in ("", "one", "one", "two"):
         assert "error" in cluster.make_there(str(tmp_path), "pairs", 0, False, build)
     assert len(begun) == 2
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tcp://127.0.0.1", "http://127.0.0.1:8931"])
+def test_what_is_no_address_of_a_scheduler_is_told_at_once(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address)
+    with pytest.raises(WrongUse, match="write tcp://HOST:PORT"):
+        cluster.check_cluster("dask")
