@@ -32,7 +32,7 @@ def test_chosen_rows_are_read_batch_by_batch(tmp_path: Path) -> None:
     batches = list(earlier.batches(["key"], chosen))
     assert [key for batch in batches for key in batch["key"].to_pylist()] == ["0", "7", "8", "9"]
     assert all(len(batch) for batch in batches) and list(earlier.batches(["key"], np.zeros(10, bool))) == []
-    assert earlier.columns() == ["key", "caption_id"]
+    assert earlier.columns()[:2] == ["key", "caption_id"]
 
 
 def test_a_stage_of_another_kind_is_refused(earlier: FinishedStage) -> None:

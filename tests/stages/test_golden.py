@@ -51,13 +51,13 @@ GOLDEN: dict[str, dict[str, Any]] = {
     },
     "focus-attribute": {
         "versions": {"genecis-attributes": 1, "schema": 3},
-        "tar": "d0e3d2c1a75dbf0ceada0e63d95c5f78728f29890ff858eb1d812b41789f481d",
-        "rows": "51d71e189133eb6798433d64072c0fafea940aa03e9542b5193916eb707b0191",
+        "tar": "15637fec289f13472184bd187a5138d997dddfb2c3ca6b79db05a3d961c25cc5",
+        "rows": "104a197866cadf31ba17e38fc63cf416bc8170e6ce1f3f1cb821b274ad85f5db",
     },
     "change-object": {
         "versions": {"genecis-objects": 1, "schema": 3},
-        "tar": "a14dca96bbaf0d3846336f60766c6540faa8b634c1ceb1d2540f4e36a17474d8",
-        "rows": "97cf6193e6badbd3d00f09f804d66ac0fa92150bf496a87ba6b002489252214d",
+        "tar": "ad9d8f84a33730425fa98efc68fafce7bbd7c92a7adaa523135d25c64bdde785",
+        "rows": "d46270c75c9cfb3e05ced068692e59ca41e57f02c90c12147c6aa8d24054a214",
     },
 }
 
