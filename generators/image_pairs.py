@@ -272,6 +272,13 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
         return "" if self._captions(record, "caption0") and self._captions(record, "caption1") else "no-caption"
 
     def _terms(self, record: Record) -> Terms | str:
+        """Its terms, or the reason to leave it out: what is not text, or lacks a named field, must not become ours."""
+        renamed = self.source.fields.model_dump(exclude_defaults=True)
+        for term in () if isinstance(record, Skipped) else TERMS:
+            column = getattr(self.source.fields, term)
+            value = record.get(column)
+            if (value is not None and not isinstance(value, str)) or (term in renamed and column not in record):
+                return f"unknown-{term.replace('_', '-')}"
         return Terms.named(*(self._text(record, term) for term in TERMS))
 
     def _text(self, record: Record, field: str) -> str:

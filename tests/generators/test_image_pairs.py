@@ -136,6 +136,8 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
         {**whole, "id": "g", "licence": "CC-BY-9"},
         {**whole, "id": "h", "source_url": "here"},
         {**whole, "id": "i", "citation": "Ada 2020"},
+        {**whole, "id": "j", "licence": ["CC-BY-NC-ND-4.0"]},
+        {**whole, "id": "k", "credit": {"name": "Ada"}},
         {**whole, "caption0": "the id of the first"},
     ]
     path = written(tmp_path, "jsonl", [whole, *dirty, RECORDS[1]])
@@ -143,12 +145,15 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     made = pairs(path, media)
     assert [one.identity for one in made.plan()] == ['["a"]', '["b"]']
     reasons = ["not-an-object", "no-id", "no-id", "no-image", "unsafe-path", "unsafe-path", "no-caption", "no-caption"]
-    reasons += ["unknown-licence", "unknown-source-url", "unknown-citation"]
+    reasons += ["unknown-licence", "unknown-source-url", "unknown-citation", "unknown-licence", "unknown-credit"]
     expected = [(reason, f"pairs.jsonl line {number}") for number, reason in enumerate(reasons, 2)]
-    expected += [("repeated-id", "pairs.jsonl line 13 (id a)")]
-    expected += [("not-utf-8", "pairs.jsonl line 15"), ("not-json", "pairs.jsonl line 16")]
+    expected += [("repeated-id", "pairs.jsonl line 15 (id a)")]
+    expected += [("not-utf-8", "pairs.jsonl line 17"), ("not-json", "pairs.jsonl line 18")]
     assert made.excluded.examples == expected
     check_source(made.source, Context("mine"))
+    renamed = pairs(written(tmp_path, "json", RECORDS), media, fields={"licence": "lizenz"})
+    with pytest.raises(WrongUse, match="unknown-licence"):
+        list(renamed.plan())
     alone = pairs(written(tmp_path, "json", [{**whole, "licence": "CC-BY-9"}]), media)
     with pytest.raises(WrongUse, match=r"can be used .pairs\.json record 1: unknown-licence.*no list has is 'other: "):
         list(alone.plan())
