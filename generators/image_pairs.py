@@ -274,10 +274,11 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
     def _terms(self, record: Record) -> Terms | str:
         """Its terms, or the reason to leave it out: what is not text, or lacks a named field, must not become ours."""
         renamed = self.source.fields.model_dump(exclude_defaults=True)
-        for term in () if isinstance(record, Skipped) else TERMS:
+        given = {} if isinstance(record, Skipped) else record
+        for term in TERMS if given else ():
             column = getattr(self.source.fields, term)
-            value = record.get(column)
-            if (value is not None and not isinstance(value, str)) or (term in renamed and column not in record):
+            value = given.get(column)
+            if (value is not None and not isinstance(value, str)) or (term in renamed and column not in given):
                 return f"unknown-{term.replace('_', '-')}"
         return Terms.named(*(self._text(record, term) for term in TERMS))
 
