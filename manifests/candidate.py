@@ -10,7 +10,7 @@ from twinset.manifests.licences.terms import TermColumns, Terms
 
 C = TypeVar("C", bound="Candidate")
 
-SPLIT = r"^[a-z]+$"  # a split is a folder name: what comes from a file must match before it becomes a path
+SPLIT = r"^[a-z]{1,60}$"  # a split is a folder name: what comes from a file must match before it becomes a path
 
 _ARROW = {
     str: pa.string(),
