@@ -118,9 +118,10 @@ def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
     recipe: of these stages.
     """
     found: dict[str, list[str]] = {}
-    for _, _, place in (place for one in recipe.all.values() for place in one.source.places()):
-        if (folder := drawn_folder(place)) is not None and (package := DRAWN.distribution(folder.name)):
-            found[package] = [f"the files of {folder.name}"]
+    folders = [drawn_folder(place) for one in recipe.all.values() for _, _, place in one.source.places()]
+    for name in dict.fromkeys(folder.name for folder in folders if folder is not None):
+        if package := DRAWN.distribution(name):
+            found.setdefault(package, []).append(f"the files of {name}")
     for stage in stages:
         for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
             parts = {f"{part} of {what} {made['kind']}": package for part, package in made.get("parts", {}).items()}

@@ -17,14 +17,16 @@ from tests import made_samples
 from tests.generators.words_alone.test_probe import captions
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
+from twinset.cards import lineage
 from twinset.cards.describe import card, describe, recipe_of
 from twinset.cards.kinds.kind import IndexSummary, ScoreSpread
 from twinset.cards.kinds.pair import PairStatistics, WordUse
-from twinset.cards.lineage import Earlier
+from twinset.cards.lineage import Earlier, packages
 from twinset.cards.publication import write_overview
 from twinset.generators.blind_guesses import GuessCounts
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import DRAWN, DrawnFolder
 from twinset.manifests.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
 from twinset.manifests.stage import Stage
 from twinset.shards.read import read_settings
@@ -342,3 +344,11 @@ def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -
     write_overview(made_pairs.store, ["eq-ag", "eq-gebc"])
     assert "eq-gebc" in made_pairs.text("README.md"), "one that twinset wrote is written again"
     assert "# made\n\nBuilt with twinset" in text and "| [`eq-ag`](eq-ag/README.md) | 8 pairs | test (8) |" in text
+
+
+def test_all_folders_that_one_package_draws_are_named(monkeypatch: pytest.MonkeyPatch, made_pairs: MadeDataset) -> None:
+    monkeypatch.setattr(type(DRAWN), "distribution", lambda *_: "draws 1.0")
+    recipe, _ = read_settings(made_pairs.store, "eq-ag")
+    monkeypatch.setattr(type(recipe["eq-ag"].source), "places", lambda _: [("", "", one) for one in "aab"])
+    monkeypatch.setattr(lineage, "drawn_folder", lambda place: DrawnFolder(place, 1, lambda _: None))
+    assert packages([], recipe.only(["eq-ag"])) == {"draws 1.0": ["the files of a", "the files of b"]}

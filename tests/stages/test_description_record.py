@@ -19,14 +19,15 @@ from twinset.stages.status import state_of
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 7, 8)]
 
 
+def two_recipes(greys: Any) -> tuple[Any, Any]:
+    return recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), recipe_of({"eq-y": greys("eq-y", [("d", 50, 60)], 1)})
+
+
 def test_corrected_words_of_a_source_reach_a_finished_card(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out"
-    recipe, other = (
-        recipe_of({"eq-x": greys("eq-x", SCENES, 1)}),
-        recipe_of({"eq-y": greys("eq-y", [("d", 50, 60)], 1)}),
-    )
+    recipe, other = two_recipes(greys)
     build_here(recipe, str(out))
     whole = files_below(out)
     monkeypatch.setattr(Greys, "notes", lambda self: "* Corrected.\n")
@@ -43,10 +44,7 @@ def test_a_subset_of_an_earlier_version_is_stale_and_left_as_it_is(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "out"
-    recipe, other = (
-        recipe_of({"eq-x": greys("eq-x", SCENES, 1)}),
-        recipe_of({"eq-y": greys("eq-y", [("d", 50, 60)], 1)}),
-    )
+    recipe, other = two_recipes(greys)
     build_here(recipe, str(out))
     record, index = out / "eq-x/_meta/stage.json", out / "eq-x/_meta/index.parquet"
     whole = record.read_bytes()
