@@ -57,6 +57,7 @@ def slurm(asked: argparse.Namespace) -> None:
     """``twinset slurm``."""
     recipe = twinset.load_recipe(asked.recipe, asked.set).only(asked.only)
     folder = _folder(asked)
+    _refuse_lines(asked)
     if not asked.dry_run:
         refuse_absent([(one, _by_pool(one)[1]) for one in asked.partition], asked.parts)
         if problem := running(asked.out, recipe):
@@ -136,6 +137,13 @@ def _spans(numbers: Sequence[int], parts: int) -> str:
             last = next(one for one in itertools.count(first) if one + 1 not in known)
             said.append(f"{first}-{last}" if last > first else f"{first}")
     return ",".join(said) if len(",".join(said)) < LONGEST_LIST else f"0-{parts - 1}"
+
+
+def _refuse_lines(asked: argparse.Namespace) -> None:
+    """Raise `WrongUse` for an option of sbatch with a line break, whose rest would be a line of the script."""
+    for name in ("partition", "time", "mem", "gres", "sbatch"):
+        if broken := next((one for one in getattr(asked, name) if len(one.splitlines()) > 1 or "\n" in one), None):
+            raise WrongUse(f"--{name} {broken!r}: holds a line break; write it in one line")
 
 
 def _asks(asked: argparse.Namespace, pool: str) -> dict[str, str]:

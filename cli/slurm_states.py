@@ -36,6 +36,10 @@ REMEDIES = {
     "BOOT_FAIL": "its node did not start",
     "CANCELLED": "a job that it needs failed, or somebody cancelled it",
 }
+NEVER = dict.fromkeys(
+    ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit"),
+    "can never begin as they ask: scancel them, correct --partition, --time or --mem",
+)
 AGAIN = "then run the same twinset slurm again"
 ENDED = {"COMPLETED", "FAILED", *REMEDIES}
 
@@ -85,7 +89,8 @@ def slurm_states(out: str) -> list[str]:
         for one in of_it:
             shown[one.shown] += one.tasks
         said = ", ".join(f"{count} {state}" for state, count in sorted(shown.items()))
-        todo = [REMEDIES[state] for state in sorted({one.state for one in of_it}) if state in REMEDIES]
+        known, found = REMEDIES | NEVER, sorted({word for one in of_it for word in (one.state, one.reason)})
+        todo = [known[word] for word in found if word in known]
         again = [AGAIN] if todo else []
         lines.append("; ".join([f"Slurm: {name}, job {job}: {said}", *dict.fromkeys(todo), *again]))
         unsaid = [

@@ -189,7 +189,7 @@ def finish_ready(job: Job, run: RunShards, progress: Progress, unfinished: Colle
 def finish(job: Job, run: RunShards, progress: Progress) -> dict[str, Any]:
     """What needs all stages: duplicates among subsets, missing media, and what the dataset says of itself."""
     states = {name: _state(job, name) for name in job.recipe.all}
-    published = _published(job, states)
+    published = _published(job, states, warn=True)
     described = is_described(job.store, published, job.recipe)
     if not described:
         progress.phase("dataset", "looking for duplicates")
@@ -229,20 +229,21 @@ def _state(job: Job, name: str) -> StageState:
     return state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
 
 
-def _published(job: Job, states: Mapping[str, StageState]) -> dict[str, StageState]:
-    """All finished subsets below OUT by home, those of earlier builds too."""
+def _published(job: Job, states: Mapping[str, StageState], warn: bool = False) -> dict[str, StageState]:
+    """All finished subsets below OUT by home, those of earlier builds too. warn: of those that are left out."""
     found, others = {}, list[str]()
     for home in subsets_in(job.store):
         try:
             state = states[home] if home in job.recipe.subsets else state_of(job.store, home)
         except WrongUse as error:
-            logger.warning("%s is left as it is: %s", home, error)
+            if warn:
+                logger.warning("%s is left as it is: %s", home, error)
             continue
         if not state.todo:
             found[home] = state
         elif OTHER_VERSION in state.stale.values():
             others.append(home)
-    if others:
+    if others and warn:
         logger.warning("left as they are, %s; run their builds again: %s", OTHER_VERSION, ", ".join(others))
     return found
 

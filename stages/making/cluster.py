@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from importlib.metadata import version
 from typing import Any, Literal, Protocol
 from uuid import uuid4
@@ -164,6 +164,25 @@ def _absent(kind: Kind, address: str | None, error: Exception) -> BuildFailed:
     )
 
 
+def _within(seconds: float, make: Callable[[], Any]) -> Any:
+    """What ``make`` returns or raises; raises `TimeoutError` where that takes longer: Dask waits without an end for a
+    server that is no scheduler.
+    """
+    made = Future[Any]()
+
+    def run() -> None:
+        try:
+            made.set_result(make())
+        except BaseException as error:
+            made.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return made.result(seconds)
+    except TimeoutError as error:
+        raise TimeoutError(str(error) or "what listens there is no scheduler") from error
+
+
 class RayCluster:
     """Workers of Ray: a process each, which makes a shard at a time."""
 
@@ -218,8 +237,10 @@ class DaskCluster:
             if self._address is None:
                 with dask.config.set(MAY_HAVE_CHILDREN):
                     self._local = distributed.LocalCluster(**local_dask(workers))
-            self._client = distributed.Client(
-                self._address or self._local, timeout=CONNECT_SECONDS, set_as_default=False
+            place = self._address or self._local
+            self._client = _within(
+                2 * CONNECT_SECONDS,
+                lambda: distributed.Client(place, timeout=CONNECT_SECONDS, set_as_default=False),
             )
         except (OSError, RuntimeError, ValueError) as error:
             raise _absent("dask", self._address, error) from error

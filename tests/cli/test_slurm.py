@@ -189,6 +189,8 @@ def test_a_link_below_out_is_refused_and_one_that_is_named_is_not(slurm: Slurm, 
     ("options", "said"),
     [
         (["--parts", "1002"], "--parts 1002: the arrays of this Slurm have at most 1,001 tasks (MaxArraySize)"),
+        (["--time", "1:00:00\ntouch gone"], r"--time '1:00:00\ntouch gone': holds a line break; write it in one line"),
+        (["--sbatch=--nice\rtouch gone"], "holds a line break"),
         (["--partition", "gpu=cpus"], "--partition gpu=cpus: Slurm has no partition 'cpus'; did you mean 'cpu'?"),
     ],
 )
@@ -238,6 +240,9 @@ def test_states_of_the_last_submission_hide_earlier_ones(slurm: Slurm, logs: Pat
     lines = [f"{one}\tfinish\t{state}\t{comment_of(out)}-1\n" for one, state in jobs.items()]
     (logs / "queue").write_text("".join(lines))
     assert slurm_states(out) == ["Slurm: finish, job 12: 1 PENDING (Dependency)"]
+    (logs / "queue").write_text(lines[2].replace("Dependency", "PartitionTimeLimit"))
+    [told] = slurm_states(out)
+    assert "1 PENDING (PartitionTimeLimit); can never begin as they ask: scancel them" in told
 
 
 def test_status_shows_jobs_before_anything_is_planned(

@@ -7,6 +7,8 @@ import platform
 import socket
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +167,14 @@ def test_what_is_no_address_of_a_scheduler_is_told_at_once(address: str, monkeyp
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address)
     with pytest.raises(WrongUse, match="write tcp://HOST:PORT"):
         cluster.check_cluster("dask")
+
+
+def test_a_server_that_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", f"tcp://127.0.0.1:{server.server_port}")
+        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+        with pytest.raises(BuildFailed, match=r"no Dask cluster answers at tcp://.* \(.*\); start it, correct"):
+            cluster.open_cluster("dask", 1)
+        server.shutdown()
