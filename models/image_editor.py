@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -69,6 +69,6 @@ class ImageEditorSettings(EngineSettings):
         return ""
 
 
-KINDS: Mapping[str, str] = {}
+KINDS = {"diffusers-edit": "twinset.models.pipelines.settings:DiffusersEdits"}
 IMAGE_EDITORS = Registry[ImageEditorSettings]("image editor", ImageEditorSettings, __name__, "twinset.image_editors")
 ImageEditorEngine = Annotated[SerializeAsAny[ImageEditorSettings], OfKind(IMAGE_EDITORS)]

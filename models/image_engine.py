@@ -89,6 +89,9 @@ class ImageEngineSettings(EngineSettings):
         return ""
 
 
-KINDS = {"diffusion": "twinset.models.diffusion.settings:DiffusionImages"}
+KINDS = {
+    "diffusion": "twinset.models.diffusion.settings:DiffusionImages",
+    "diffusers": "twinset.models.pipelines.settings:DiffusersImages",
+}
 IMAGE_ENGINES = Registry[ImageEngineSettings]("image engine", ImageEngineSettings, __name__, "twinset.image_engines")
 ImageEngine = Annotated[SerializeAsAny[ImageEngineSettings], OfKind(IMAGE_ENGINES)]

@@ -1,0 +1,1 @@
+"""Images drawn and edited by pipelines of diffusers, of an allow-list of classes."""

@@ -1,0 +1,60 @@
+"""Random pipelines on disk, one of each class a session, and the engines that open them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import diffusers
+import pytest
+
+from tests.models.pipelines import tiny_pipelines
+from twinset.models.pipelines.editor import PipelineEditor
+from twinset.models.pipelines.opening import OpenPipeline
+from twinset.models.pipelines.painter import PipelinePainter
+from twinset.models.pipelines.settings import DiffusersEdits, DiffusersImages
+
+Saved = Callable[[str], Path]
+Opens = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    """Class of a pipeline -> the folder of a model of it, written when it is first asked for."""
+    folders: dict[str, Path] = {}
+
+    def folder(name: str) -> Path:
+        if name not in folders:
+            folders[name] = tiny_pipelines.save(tmp_path_factory.mktemp("pipeline"), name)
+        return folders[name]
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def opens(saved: Saved) -> Opens:
+    """Class of a pipeline, or a folder, and settings -> an engine for 64 x 64 pixels in two steps.
+
+    fresh: whether its pipeline is loaded for this engine alone, so that a test may change it.
+    """
+    loaded: dict[str, list[OpenPipeline]] = {}
+
+    def opened(model: str, editing: bool = False, fresh: bool = False, **settings: Any) -> Any:
+        place = saved(model) if model in tiny_pipelines.ALL else model
+        given = {"model": str(place), "licence": "MIT", "steps": 2, "resolution": 64, **settings}
+        engine: PipelineEditor | PipelinePainter
+        if editing or model in tiny_pipelines.EDITING:
+            engine = DiffusersEdits(kind="diffusers-edit", **given).open()
+        else:
+            engine = DiffusersImages(kind="diffusers", **given).open()
+        if not fresh:
+            engine._opened = loaded.setdefault(engine.settings.model_dump_json(exclude={"micro_batch"}), [])
+        return engine
+
+    return opened
+
+
+def published(folder: Path, name: str) -> Any:
+    """The pipeline as diffusers itself opens it."""
+    pipeline = getattr(diffusers, name).from_pretrained(folder)
+    pipeline.set_progress_bar_config(disable=True)
+    return pipeline

@@ -1,0 +1,34 @@
+"""No engine's name stands outside of its own file: the classes of pipelines are data of one table."""
+
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from twinset.models import image_editor, image_engine
+from twinset.models.pipelines.classes import PIPELINES
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+ROOMS = ("cards", "cli", "evaluation", "filters", "flows", "generators", "manifests", "models", "review", "shards")
+ROOMS = (*ROOMS, "stages", "training", "src/twinset/__init__.py")
+SOURCES = {
+    path.relative_to(CHECKOUT).as_posix(): path.read_text("utf-8")
+    for room in ROOMS
+    for path in ([CHECKOUT / room] if room.endswith(".py") else sorted((CHECKOUT / room).rglob("*.py")))
+}
+
+
+def naming(pattern: str) -> set[str]:
+    return {path for path, source in SOURCES.items() if re.search(pattern, source)}
+
+
+def test_pipelines_are_named_in_their_table_alone() -> None:
+    assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models/pipelines/classes.py"}
+
+
+@pytest.mark.parametrize("contract", [image_engine, image_editor], ids=["drawing", "editing"])
+def test_no_code_asks_for_an_engine_by_its_name(contract: ModuleType) -> None:
+    for name, place in contract.KINDS.items():
+        own = f"{place.partition(':')[0].removeprefix('twinset.').replace('.', '/')}.py"
+        assert naming(rf"""\bkind\b[^\n]{{0,60}}["'`]{re.escape(name)}["'`]""") == {own}, name
