@@ -12,25 +12,17 @@ from pathlib import Path
 
 import numpy as np
 
-from studies.calibration import Floats, at_threshold
-from studies.released_answers import TUPLES, both, read_columns, read_ratings, read_scores
+from studies.calibration import at_threshold
+from twinset.evaluation.metrics.correlation import SPEARMAN, correlations
+from twinset.evaluation.ratings.released import DSG_RATINGS, read_dsg_ratings, read_dsg_scores, rows_of
 from twinset.generators.image_verification.questions.asking import prepared, questions_of
 
 MODELS = {"PaLI": "pali17b_dsg.csv", "mPLUG": "mplug_dsg.csv", "InstructBLIP": "instructblip_dsg.csv"}
-RATINGS, CAPTIONS = "tifa160-likert-anns.csv", ("tifa160-dev-anns.csv", "dsg-1k-anns.csv")
+CAPTIONS = ("tifa160-dev-anns.csv", "dsg-1k-anns.csv")
+TUPLES = ("item_id", "text", "category_broad", "tuple")
 GOOD, THRESHOLD = 4.5, 0.75
 _TUPLE = re.compile(r"\((.*)\)", re.DOTALL)
 _ENDS = ("ing", "ed", "es", "s", "e", "y")
-
-
-def spearman(first: Floats, second: Floats) -> float:
-    """Spearman's rank correlation; equal values share their mean rank."""
-    return float(np.corrcoef(_ranks(first), _ranks(second))[0, 1])
-
-
-def _ranks(values: Floats) -> Floats:
-    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(count) - (count - 1) / 2)[place], np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +74,7 @@ def _agree(one: Told, other: Told) -> bool:
 def released_tuples(path: Path) -> dict[str, tuple[str, list[Told]]]:
     """Captions of a released file with their tuples, by item."""
     found: dict[str, tuple[str, list[Told]]] = {}
-    for row in read_columns(path, TUPLES).to_pylist():
+    for row in rows_of(path, TUPLES):
         inside = _TUPLE.search(row["tuple"])
         parts = [part.strip() for part in inside[1].split(",")] if inside else []
         told = found.setdefault(row["item_id"], (row["text"], []))[1]
@@ -142,13 +134,15 @@ def stem(word: str) -> str:
 
 def document(folder: Path) -> str:
     """Both tables for a folder of released files."""
-    ratings = read_ratings(folder / RATINGS)
+    ratings = read_dsg_ratings(folder / DSG_RATINGS)
     lines = ["| model | images | Spearman | rejected below 0.75 | good kept |", "| --- | --- | --- | --- | --- |"]
     for name, file in MODELS.items():
-        scores, means = both(read_scores(folder / file), ratings)
+        found = {key: score for key, score in read_dsg_scores(folder / file).items() if key in ratings}
+        scores, means = np.array([*found.values()]), np.array([ratings[key].mean for key in found])
         effect = at_threshold(scores, means >= GOOD, THRESHOLD)
         shares = f"{effect.rejected:.1%} | {effect.good_kept:.1%}"
-        lines.append(f"| {name} | {len(scores)} | {spearman(scores, means):.3f} | {shares} |")
+        rho = correlations([*scores], [*means], None, resamples=0)[SPEARMAN].value
+        lines.append(f"| {name} | {len(scores)} | {rho:.3f} | {shares} |")
     lines += ["", "| captions | kind | released | recall | own | precision |", "| --- | --- | --- | --- | --- | --- |"]
     for file in CAPTIONS:
         items = list(released_tuples(folder / file).values())

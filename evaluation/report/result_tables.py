@@ -5,8 +5,8 @@ from itertools import combinations, groupby
 from math import isnan
 from statistics import fmean, stdev
 
+from twinset.evaluation.metrics.correlation import LEAST, rank_correlation
 from twinset.evaluation.metrics.figures import Figure, Measured
-from twinset.evaluation.metrics.rank_correlation import LEAST, rank_correlation
 from twinset.evaluation.report.model_answers import ProbedRow, Probes
 from twinset.evaluation.report.prompts import prompts_table
 from twinset.evaluation.report.published import MEAN, Column, Published

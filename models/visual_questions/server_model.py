@@ -11,9 +11,8 @@ from typing import Any, cast
 from twinset.models.language_models.answers import REFUSED, Answer, EncodedImage, Message, Request
 from twinset.models.language_models.server_faults import parsed
 from twinset.models.language_models.server_model import OnServer, ServerModel
-from twinset.models.visual_questions.settings import Answers, Inquiry, Server, Unanswered
+from twinset.models.visual_questions.settings import INSTRUCTION, Answers, Inquiry, Server, Unanswered
 
-INSTRUCTION = "Answer the question about the image with one word, yes or no."
 ALTERNATIVES = 20  # tokens whose probability is asked for: as many as the API gives
 HANDED_OVER = 64  # images at a time
 

@@ -63,6 +63,9 @@ LAYOUT = Layout(
 )
 
 
+INSTRUCTION = "Answer the question about the image with one word, yes or no."  # follows each question of a chat
+
+
 class QuestionAnswererSettings(EngineSettings):
     """Settings of an engine that answers questions about images, light to import.
 
@@ -111,28 +114,44 @@ class Server(OpenAI, QuestionAnswererSettings):
     }
 
 
-class Writer(LocalSettings, LanguageModelSettings):
-    """A multimodal language model in this process, by Hugging Face's transformers, as a language model that sees.
-
-    It takes the likeliest token each time, and reads the turns of a chat as one.
+class VisionLanguage(LocalSettings):
+    """A multimodal language model in this process, by Hugging Face's transformers.
 
     model: a folder with ``model.safetensors``, or an id of the hub whose files are in the local cache. device, threads:
     as `OnDevice`.
     """
 
     kind: Literal["vlm"]
-    temperature: Literal[0] = 0
-    top_p: Literal[1] = 1
     micro_batch: Literal[1] = 1
-
-    local = True
-    sees = True
-    worker = "twinset.models.visual_questions.writer:LocalWriter"
 
     def files(self) -> ModelFiles:
         from twinset.models.visual_questions.vision_language import find_vision_language
 
         return find_vision_language(self.model)
+
+
+class YesOrNo(VisionLanguage, QuestionAnswererSettings):
+    """A multimodal language model in this process: how likely its answer is yes rather than no, by the first token."""
+
+    worker = "twinset.models.visual_questions.vlm_engines:LocalAnswerer"
+    reasons: ClassVar[Mapping[str, str]] = {
+        "refused": "the model's processor does not take the image",
+        **QuestionAnswererSettings.reasons,
+    }
+
+
+class Writer(VisionLanguage, LanguageModelSettings):
+    """A multimodal language model in this process, as a language model that sees.
+
+    It takes the likeliest token each time, and reads the turns of a chat as one.
+    """
+
+    temperature: Literal[0] = 0
+    top_p: Literal[1] = 1
+
+    local = True
+    sees = True
+    worker = "twinset.models.visual_questions.vlm_engines:LocalWriter"
 
 
 def find_answerer(name: str) -> ModelFiles:
@@ -156,6 +175,7 @@ def architecture(model: ModelFiles) -> Any:
 KINDS = {
     "openai": f"{__name__}:Server",
     "transformers": f"{__name__}:Transformers",
+    "vlm": f"{__name__}:YesOrNo",
 }
 QUESTION_ANSWERERS = Registry[QuestionAnswererSettings](
     "visual-question engine", QuestionAnswererSettings, __name__, "twinset.question_answerers"

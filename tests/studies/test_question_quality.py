@@ -1,21 +1,13 @@
-"""Rank correlation, and how own tuples are compared with released ones."""
+"""How own tuples are compared with released ones."""
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from studies.question_quality import Told, agreement, document, head, released_tuples, spearman, stem
+from studies.question_quality import Told, agreement, document, head, released_tuples, stem
 
 DSG = Path(__file__).parents[2] / "../shared/data/dsg"
 HEADER = "item_id,text,proposition_id,dependency,category_broad,tuple,question_natural_language\n"
-
-
-def test_spearman_with_ties() -> None:
-    first, second = np.array([1.0, 2.0, 2.0, 4.0]), np.array([10.0, 30.0, 20.0, 90.0])
-    # Ranks 1, 2.5, 2.5, 4 and 1, 3, 2, 4: covariance 4.5 / sqrt(4.5 * 5)
-    assert spearman(first, second) == pytest.approx(4.5 / np.sqrt(4.5 * 5))
-    assert spearman(first, -first) == pytest.approx(-1)
 
 
 def test_stems_compare_forms_of_a_word() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from spacy.language import Language
 
-from studies.released_answers import read_columns
+from twinset.evaluation.ratings.released import rows_of
 from twinset.generators.image_verification.questions.asking import KINDS, ImageQuestion, prepared, questions_of
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import find_pipeline
@@ -129,7 +129,7 @@ def test_a_caption_that_names_nothing_has_no_question(nlp: Language, caption: st
 def test_order_and_parents_hold_for_any_caption(nlp: Language) -> None:
     if not DSG.is_dir():
         pytest.skip("the released questions are not in ../shared/data/dsg on this machine")
-    captions = sorted(set(read_columns(DSG / "dsg-1k-anns.csv", ("text",))["text"].to_pylist()))[::6]
+    captions = sorted({row["text"] for row in rows_of(DSG / "dsg-1k-anns.csv", ("text",))})[::6]
     for doc in nlp.pipe(captions):
         found = questions_of(doc)
         assert [one.id for one in found] == list(range(1, len(found) + 1))

@@ -1,0 +1,1 @@
+"""What people say of generated images, and how far the scores of a check go with it."""
