@@ -161,6 +161,7 @@ class Spoken:
             concept = lists.of_noun(_last(lemma))
             for token in forms_of(concept.names) | {_last(written)}:
                 said.setdefault(token, set()).add(numbers[concept])
+        ordered = {token: sorted(found) for token, found in said.items()}
         implied: dict[str, set[int]] = {}
         for concept, number in numbers.items():
             for token in forms_of(concept.implied_by):
@@ -180,10 +181,14 @@ class Spoken:
             caption = pc.list_parent_indices(tokens).to_numpy().astype(np.int64)
             encoded = pc.list_flatten(tokens).dictionary_encode()
             token, dictionary = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-            pairs.append(_named(photo, caption, token, [sorted(said.get(word, ())) for word in dictionary]))
+            pairs.append(_named(photo, caption, token, [ordered.get(word, ()) for word in dictionary]))
+            implying = [
+                (at, self._bit[[*implied[word]]].tolist()) for at, word in enumerate(dictionary) if word in implied
+            ]
             for plane, masks in enumerate(self._implied):
-                set_by = [_mask(self._bit[[*implied.get(word, ())]].tolist(), plane) for word in dictionary]
-                mask = np.array(set_by, dtype=np.uint64)[token]
+                set_by = np.zeros(len(dictionary), dtype=np.uint64)
+                set_by[[at for at, _ in implying]] = [_mask(bits, plane) for _, bits in implying]
+                mask = set_by[token]
                 some = np.flatnonzero(mask)
                 np.bitwise_or.at(masks, photo[caption[some]], mask[some])
         named = np.concatenate(pairs)
@@ -217,7 +222,10 @@ def _named(photo: Numbers, caption: Numbers, token: Codes, nouns: Sequence[Seque
     """
     found = [np.array([], dtype=np.int64)]
     for nth in range(max(map(len, nouns), default=0)):  # a token of two nouns ("glasses") counts as both
-        number = np.array([one[nth] if nth < len(one) else -1 for one in nouns], dtype=np.int64)[token]
+        of_token = np.full(len(nouns), -1, dtype=np.int64)
+        some = [at for at, one in enumerate(nouns) if nth < len(one)]
+        of_token[some] = [nouns[at][nth] for at in some]
+        number = of_token[token]
         there = number >= 0
         found.append(caption[there] << 32 | number[there])
     once = distinct(np.concatenate(found))

@@ -99,7 +99,7 @@ class TripletGenerator(Generator[Triplets]):
 
     @cached_property
     def _relations(self) -> Relations:
-        return load_relations(self._graphs)
+        return load_relations(self._graphs, judged=self.source.rules == "strict")
 
     def _candidates(self, miner: Miner) -> Iterator[TripletCandidate]:
         following, used = 0, set[int]()

@@ -1,5 +1,6 @@
 """The relations of a finished stage of scene graphs as columns, and what the strict rules ask of them besides words."""
 
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -79,13 +80,11 @@ class FactColumns:
     """Collects `Facts` from the batches of an index."""
 
     def __init__(self) -> None:
-        self._photos: list[pa.Array] = []
         self._columns: dict[str, list[Bools]] = {name: [] for name in ("nouns", "verb", "begins", "unplaced", *JUDGED)}
         self._numbers: list[Codes] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch."""
-        self._photos.append(batch[PHOTO].dictionary_encode())
         nouns = pc.and_(*(pc.is_in(batch[name], pa.array(NOUNS)) for name in (SUBJECT, OBJECT)))
         verb = pc.not_equal(batch[VERB], "")
         posing = pc.and_(pc.equal(pc.utf8_lower(batch[PREDICATE]), "with"), pc.equal(batch[VERB], "pose"))
@@ -103,6 +102,7 @@ class FactColumns:
         graphs: FinishedStage,
         caption: Codes,
         captions: pa.Array,
+        photo: pa.DictionaryArray,
         words: Sequence[str],
         forms: Iterable[tuple[str, str]],
     ) -> Facts:
@@ -112,28 +112,26 @@ class FactColumns:
             graphs: the stage; its rejections hold the captions without relations.
             caption: of each relation, its place in ``captions``.
             captions: texts that have relations.
+            photo: of each caption.
             words, forms: as `Spoken`.
         """
-        encoded = pa.chunked_array(self._photos).unify_dictionaries().combine_chunks()
-        photo = encoded.indices.to_numpy().astype(np.int32)
-        of_caption = np.empty(len(captions), dtype=np.int32)
-        of_caption[caption] = photo
+        of_caption = photo.indices.to_numpy()
         rejected = graphs.rejected(("reason", "detail"))
         silent = rejected.filter(pc.equal(rejected["reason"], NO_RELATION))["detail"].combine_chunks()
         known = silent.filter(pc.match_substring(silent, "\t"))
         parts = pc.split_pattern(known, "\t", max_splits=1)
-        place = pc.index_in(pc.list_element(parts, 0), encoded.dictionary)
+        place = pc.index_in(pc.list_element(parts, 0).cast(photo.dictionary.type), photo.dictionary)
         here = pc.is_valid(place)  # the others' photos have no relation at all
         photos = np.concatenate([of_caption, place.filter(here).to_numpy().astype(np.int32)])
         texts = pa.chunked_array([captions, pc.list_element(parts, 1).filter(here).cast(captions.type)])
         spoken = Spoken(words, forms, photos, texts)
         confirmed = self._columns.pop(CONFIRMED)
         return Facts(
-            photo=photo,
+            photo=of_caption[caption],
             number=np.concatenate(self._numbers),
             confirmed=np.concatenate(confirmed) if confirmed else None,
             spoken=spoken,
-            photos=len(encoded.dictionary),
+            photos=len(photo.dictionary),
             **{name: np.concatenate(column) for name, column in self._columns.items()},
         )
 
@@ -173,7 +171,7 @@ class Relations:
         """What each of some relations says and where: surface words of subject, predicate and object, and `TEXTS` and
         packed terms of its caption; "" for `NONE`. Memory holds a text each."""
         texts = self.texts.take(pa.array(self.caption[relation]))
-        columns = {name: texts[name].to_pylist() for name in texts.column_names}
+        columns = {name: texts[name].cast(pa.large_string()).to_pylist() for name in texts.column_names}
         for name, codes in (("subject", self.subject), ("predicate", self.predicate), ("object", self.object)):
             columns[name] = [self.words[code] for code in codes[relation].tolist()]
         missing = np.flatnonzero(relation == NONE).tolist()
@@ -183,15 +181,15 @@ class Relations:
         return columns
 
 
-def load_relations(graphs: FinishedStage) -> Relations:
-    """The relations of a stage of scene graphs.
+def load_relations(graphs: FinishedStage, judged: bool = True) -> Relations:
+    """The relations of a stage of scene graphs. judged: with facts, where the stage has them: half of the time.
 
-    Memory: 40 bytes a relation, 8 bytes a noun of a caption, and the captions with their ids and places. Raises
-    `WrongUse` when there is none.
+    Memory: 40 bytes a relation, 8 bytes a noun of a caption, and the captions with their ids and places, which
+    are kept once where they are equal. Raises `WrongUse` when there is none.
     """
-    texts: dict[str, list[pa.Array]] = {name: [] for name in TEXTS}
     columns: dict[str, list[Codes]] = {name: [] for name in (*WORDS, "caption")}
-    facts = FactColumns() if set(COLUMNS) <= set(graphs.columns()) else None
+    facts = FactColumns() if judged and set(COLUMNS) <= set(graphs.columns()) else None
+    texts: dict[str, list[pa.Array]] = {name: [] for name in (*TEXTS, *((PHOTO,) if facts else ()))}
     codes: dict[str, int] = {}
     terms: list[pa.Array] = []
     rows, last = 0, None
@@ -205,8 +203,10 @@ def load_relations(graphs: FinishedStage) -> Relations:
         begins[0] = ids[0].as_py() != last
         last = ids[-1].as_py()
         first = pa.array(np.flatnonzero(begins))
-        for name in TEXTS:
-            texts[name].append(batch[name].take(first).cast(pa.large_string()))
+        for name, column in texts.items():
+            # The web's images have one address as id, place and photo: it is kept once.
+            same = name in (PHOTO, "image") and batch[name].equals(batch["image_id"])
+            column.append(texts["image_id"][-1] if same else batch[name].take(first).cast(pa.large_string()))
         packed = pc.binary_join_element_wise(*(batch[name] for name in TERMS), PACKED)
         terms.append(packed.take(first).dictionary_encode())
         columns["caption"].append((np.cumsum(begins) + (rows - 1)).astype(np.int32))
@@ -225,23 +225,35 @@ def load_relations(graphs: FinishedStage) -> Relations:
     place[[codes[word] for word in words]] = np.arange(len(words), dtype=np.int32)
     joined = {name: place[np.concatenate(columns.pop(name))] for name in WORDS}
     caption = np.concatenate(columns.pop("caption"))
-    image_ids = pa.concat_arrays(texts.pop("image_id")).dictionary_encode()
-    whole = {"image_id": image_ids}
-    for name in list(texts):
-        whole[name] = pa.concat_arrays(texts.pop(name))  # one after the other, so that one alone is there twice
+    ids = texts.pop("image_id")
+    image_ids, whole = _encoded(ids), dict[str, pa.Array]()
+    for name in list(texts):  # one after the other, so that one alone is there twice
+        parts = texts.pop(name)
+        if all(map(operator.is_, parts, ids)):
+            whole[name] = image_ids
+        else:
+            whole[name] = _encoded(parts) if name == PHOTO else pa.concat_arrays(parts)
+    del ids
     packed = pa.chunked_array(terms).unify_dictionaries().combine_chunks()
     forms = {(words[one], words[lemma]) for one, lemma in _forms(joined)}
     return Relations(
         **joined,
         caption=caption,
-        image=image_ids.indices.to_numpy().astype(np.int32)[caption],
+        image=image_ids.indices.to_numpy()[caption],
         words=words,
-        texts=pa.table({**{name: whole[name] for name in TEXTS}, "terms": packed}),
+        texts=pa.table({**{name: whole.get(name, image_ids) for name in TEXTS}, "terms": packed}),
         captions=graphs.record.planned,
         names=len(image_ids.dictionary),
-        facts=facts.finish(graphs, caption, whole["caption"], words, forms) if facts else None,
+        facts=facts.finish(graphs, caption, whole["caption"], whole[PHOTO], words, forms) if facts else None,
         where=graphs.where,
     )
+
+
+def _encoded(parts: Sequence[pa.Array]) -> pa.DictionaryArray:
+    """Texts as numbers of the different ones."""
+    chunks = pa.chunked_array(parts).dictionary_encode().chunks  # of one dictionary
+    indices = np.concatenate([one.indices.to_numpy() for one in chunks])
+    return pa.DictionaryArray.from_arrays(indices, chunks[-1].dictionary)
 
 
 def _forms(columns: Mapping[str, Codes]) -> Iterator[tuple[int, int]]:

@@ -90,7 +90,7 @@ def mine_all(graphs: str, rules: Rules, triplets: int) -> None:
 
     ratings = load_ratings(RATINGS, rules)
     lap("ratings")
-    relations = load_relations(stage_of(graphs))
+    relations = load_relations(stage_of(graphs), rules == "strict")
     lap("load")
     miner = Miner(Pool(relations, ratings, rules, MIN_IMAGES, MIN_SUPPORT), THRESHOLD)
     lap("pool")
