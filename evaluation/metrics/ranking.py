@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.evaluation.metrics import correlation
 from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind
-from twinset.evaluation.metrics.rank_correlation import tau
 from twinset.evaluation.score_files.batch import Batch
 
 #: Columns: of each entry in turn, how many the model scores higher, and how many people put before it.
@@ -43,21 +43,10 @@ def correlations(a: Floats, b: Floats) -> tuple[float, float, float]:
     Args:
         a, b: how many entries are before each, shape (n,); equal ones tie.
     """
-    signs = [np.sign(np.subtract.outer(some, some)).astype(np.int8)[None] for some in (a, b)]
-    ranks = np.stack([_mean_ranks(some) for some in (a, b)])
-    deviations = ranks - ranks.mean(1, keepdims=True)
-    # rho = Pearson's correlation of ranks, those of a tie being their mean
-    squares = np.square(deviations).sum(1).prod()
-    rho = float(deviations.prod(0).sum() / np.sqrt(squares)) if squares else float("nan")
+    found = correlation.correlations([*a], [*b], None, resamples=0)
     first, theirs = (_first(some) for some in (a, b))
     overlap = 100 * float((first & theirs).sum()) / FIRST if theirs.sum() == FIRST else float("nan")
-    return float(tau(*signs)[0]), rho, overlap
-
-
-def _mean_ranks(before: Floats) -> Floats:
-    _, which, counts = np.unique(before, return_inverse=True, return_counts=True)
-    ends = counts.cumsum()
-    return np.asarray((ends - (counts - 1) / 2)[which], np.float64)
+    return found[correlation.KENDALL].value, found[correlation.SPEARMAN].value, overlap
 
 
 def _first(before: Floats) -> NDArray[np.bool_]:
