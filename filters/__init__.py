@@ -3,6 +3,7 @@
 KINDS = {
     "blank": "twinset.filters.blank:Blank",
     "directional-similarity": "twinset.filters.directional_similarity:DirectionalSimilarity",
+    "drift": "twinset.filters.drift:Drift",
     "equal-captions": "twinset.filters.equal_captions:EqualCaptions",
     "equal-lemmas": "twinset.filters.equal_captions:EqualLemmas",
     "faces": "twinset.filters.faces:Faces",

@@ -21,6 +21,7 @@ from twinset.manifests.candidate import Candidate, CaptionedCandidate, Identifie
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import TwinsetError, WrongUse, in_words
 from twinset.manifests.licences.terms import Terms
+from twinset.manifests.recipe import Encoding
 from twinset.manifests.source import FilterSettings, Need, PlacedSettings, SourceSettings
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.inputs import check_places
@@ -72,7 +73,7 @@ class Context:
 
     name: of the stage, the first part of its samples' keys. split: that its candidates belong to. seed: of the recipe.
     earlier: opens a stage that the source reads, by the value of its setting. out: the dataset that the stage is made
-    in; None where it is opened outside of one.
+    in; None where it is opened outside of one. encoding: how its images are stored.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Context:
     seed: int = 0
     earlier: Callable[[str], FinishedStage] = field(default=_no_stage)
     out: Store | None = None
+    encoding: Encoding = field(default_factory=Encoding)
 
 
 class Source(SourceSettings, ABC):

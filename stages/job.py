@@ -44,8 +44,9 @@ class Job:
         with self._lock:
             if name not in self._workers:
                 self._refuse_other_writes(name)
-                known_as = self.recipe[name].known_as or name
-                context = Context(known_as, self.recipe[name].split, self.recipe.seed, self.earlier, self.store)
+                stage = self.recipe[name]
+                known_as, seed = stage.known_as or name, self.recipe.seed
+                context = Context(known_as, stage.split, seed, self.earlier, self.store, stage.encoding)
                 self._workers[name] = open_worker(self.recipe, name, context)
             return self._workers[name]
 

@@ -1,0 +1,1 @@
+"""An editor without a network: recolours and removes inside a mask."""

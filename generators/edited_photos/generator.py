@@ -1,0 +1,232 @@
+"""Plans an edit a negative caption whose change has one place in its photo, and proves what the editor gave."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+
+from twinset.generators.edited_photos.places import BadMask, Bools, Instances, chosen, mask_of, stored
+from twinset.generators.edited_photos.source import EditedPhotos
+from twinset.generators.edited_photos.wording import Nouns, Wanted, names_of, wanted
+from twinset.generators.image_files import ImageFiles, UnusableImage
+from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.generators.negative_captions.rules.vocabulary import vocabulary
+from twinset.manifests.candidate import Candidate, CaptionedCandidate
+from twinset.manifests.canonical import digest, generator_for, sample_key, sha256_of_file
+from twinset.manifests.licences.terms import TERMS, Terms
+from twinset.models.engines import EngineGenerator
+from twinset.models.image_editor import Edit, ImageEditor
+from twinset.models.image_engine import Drawn
+from twinset.shards.contracts import Context
+from twinset.shards.kinds.pair import Pair
+from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected, encode_image
+from twinset.shards.media.comparison import RADIUS, UNKNOWN, differences, grown, likeness, shifts
+from twinset.shards.media.decode import decode
+
+#: Pixels around a mask that its change reaches by the codec's blocks of 8 and the window of structural similarity.
+REACH = 16
+SLICE = 4096  # rows that are Python objects at a time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditCandidate(CaptionedCandidate):
+    """One edit. caption_id, image_id, type, subtype: of the negative caption. photo: name of the picture.
+
+    change, noun, phrase, instruction: as `generators.edited_photos.wording.Wanted`. places: what must change, as
+    `generators.edited_photos.places.stored`.
+    """
+
+    caption_id: str
+    image_id: str
+    type: str
+    subtype: str
+    photo: str
+    change: str
+    noun: str
+    phrase: str
+    instruction: str
+    places: str
+
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return (self.photo,)
+
+    @property
+    def counted_as(self) -> str:
+        return self.change
+
+
+class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
+    """One pair an edit; those of a photo are a group."""
+
+    version = 1
+    engine: ImageEditor
+    candidate = EditCandidate
+
+    def __init__(self, source: EditedPhotos, context: Context) -> None:
+        super().__init__(source, context)
+        # Of a class as a rule; here each editor has its own.
+        self.isolation = self.engine.isolation  # type: ignore[misc]
+        self.libraries = tuple({*self.engine.libraries, "numpy", "opencv-python", "pillow"})  # type: ignore[misc]
+        self.passes = self.engine.passes
+
+    def inputs(self) -> str:
+        return digest([self.earlier.digest, sha256_of_file(self.source.instances)[0], vocabulary().digest])
+
+    def weights(self) -> Mapping[str, str]:
+        return {"engine": digest([self.source.engine.kind, self.engine.version]), **super().weights()}
+
+    def plan(self) -> Iterator[EditCandidate]:
+        """Edits photo by photo, in the order in which negative captions first name them."""
+        instances = Instances(self.source.instances, self.excluded)
+        nouns = Nouns(names_of(instances.categories, vocabulary()))
+        table = self.earlier.read(["identity", *TERMS, *COLUMNS.names])
+        photos = np.array([one["image"] or one["image_id"] for one in table.select(["image", "image_id"]).to_pylist()])
+        _, first, codes = np.unique(photos, return_index=True, return_inverse=True)
+        order = np.argsort(first[codes], kind="stable")
+        for start in range(0, len(order), SLICE):
+            for row in table.take(order[start : start + SLICE]).to_pylist():
+                planned = self._planned(row, instances, nouns)
+                if isinstance(planned, str):
+                    self.excluded.add(planned, f"{row['caption_id']}: {row['negative_caption'][:100]}")
+                else:
+                    yield planned
+
+    def _planned(self, row: Mapping[str, str], instances: Instances, nouns: Nouns) -> EditCandidate | str:
+        change = wanted(row["caption"], row["negative_caption"], row["type"], nouns)
+        if isinstance(change, str):
+            return change
+        if change.change not in self.source.changes:
+            return "other-change"
+        if not (photo := row["image"] or row["image_id"]):
+            return "no-photo"
+        if (there := instances.of(row["image"], row["image_id"])) is None:
+            return "not-annotated"
+        places = chosen([one for one in there if one.category in change.categories], change)
+        if isinstance(places, str):
+            return places
+        group = sample_key(self.name, "image", photo)
+        return EditCandidate(
+            **self.identified(*json.loads(row["identity"]), group=group, shows=(Terms.of(row),)),
+            captions0=(row["caption"],),
+            captions1=(row["negative_caption"],),
+            **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype")},
+            photo=photo,
+            places=stored(places),
+            **_of(change),
+        )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """A pair each, or why there is none. Raises what `ImageEditor.edit` raises."""
+        planned = cast(Sequence[EditCandidate], candidates)
+        photos = self._photos.read(one.photo for one in planned)
+        asked = {one.key: self._asked(one, photos[one.photo]) for one in planned}
+        edited = self.engine.edit([one for one in asked.values() if isinstance(one, Edit)])
+        for one in planned:
+            edit, photo = asked[one.key], photos[one.photo]
+            if isinstance(edit, Rejected) or isinstance(photo, UnusableImage):
+                yield cast(Rejected, edit)
+                continue
+            given = next(edited)
+            yield given if isinstance(given, Rejected) else self._proved(one, photo, edit, given)
+
+    def _asked(self, one: EditCandidate, photo: Frame | UnusableImage) -> Edit | Rejected:
+        if isinstance(photo, UnusableImage):
+            return photo.rejected(one.key)
+        try:
+            mask = mask_of(one.places, *photo.pixels.shape[:2])
+        except BadMask as error:
+            return Rejected(one.key, "bad-mask", str(error))
+        mask = grown(mask, self.source.margin) if mask.any() else mask
+        share = float(mask.mean())
+        if not self.source.smallest <= share <= self.source.largest:
+            return Rejected(
+                one.key, f"place-too-{'small' if share < self.source.smallest else 'large'}", f"{share:.4f}"
+            )
+        seed = int(generator_for(self.seed, self.name, one.key).integers(2**63))
+        caption, negative = one.captions0[0], one.captions1[0]
+        return Edit(one.key, photo.pixels, mask, caption, negative, one.phrase, one.instruction, seed)
+
+    def _proved(self, one: EditCandidate, photo: Frame, edit: Edit, given: Drawn) -> Pair | Rejected:
+        """The pair with the figures of its proof, or what speaks against it."""
+        before, after, mask = edit.pixels, given.pixels, cast(Bools, edit.mask)
+        if after.shape != before.shape:
+            sizes = [f"{pixels.shape[1]} x {pixels.shape[0]}" for pixels in (after, before)]
+            return Rejected(one.key, "other-size", f"{sizes[0]} of a photo of {sizes[1]}")
+        if (after == after[0, 0]).all():
+            return Rejected(one.key, "blank")
+        if np.array_equal(before, after):
+            return Rejected(one.key, "same-image")
+        raw = self._stored(after)
+        if self.source.paste:
+            after = np.where(mask[..., None], after, before)
+        scores = self._figures(self._stored(before), raw, self._stored(after), mask)
+        if reason := self._against(scores):
+            return Rejected(one.key, reason, ", ".join(f"{name} {value:g}" for name, value in scores.items()))
+        first, *others = given.sources or (MediaFile(f"edited by {self.source.engine.kind}", 0, ""),)
+        told = ("caption_id", "image_id", "type", "subtype", "photo", "noun", "phrase", "instruction")
+        left, top, width, height = _box(mask)
+        return Pair(
+            **one.placed,
+            change=one.change,
+            image0=photo,
+            image1=Frame(f"{one.key}#1", after, -1.0, first),
+            scores=scores,
+            sources=tuple(others),
+            provenance={
+                **{name: getattr(one, name) for name in told},
+                "box": {"left": left, "top": top, "width": width, "height": height},
+                "paste": self.source.paste,
+                "seed": edit.seed,
+                "engine": dict(given.provenance),
+            },
+        )
+
+    def _figures(self, before: Pixels, raw: Pixels, after: Pixels, mask: Bools) -> dict[str, float]:
+        outside = ~grown(mask, REACH)
+        moved = shifts(before, raw, outside)
+        alike = likeness(before, after, outside)
+        return {
+            "place": round(float(mask.mean()), 4),
+            "shift": round(float(np.quantile(np.nan_to_num(moved, nan=RADIUS), 0.9)), 1) if len(moved) else UNKNOWN,
+            "ssim_outside": alike.ssim,
+            "difference_outside": alike.difference,
+            "worst_outside": alike.worst,
+            "difference_inside": round(float(differences(before, after)[mask].mean()), 3),
+        }
+
+    def _against(self, scores: Mapping[str, float]) -> str:
+        bounds = self.source.bounds
+        if scores["difference_outside"] == UNKNOWN:
+            return "place-too-large"
+        if scores["shift"] > bounds.shift:
+            return "moved"
+        alike = scores["ssim_outside"] >= bounds.ssim and scores["difference_outside"] <= bounds.difference
+        if not alike or scores["worst_outside"] > bounds.worst:
+            return "changed-outside"
+        return "hardly-changed" if scores["difference_inside"] < bounds.changed else ""
+
+    def _stored(self, pixels: Pixels) -> Pixels:
+        """A picture as readers of the stage will see it."""
+        frame = Frame("", pixels, -1.0, MediaFile("", 0, ""))
+        return np.asarray(decode(encode_image(frame, self.context.encoding).content, ""))
+
+    @cached_property
+    def _photos(self) -> ImageFiles:
+        return ImageFiles(self.source.photos, upright=False)  # annotations count the stored pixels
+
+
+def _of(change: Wanted) -> dict[str, str]:
+    return {name: asdict(change)[name] for name in ("change", "noun", "phrase", "instruction")}
+
+
+def _box(mask: Bools) -> tuple[int, int, int, int]:
+    """Left, top, width and height."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    left, top = int(columns[0]), int(rows[0])
+    return left, top, int(columns[-1]) + 1 - left, int(rows[-1]) + 1 - top

@@ -1,0 +1,173 @@
+"""Where things are in a picture: COCO's boxes and masks, which of them a noun means, and the mask of a change."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twinset.generators.annotation_files import read_json, refuse_unusable, text_of
+from twinset.generators.edited_photos.wording import Wanted
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import LeftOut
+
+Bools = NDArray[np.bool_]
+SIDES = 2  # numbers of a corner
+
+
+class BadMask(Exception):
+    """A segmentation that is not one of its picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One instance. box: left, top, width, height in pixels. outline: COCO's ``segmentation``, null for the box alone.
+
+    crowd: whether it stands for several that nobody counted.
+    """
+
+    category: str
+    box: tuple[float, float, float, float]
+    outline: Any
+    crowd: bool
+
+    @property
+    def area(self) -> float:
+        return self.box[2] * self.box[3]
+
+
+class Instances:
+    """COCO's ``{images: [{id, file_name}], categories: [{id, name}], annotations: [{image_id, bbox, …}]}``.
+
+    What is wrong with an annotation is counted in `left_out`. Raises `WrongUse` where nothing can be used.
+    """
+
+    def __init__(self, path: Path, left_out: LeftOut) -> None:
+        raw = read_json(path)
+        try:
+            names = {text_of(one["id"]): str(one["name"]).lower() for one in raw["categories"]}
+            images = {text_of(one["id"]): str(one["file_name"]) for one in raw["images"]}
+            annotations = [dict(one) for one in raw["annotations"]]
+        except (TypeError, KeyError, ValueError) as error:
+            form = "give COCO's instances: objects with images (id, file_name), categories (id, name) and annotations"
+            raise WrongUse(f"{path}: {error!r}; {form}") from error
+        self.categories = sorted({*names.values()})
+        self._by_name: dict[str, list[Place]] = {}
+        for image, file in images.items():
+            # Captions name a photo by its file or by its number.
+            self._by_name[PurePosixPath(file).stem] = self._by_name.setdefault(image, [])
+        for number, one in enumerate(annotations, 1):
+            image, category = (text_of(one.get(field)) for field in ("image_id", "category_id"))
+            box = one.get("bbox")
+            if image not in images or category not in names or not _is_box(box):
+                left_out.add("bad-instance", f"{path.name} annotation {number}")
+                continue
+            found = Place(
+                names[category], (box[0], box[1], box[2], box[3]), one.get("segmentation"), bool(one.get("iscrowd"))
+            )
+            self._by_name[image].append(found)
+        if not any(self._by_name.values()):
+            refuse_unusable(path, left_out, "annotations need the id of an image and of a category, and a bbox")
+
+    def of(self, image: str, image_id: str) -> list[Place] | None:
+        """The instances of a photo by its name or its id; None where it is not annotated."""
+        return self._by_name.get(PurePosixPath(image).stem, self._by_name.get(image_id))
+
+
+def chosen(places: Sequence[Place], change: Wanted) -> list[Place] | str:
+    """The instances that must change, or the reason why it is not clear which; all that its noun may be are given."""
+    found = {one.category for one in places}
+    if not found:
+        return "not-in-photo"
+    if len(found) > 1:
+        return "several-categories"
+    if change.count and any(one.crowd for one in places):
+        return "other-number"
+    if len(places) != change.count if change.count else len(places) < 2 and not places[0].crowd:
+        return "other-number"
+    return sorted(places, key=lambda one: one.area)[: change.removed if change.removed > 0 else None]
+
+
+def stored(places: Sequence[Place]) -> str:
+    """Places as a plan holds them."""
+    return json.dumps([[one.box, one.outline] for one in places], separators=(",", ":"))
+
+
+def mask_of(text: str, height: int, width: int) -> Bools:
+    """Where some `stored` places are in a picture of that size; raises `BadMask`."""
+    mask = np.zeros((height, width), np.bool_)
+    for box, outline in json.loads(text):
+        mask |= box_mask(box, height, width) if not outline else outline_mask(outline, height, width)
+    return mask
+
+
+def box_mask(box: Sequence[float], height: int, width: int) -> Bools:
+    """A box; raises `BadMask` where it lies outside of the picture by more than a pixel."""
+    left, top, right, bottom = box[0], box[1], box[0] + box[2], box[1] + box[3]
+    if min(left, top) < -1 or right > width + 1 or bottom > height + 1:
+        raise BadMask(f"box {list(box)} in a picture of {width} x {height}")
+    mask = np.zeros((height, width), np.bool_)
+    mask[max(math.floor(top), 0) : math.ceil(bottom), max(math.floor(left), 0) : math.ceil(right)] = True
+    return mask
+
+
+def outline_mask(outline: Any, height: int, width: int) -> Bools:
+    """COCO's segmentation: polygons ``[[x, y, x, y …]]``, or run lengths ``{size, counts}``; raises `BadMask`."""
+    if isinstance(outline, Mapping):
+        return _runs(outline, height, width)
+    import cv2
+
+    mask = np.zeros((height, width), np.uint8)
+    for polygon in outline if isinstance(outline, list) else [outline]:
+        if not isinstance(polygon, list) or len(polygon) < 3 * SIDES or not all(map(_is_number, polygon)):
+            raise BadMask(f"polygon {str(polygon)[:60]}")
+        corners = np.asarray(polygon[: len(polygon) // SIDES * SIDES], np.float64).reshape(-1, SIDES)
+        if corners.min() < -1 or (corners.max(axis=0) > (width + 1, height + 1)).any():
+            raise BadMask(f"a polygon to {corners.max(axis=0).tolist()} in a picture of {width} x {height}")
+        cv2.fillPoly(mask, [np.round(corners).astype(np.int32)], 1)
+    return mask.astype(np.bool_)
+
+
+def _runs(outline: Mapping[str, Any], height: int, width: int) -> Bools:
+    """Lengths of runs down the columns, of nothing first; as a list of numbers, or COCO's text of five bits a sign."""
+    counts = outline.get("counts")
+    if list(outline.get("size") or ()) != [height, width]:
+        raise BadMask(f"a mask of size {outline.get('size')} in a picture of {width} x {height}")
+    runs = _unpacked(counts) if isinstance(counts, str) else counts
+    if not isinstance(runs, list) or not all(type(run) is int and run >= 0 for run in runs):
+        raise BadMask("runs that are no numbers")
+    if sum(runs) != height * width:
+        raise BadMask(f"runs of {sum(runs)} pixels in a picture of {width} x {height}")
+    flat = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
+    return flat.reshape(width, height).T
+
+
+def _unpacked(text: str) -> list[int]:
+    """Run lengths of COCO's text: groups of five bits, the lowest first, from the third on as differences to the last
+    but one of the same kind."""
+    runs, value, shift = list[int](), 0, 0
+    for sign in text:
+        bits = ord(sign) - 48
+        value |= (bits & 0x1F) << shift
+        shift += 5
+        if bits & 0x20:
+            continue
+        if bits & 0x10:
+            value -= 1 << shift
+        runs.append(value + (runs[-2] if len(runs) > 2 else 0))
+        value, shift = 0, 0
+    return runs
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_box(value: Any) -> TypeGuard[list[float]]:
+    return isinstance(value, list) and len(value) == 4 and all(map(_is_number, value)) and min(value[2:]) > 0
