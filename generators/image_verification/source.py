@@ -34,8 +34,8 @@ class ImageVerification(EngineSource):
     """Yes/no questions of a caption, asked of the image that was generated from it.
 
     images: the stage of text pairs, or the folder of a finished one. engine: what answers. threshold: images with a
-    lower score, 0 to 1, are rejected; none are when absent. pipeline: spaCy's, by name or folder, which parses the
-    captions. licence: of the captions.
+    lower score, 0 to 1, are rejected, by the kind of the first question that is answered no; none are when absent.
+    pipeline: spaCy's, by name or folder, which parses the captions. licence: of the captions.
     """
 
     kind: Literal["image-verification"]
@@ -80,7 +80,7 @@ class VerificationCandidate(Candidate):
 class VerificationGenerator(EngineGenerator[ImageVerification]):
     """One row an image; those of a caption are a group, as in the earlier stage."""
 
-    version = 1
+    version = 2
     engine: VisualQuestionAnswerer
     isolation = "process"  # spaCy holds the interpreter's lock, torch's number of threads is its process's
     candidate = VerificationCandidate
@@ -144,7 +144,9 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
             found = dict(zip(said[one.key].questions, answers, strict=True))
             row = _row(one, stored[one.image_key], questions, found)
             if self.source.threshold is not None and row["caption_score"] < self.source.threshold:
-                yield Rejected(one.key, "not-as-captioned", f"score {row['caption_score']:.3f}")
+                first = next(each for each in json.loads(row["questions"]) if each["yes"] < YES)
+                detail = f"score {row['caption_score']:.3f}; {first['question'][:200]}"
+                yield Rejected(one.key, f"wrong-{first['kind']}", detail)
             else:
                 yield TableRows(one.key, [row])
 

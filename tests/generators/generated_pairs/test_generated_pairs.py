@@ -12,6 +12,7 @@ from PIL import Image
 import twinset
 from twinset.generators.contract import check_source
 from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
+from twinset.generators.image_verification.questions.asking import KINDS
 from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -79,6 +80,34 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, mon
     assert not twinset.verify(out, media=True)["subsets"]["bivlc"]["problems"]
     settings: Any = recipe["bivlc"].source
     check_source(settings, Context("bivlc", earlier=Job(recipe, Store(out)).earlier))
+
+
+@pytest.mark.slow
+def test_images_of_a_finished_trohn_are_verified_and_the_card_counts_refusals_by_question(
+    world: Path, tmp_path: Path
+) -> None:
+    given, drawn, out = stages(world, ["negative_caption"], 4, 1), str(tmp_path / "trohn"), str(tmp_path / "verified")
+    del given["verified"]
+    twinset.build(make_recipe(given, {}), drawn)
+    source = "subsets.trohn-img.source"
+    settings = [
+        f"stages.verified.source.images={drawn}/_stages/images",
+        "stages.verified.source.engine={kind: small-world}",
+        f"{source}.images={drawn}/_stages/images",
+        f"{source}.negatives={drawn}/_stages/prompts",
+        f"{source}.photos={world / 'photos'}",
+        "max_missing=1",
+    ]
+    twinset.build("trohn-verified", out, settings=settings)
+    verified = twinset.status(out)["stages"]["verified"]
+    rejected = verified["rejected"]
+    assert rejected and {*rejected} <= {f"wrong-{kind}" for kind in KINDS}
+    assert verified["planned"] == 12 == verified["kept"] + sum(rejected.values())
+    card = (Path(out) / "trohn-img/README.md").read_text()
+    for reason, count in rejected.items():
+        assert f"{reason} | −{count} | {100 * count / 12:.1f} %" in card
+    for sample in twinset.load(out, "trohn-img"):
+        assert sample.json.scores["verification"] == 1
 
 
 @pytest.mark.slow

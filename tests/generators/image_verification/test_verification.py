@@ -101,7 +101,7 @@ def test_a_threshold_rejects_and_nothing_else_changes(tmp_path: Path, monkeypatc
         strict, _ = opened(tmp_path, drawn, monkeypatch, yes, threshold=threshold)
         made = list(strict.make(planned))
         assert made[0] == kept[0] and sum(isinstance(one, Rejected) for one in made) == rejected
-    assert made[1] == Rejected(planned[1].key, "not-as-captioned", "score 0.250")
+    assert made[1] == Rejected(planned[1].key, "wrong-entity", "score 0.250; Is there a dog?")
 
 
 def test_captions_without_questions_and_captions_that_are_too_long(
