@@ -214,7 +214,10 @@ class Pool:
         verbs = [word.lower().partition(" ")[0] for word in words]
         verb = np.unique(verbs, return_inverse=True)[1].astype(np.int32)
         seen = np.array([ratings.rated.get(word, LOWEST) >= VISIBLE for word in verbs])
-        deed = (~place & seen[said]) & supported(verb[said], np.zeros_like(said), photo, min_support)
+        ground = _among(words, lambda word: word.lower().rpartition(" ")[2] in CLASSES["grounds"])
+        bare = _among(words, lambda word: " " not in word)  # "carrying pond", not "running on beach"
+        common = supported(verb[said], np.zeros_like(said), photo, min_support)
+        deed = ~place & seen[said] & common & ~(bare[said] & ground[self.relations.object_lemma])
         good &= deed | supported(said, rated.object, photo, min_support)
         step = (
             f"relations of a verb rated {VISIBLE:g} or more that {min_support} photos or more have, or that say of an "

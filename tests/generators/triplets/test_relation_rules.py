@@ -22,7 +22,20 @@ from twinset.generators.triplets.ratings import Ratings
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
 
-CONCRETE = ("pair", "photo", "side", "hand", "jeans", "ground", "night", "city", "son", "daughter", "window")
+CONCRETE = (
+    "pair",
+    "photo",
+    "side",
+    "hand",
+    "jeans",
+    "ground",
+    "night",
+    "city",
+    "countryside",
+    "son",
+    "daughter",
+    "window",
+)
 RATINGS = Ratings({**RATED, **dict.fromkeys(CONCRETE, 4.9)}, RATED)
 
 
@@ -61,6 +74,7 @@ def mined(relations: Relations, pool_: Pool) -> set[tuple[str, str]]:
         ("man", "with", "ground"),
         ("man", "in", "night"),
         ("city", "with", "tree"),
+        ("man", "in", "countryside"),
         ("ground", "near", "tree"),
         ("man", "along", "tree"),
         ("man", "to", "tree"),
@@ -174,6 +188,11 @@ def test_support_counts_photos_of_what_conditions_say() -> None:
     for rating, rows in ((3.0, [0, 3]), (2.9, [0])):
         ratings = Ratings({**RATINGS.rated, "riding": rating}, RATED)
         assert sorted(Pool(relations, ratings, "strict", 1, 2).row.tolist()) == rows
+    ground: list[Said] = [("i", "man", "riding", "ground"), ("j", "man", "riding on", "ground")]
+    more = relations_of([*said, *ground])
+    where = replace(facts_of(more), plain=np.ones(len(more), dtype=np.bool_))
+    kept = set(Pool(replace(more, facts=where), RATINGS, "strict", 1, 2).row.tolist())
+    assert (8 in kept, 9 in kept) == (False, True), "grounds are where, seldom what"
     twice = relations_of([*said, ("i", "king", "riding", "horse")])
     assert 3 in Pool(twice, ratings, "strict", 1, 2).row.tolist(), "as many photos say the same of a horse"
 
