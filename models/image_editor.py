@@ -69,6 +69,9 @@ class ImageEditorSettings(EngineSettings):
         return ""
 
 
-KINDS = {"diffusers-edit": "twinset.models.pipelines.settings:DiffusersEdits"}
+KINDS = {
+    "diffusers-edit": "twinset.models.pipelines.settings:DiffusersEdits",
+    "images-server": "twinset.models.images_server.settings:ServedEdits",
+}
 IMAGE_EDITORS = Registry[ImageEditorSettings]("image editor", ImageEditorSettings, __name__, "twinset.image_editors")
 ImageEditorEngine = Annotated[SerializeAsAny[ImageEditorSettings], OfKind(IMAGE_EDITORS)]

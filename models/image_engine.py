@@ -92,6 +92,7 @@ class ImageEngineSettings(EngineSettings):
 KINDS = {
     "diffusion": "twinset.models.diffusion.settings:DiffusionImages",
     "diffusers": "twinset.models.pipelines.settings:DiffusersImages",
+    "images-server": "twinset.models.images_server.settings:ServedImages",
 }
 IMAGE_ENGINES = Registry[ImageEngineSettings]("image engine", ImageEngineSettings, __name__, "twinset.image_engines")
 ImageEngine = Annotated[SerializeAsAny[ImageEngineSettings], OfKind(IMAGE_ENGINES)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+from abc import abstractmethod
 from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import openai
 
@@ -19,6 +20,7 @@ from twinset.manifests.tally import Tally
 from twinset.models.language_models.answers import REFUSED, Answer, Answers, Request, Schema, tally_of
 from twinset.models.language_models.server_faults import CONNECT, BoundedClient, Refused, parsed, patiently
 from twinset.models.language_models.settings import OpenAI
+from twinset.models.paid_server import PaidServer
 from twinset.shards.metering import count
 
 logger = logging.getLogger("twinset")
@@ -46,18 +48,44 @@ class OnServer:
         raise NotImplementedError("a server's answers take no memory that a smaller batch would save")
 
 
-class ServerModel(OnServer):
-    """As `models.language_models.answers.LanguageModel`."""
+S = TypeVar("S", bound=PaidServer)
 
-    def __init__(self, settings: OpenAI) -> None:
+
+class PaidModel(OnServer, Generic[S]):
+    """A model that is asked through the openai client; subclasses say what is asked, and what comes.
+
+    remedy: what to do where a server accepts nothing.
+    """
+
+    remedy: ClassVar[str]
+
+    def __init__(self, settings: S) -> None:
         self.settings = settings
 
-    def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
-        """As `LanguageModel.answers`: kept ones where there are any; the others are asked for and kept.
+    @abstractmethod
+    async def ask(self, client: openai.AsyncOpenAI, request: Request, parameters: Mapping[str, Any]) -> bytes:
+        """The body of the response to one try."""
+
+    @abstractmethod
+    def parsed(self, content: bytes, counted: bool) -> Answer:
+        """The answer in a body; raises `BrokenAnswer`. counted: whether tokens must be counted."""
+
+    @abstractmethod
+    def most(self, request: Request) -> Tally:
+        """The most that a request takes."""
+
+    def kept(self, answer: Answer) -> Answer:
+        """The answer as the file of answers holds it, when what does not belong there is on disk."""
+        return answer
+
+    def asked(self, requests: Sequence[Request], parameters: Mapping[str, Any]) -> list[Answer]:
+        """Answers that are kept, where there are any; the others are asked for and kept.
 
         A refusal is not kept: it costs nothing, and another build may meet a server with more room, or another filter.
+
+        Args:
+            parameters: of all requests, but the model and what a request says itself.
         """
-        parameters = self._parameters(schema)
         # A request that is made twice is one.
         digests = [_digest(self.settings.model, parameters, one) for one in requests]
         known = self._answers.find(dict.fromkeys(digests))
@@ -76,10 +104,36 @@ class ServerModel(OnServer):
                 )
             known |= refused
             tally = self._answers.spent(self.settings.model)
-            logger.info("%s: %s", self.settings.model, _in_words(self.settings, tally))
+            logger.info("%s: %s", self.settings.model, in_words(self.settings, tally))
         for one in known.values():
             count(tally_of(one))
         return [known[one] for one in digests]
+
+    @cached_property
+    def _answers(self) -> Answers:
+        return Answers(self.settings.answers_folder)
+
+
+class ServerModel(PaidModel[OpenAI]):
+    """As `models.language_models.answers.LanguageModel`."""
+
+    remedy = "where it does not know a parameter, set answer_format or token_limit, and run the same command again"
+
+    def answers(self, requests: Sequence[Request], schema: Schema) -> list[Answer]:
+        """As `LanguageModel.answers`."""
+        return self.asked(requests, self._parameters(schema))
+
+    async def ask(self, client: openai.AsyncOpenAI, request: Request, parameters: Mapping[str, Any]) -> bytes:
+        given = {**parameters, "seed": request.seed}
+        given[self.settings.token_limit] = given.pop("max_tokens")
+        response = await client.chat.completions.with_raw_response.create(
+            model=self.settings.model, messages=self.messages(request), **given
+        )
+        content: bytes = response.http_response.content
+        return content
+
+    def most(self, request: Request) -> Tally:
+        return Tally(1, self.most_tokens(request), self.settings.max_tokens)
 
     def messages(self, request: Request) -> list[Any]:
         """The messages of a request as the API has them, its images before the text of the last one."""
@@ -100,10 +154,6 @@ class ServerModel(OnServer):
         texts = sum(len(one.content.encode("utf-8", "replace")) + TEMPLATE_TOKENS for one in request.messages)
         return texts + (TEMPLATE_TOKENS + self.settings.image_tokens) * len(request.images)
 
-    @cached_property
-    def _answers(self) -> Answers:
-        return Answers(self.settings.answers_folder)
-
     def _parameters(self, schema: Schema) -> dict[str, Any]:
         """Parameters of every request, but the model and what a request says itself."""
         settings = self.settings
@@ -118,7 +168,7 @@ class ServerModel(OnServer):
         return chosen
 
 
-def _in_words(settings: OpenAI, tally: Tally) -> str:
+def in_words(settings: PaidServer, tally: Tally) -> str:
     cost = settings.cost(tally)
     return str(tally) if cost is None else f"{tally}, cost {cost:.4f}"
 
@@ -140,7 +190,7 @@ class _Batch:
     refused: what the server said to requests that it did not accept, by digest.
     """
 
-    def __init__(self, model: ServerModel, answers: Answers, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, model: PaidModel[Any], answers: Answers, parameters: Mapping[str, Any]) -> None:
         self.model, self.settings, self.answers, self.parameters = model, model.settings, answers, parameters
         self.named = canonical_json(parameters).decode()
         self.failure: Exception | None = None
@@ -189,7 +239,7 @@ class _Batch:
                 settings.longest_wait,
                 lambda: self.failure is not None,
             )
-            await asyncio.to_thread(self.answers.keep, of, settings.model, self.named, answer)
+            await asyncio.to_thread(self._keep, of, answer)
         except Refused as error:
             self.refused[of] = str(error)
             if len(self.refused) >= REFUSALS:
@@ -200,25 +250,20 @@ class _Batch:
                 self.settled.notify_all()
 
     async def _try(self, client: openai.AsyncOpenAI, request: Request) -> Answer:
-        parameters = {**self.parameters, "seed": request.seed}
-        messages = self.model.messages(request)
-        parameters[self.settings.token_limit] = parameters.pop("max_tokens")
-        response = await client.chat.completions.with_raw_response.create(
-            model=self.settings.model, messages=messages, **parameters
-        )
-        return self.model.parsed(response.http_response.content, counted=self.settings.max_cost is not None)
+        content = await self.model.ask(client, request, self.parameters)
+        return self.model.parsed(content, counted=self.settings.max_cost is not None)
+
+    def _keep(self, of: str, answer: Answer) -> None:
+        self.answers.keep(of, self.settings.model, self.named, self.model.kept(answer))
 
     def _refuse_if_all_were_refused(self) -> None:
         """A server that never accepted a request is not set up as the recipe says: that is not the captions' fault."""
         if self.refused and not self.answers.answered(self.settings.model, self.named):
             where, said = f"{self.settings.base_url} ({self.settings.model})", next(iter(self.refused.values()))
-            raise BuildFailed(
-                f"{where} accepts no request ({said}); where it does not know a parameter, set answer_format or "
-                "token_limit, and run the same command again"
-            )
+            raise BuildFailed(f"{where} accepts no request ({said}); {self.model.remedy}")
 
     def _most(self, request: Request) -> float:
-        return self.settings.cost(Tally(1, self.model.most_tokens(request), self.settings.max_tokens)) or 0.0
+        return self.settings.cost(self.model.most(request)) or 0.0
 
     async def _reserve(self, of: str, most: float) -> None:
         """Wait until a request fits below the ceiling, whatever those under way will cost."""
@@ -232,7 +277,7 @@ class _Batch:
                 if not self.reserved:
                     raise BuildFailed(
                         f"{self.settings.model}: max_cost is {ceiling:g}; the answers in {self.answers.path} took "
-                        f"{_in_words(self.settings, tally)}, and the next one could cost {most:.4f}. Raise max_cost "
+                        f"{in_words(self.settings, tally)}, and the next one could cost {most:.4f}. Raise max_cost "
                         "and run the same command again: what was answered stays"
                     )
                 await self.settled.wait()

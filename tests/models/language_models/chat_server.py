@@ -1,10 +1,12 @@
 """A server of chat completions on loopback that counts what it is asked, and can be faulty."""
 
+import base64
 import contextlib
 import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -42,6 +44,17 @@ def failure(status: int, said: str, **headers: str) -> Reply:
     return Reply(json.dumps({"error": {"message": said, "type": "error"}}).encode(), status, sent)
 
 
+def form(kind: str, content: bytes) -> Body:
+    """The fields of a form by name, files as base64."""
+    parts = BytesParser().parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + content).get_payload()
+    found: Body = {}
+    for part in parts:  # type: ignore[union-attr]
+        payload = part.get_payload(decode=True)  # type: ignore[union-attr]
+        name = part.get_param("name", header="content-disposition")  # type: ignore[union-attr]
+        found[str(name)] = base64.b64encode(payload).decode() if part.get_filename() else payload.decode()  # type: ignore
+    return found
+
+
 def asked(body: Body) -> str:
     """The caption that a request is about."""
     return str(json.loads(body["messages"][-1]["content"].splitlines()[-1])["caption"])
@@ -74,7 +87,10 @@ def serving(reply: Callable[[Body, int], Reply]) -> Iterator[ChatServer]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            content = self.rfile.read(int(self.headers["content-length"]))
+            kind = self.headers["content-type"]
+            body = form(kind, content) if kind.startswith("multipart") else json.loads(content)
+            body |= {"path": self.path} if "messages" not in body else {}
             with state.lock:
                 number = len(state.bodies)
                 state.bodies.append(body)
