@@ -1,5 +1,7 @@
 """Edited photos: places from annotations, what is planned, and the proof that only the place has changed."""
 
+import base64
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,6 +13,8 @@ import pytest
 from PIL import Image
 
 from tests.generators.finished_stage import finish, finished
+from tests.models.images_server.test_images_server import png, reply, settings
+from tests.models.language_models.chat_server import Body, Reply, serving
 from twinset.generators.contract import check_source
 from twinset.generators.edited_photos.places import BadMask, Instances, outline_mask
 from twinset.generators.edited_photos.source import EditedPhotos
@@ -78,8 +82,8 @@ def earlier(folder: Path) -> Callable[[str], FinishedStage]:
 
 def source(folder: Path, **given: Any) -> EditedPhotos:
     places = {"photos": folder / "photos", "instances": folder / "instances.json"}
-    engine: Any = {"kind": "simple"}
-    return EditedPhotos(kind="edited-photos", negatives="negatives", engine=engine, **{**places, **given})
+    whole: dict[str, Any] = {"engine": {"kind": "simple"}, **places, **given}
+    return EditedPhotos(kind="edited-photos", negatives="negatives", **whole)
 
 
 class Fake(ImageEditor):
@@ -212,3 +216,20 @@ def test_files_without_instances_are_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "instances.json").write_text(text)
     with pytest.raises(WrongUse, match=r"instances\.json"):
         Instances(tmp_path / "instances.json", LeftOut())
+
+
+def test_a_server_edits_and_what_it_gives_is_proved(folder: Path, earlier: Callable[[str], FinishedStage]) -> None:
+    def editing(body: Body, number: int) -> Reply:
+        photo, mask = (np.array(Image.open(io.BytesIO(base64.b64decode(body[name])))) for name in ("image", "mask"))
+        green = np.where(mask[..., 3:] == 0, np.array((20, 160, 40), np.uint8), photo)
+        return reply(png([green, np.zeros_like(photo), photo[:99]][number]))
+
+    with serving(editing) as server:
+        engine = settings(server.url, folder / "answers", concurrency=1)
+        generator = source(folder, engine=engine).open(Context("twins", earlier=earlier))
+        for _ in range(2):  # once by the server, once by what is kept
+            results: list[Any] = list(generator.make(list(generator.plan())))
+            assert [one.reason if isinstance(one, Rejected) else one.change for one in results] == [
+                *("attribute", "blank", "other-size", "bad-mask")
+            ]
+        assert len(server.bodies) == 3
