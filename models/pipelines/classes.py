@@ -63,6 +63,7 @@ _QWEN: Parts = {
     **{"transformer": ("QwenImageTransformer2DModel",), "vae": ("AutoencoderKLQwenImage",), "scheduler": _FLOW},
     **{"text_encoder": ("Qwen2_5_VLForConditionalGeneration",), "tokenizer": _QWEN_WORDS},
 }
+_QWEN_SEEING: Parts = {**_QWEN, "processor": ("Qwen2VLProcessor",)}
 _PIXART: Parts = {
     **{"transformer": ("PixArtTransformer2DModel",), "vae": _KL, "scheduler": _ODE},
     **{"text_encoder": _T5, "tokenizer": _T5_WORDS},
@@ -77,8 +78,8 @@ _Z: Parts = {
 class Row:
     """What one class of pipelines is made of, and what it is given.
 
-    parts: the classes that each may have. does: ``draw``, or what an edit is told: ``instruct``, or ``inpaint`` where a
-    mask says. optional: parts that a folder may lack. flags: truth values that model_index.json may set, with their
+    parts: the classes that each may have. does: ``draw``; of editors what they are told: ``instruct``, or ``inpaint``
+    with a mask. optional: parts that a folder may lack. flags: truth values that model_index.json may set, with their
     defaults. made_with, given: further arguments of the class, and of each call. guidance: the call's name of the scale
     of classifier-free guidance. negative: whether that needs a negative prompt, which is a blank. alone: whether
     captions are padded to the longest of their pass, so that a pass has one. framed: tokens, at most, that the pipeline
@@ -86,7 +87,7 @@ class Row:
     """
 
     parts: Parts
-    does: Literal["draw", "instruct", "inpaint"] = "draw"
+    does: tuple[Literal["draw", "instruct", "inpaint"], ...] = ("draw",)
     optional: tuple[str, ...] = ()
     flags: Mapping[str, bool] = field(default_factory=dict)
     made_with: Mapping[str, Any] = field(default_factory=dict)
@@ -102,6 +103,7 @@ _UNCHECKED: Mapping[str, Any] = {"requires_safety_checker": False}
 _UNMARKED: Mapping[str, Any] = {"add_watermarker": False}  # otherwise it hangs on what else is installed
 _ZEROS = {"force_zeros_for_empty_prompt": True}
 _AS_ASKED: Mapping[str, Any] = {"use_resolution_binning": False, "clean_caption": False}
+_TOLD, _MASKED = ("instruct",), ("inpaint",)
 _NO_T5 = ("text_encoder_3", "tokenizer_3")
 _TRUE: Mapping[str, Any] = {"guidance": "true_cfg_scale", "negative": True, "alone": True}
 
@@ -116,6 +118,7 @@ PIPELINES: Mapping[str, Row] = {
             **{"transformer": ("Flux2Transformer2DModel",), "vae": ("AutoencoderKLFlux2",), "scheduler": _FLOW},
             **{"text_encoder": ("Qwen3ForCausalLM",), "tokenizer": _QWEN_WORDS},
         },
+        ("draw", "instruct"),
         flags={"is_distilled": False},
         framed=16,
     ),
@@ -137,21 +140,22 @@ PIPELINES: Mapping[str, Row] = {
         },
         framed=48,
     ),
-    "StableDiffusionInstructPix2PixPipeline": Row(_SD, "instruct", made_with=_UNCHECKED),
-    "FluxKontextPipeline": Row(_FLUX, "instruct", given={"_auto_resize": False}),
-    "QwenImageEditPipeline": Row({**_QWEN, "processor": ("Qwen2VLProcessor",)}, "instruct", framed=0, **_TRUE),
-    "StableDiffusionInpaintPipeline": Row(_SD, "inpaint", made_with=_UNCHECKED, opens="StableDiffusionPipeline"),
+    "StableDiffusionInstructPix2PixPipeline": Row(_SD, _TOLD, made_with=_UNCHECKED),
+    "FluxKontextPipeline": Row(_FLUX, _TOLD, given={"_auto_resize": False}),
+    "QwenImageEditPipeline": Row(_QWEN_SEEING, _TOLD, **_TRUE),
+    "QwenImageEditPlusPipeline": Row(_QWEN_SEEING, _TOLD, **_TRUE),
+    "StableDiffusionInpaintPipeline": Row(_SD, _MASKED, made_with=_UNCHECKED, opens="StableDiffusionPipeline"),
     "StableDiffusionXLInpaintPipeline": Row(
-        *(_SDXL, "inpaint"),
+        *(_SDXL, _MASKED),
         flags={**_ZEROS, "requires_aesthetics_score": False},
         made_with=_UNMARKED,
         opens="StableDiffusionXLPipeline",
     ),
-    "StableDiffusion3InpaintPipeline": Row(_SD3, "inpaint", optional=_NO_T5, opens="StableDiffusion3Pipeline"),
-    "FluxFillPipeline": Row(_FLUX, "inpaint"),
-    "FluxInpaintPipeline": Row(_FLUX, "inpaint", opens="FluxPipeline"),
-    "QwenImageInpaintPipeline": Row(_QWEN, "inpaint", opens="QwenImagePipeline", **_TRUE),
-    "ZImageInpaintPipeline": Row(_Z, "inpaint", alone=True, framed=16, opens="ZImagePipeline"),
+    "StableDiffusion3InpaintPipeline": Row(_SD3, _MASKED, optional=_NO_T5, opens="StableDiffusion3Pipeline"),
+    "FluxFillPipeline": Row(_FLUX, _MASKED),
+    "FluxInpaintPipeline": Row(_FLUX, _MASKED, opens="FluxPipeline"),
+    "QwenImageInpaintPipeline": Row(_QWEN, _MASKED, opens="QwenImagePipeline", **_TRUE),
+    "ZImageInpaintPipeline": Row(_Z, _MASKED, alone=True, framed=16, opens="ZImagePipeline"),
 }
 
 #: How Qwen3 writes a user's turn, instead of the template of a folder, which is a program.
@@ -162,9 +166,14 @@ CHAT = (
 )
 
 
+def classes(editing: bool) -> list[str]:
+    """Names of the classes that edit, or of those that draw."""
+    return [name for name, row in PIPELINES.items() if (row.does != ("draw",) if editing else "draw" in row.does)]
+
+
 def row_for(folders_class: str, editing: bool) -> tuple[str, Row] | None:
     """The class that opens a folder of some class, to draw or to edit; None where there is none."""
     for name, row in PIPELINES.items():
-        if folders_class in (name, row.opens) and editing == (row.does != "draw"):
+        if folders_class in (name, row.opens) and name in classes(editing):
             return name, row
     return None

@@ -13,6 +13,7 @@ from twinset.models.pipelines.painter import PipelineWorker, broken
 from twinset.models.pipelines.settings import DiffusersEdits
 from twinset.shards.kinds.samples import Json, Rejected
 
+STRIPE = 4  # the longer side over the shorter one, at most
 MULTIPLE = 32  # of the sides that pipelines work at: the largest that one of them needs
 
 
@@ -35,7 +36,7 @@ class PipelineEditor(PipelineWorker[DiffusersEdits], ImageEditor):
 
     @property
     def _inpaints(self) -> bool:
-        return self.pipeline.found.row.does == "inpaint"
+        return "inpaint" in self.pipeline.found.row.does
 
     def _prompt(self, edit: Edit) -> str:
         """What stands inside the mask, or what is to be done; where the place is cleared, what the picture shows."""
@@ -73,9 +74,10 @@ class PipelineEditor(PipelineWorker[DiffusersEdits], ImageEditor):
 
 
 def working_size(width: int, height: int, side: int) -> tuple[int, int]:
-    """Width and height near a picture's ratio, of about ``side`` squared pixels."""
-    scale = side / (width * height) ** 0.5
-    return max(1, round(width * scale / MULTIPLE)) * MULTIPLE, max(1, round(height * scale / MULTIPLE)) * MULTIPLE
+    """Width and height near a picture's ratio, of about ``side`` squared pixels; models read no long stripes."""
+    ratio = min(max(width / height, 1 / STRIPE), STRIPE) ** 0.5
+    across, down = (max(2, round(one / MULTIPLE)) * MULTIPLE for one in (side * ratio, side / ratio))
+    return across, down
 
 
 def _mask(edit: Edit, size: tuple[int, int]) -> Image.Image | None:

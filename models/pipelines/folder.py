@@ -12,7 +12,7 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.files import TOKENIZERS as WORD_FILES
 from twinset.models.files import ModelMissing, local_folder, read_json, sha256_once, weights_in
-from twinset.models.pipelines.classes import ENCODERS, LEFT_OUT, PIPELINES, SCHEDULERS, TOKENIZERS, Row, row_for
+from twinset.models.pipelines.classes import ENCODERS, LEFT_OUT, SCHEDULERS, TOKENIZERS, Row, classes, row_for
 from twinset.shards.kinds.samples import MediaFile
 
 LAYOUT = (
@@ -85,11 +85,10 @@ def find_pipeline(name: str, editing: bool) -> Found:
     said = index.get("_class_name")
     opened = row_for(said, editing) if isinstance(said, str) else None
     if opened is None:
-        known = [one for one, row in PIPELINES.items() if editing == (row.does != "draw")]
         what, others = ("edits", "draw") if editing else ("draws", "edit")
         raise WrongUse(
             f"{path}: _class_name is {str(said)[:80]!r}; no class of this name {what} here. Known are "
-            f"{', '.join(known)}; models that {others} have an engine of their own"
+            f"{', '.join(classes(editing))}; models that {others} have an engine of their own"
         )
     parts = {part: kind for part in opened[1].parts if (kind := _kind(path, index, part, opened[1]))}
     settings = {name for name, value in index.items() if not isinstance(value, list) or name.startswith("_")}

@@ -119,4 +119,4 @@ class DiffusersEdits(PipelineSettings, ImageEditorSettings):
     @property
     def masked(self) -> bool:  # type: ignore[override]
         """Whether its model needs a mask; raises `ModelMissing` where the model is not on this machine."""
-        return self.found().row.does == "inpaint"
+        return "inpaint" in self.found().row.does

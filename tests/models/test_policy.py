@@ -23,6 +23,7 @@ from tests.evaluation.scorers.tiny_models import open_clip_config, open_clip_net
 from tests.generators.caption_scores import tiny_scorers
 from tests.generators.prompt_to_prompt.tiny_models import save_clip, save_small
 from tests.models.language_models import tiny_model
+from tests.models.pipelines.tiny_pipelines import save as save_pipeline
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.filters.directional_similarity import DirectionalSimilarity
@@ -30,6 +31,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.models.diffusion.settings import DiffusionImages
 from twinset.models.encoders.checkpoints import read_weights
 from twinset.models.language_models.settings import Transformers as LanguageModel
+from twinset.models.pipelines.settings import DiffusersImages
 from twinset.models.visual_questions.settings import Transformers as VisualQuestions
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -87,6 +89,14 @@ def drawn(folder: Path) -> Any:
     return DiffusionImages(kind="diffusion", model=str(folder), licence="MIT").open()._model
 
 
+def save_flux(folder: Path) -> None:
+    shutil.copytree(save_pipeline(folder.parent / "made", "FluxPipeline"), folder)
+
+
+def pipeline(folder: Path) -> Any:
+    return DiffusersImages(kind="diffusers", model=str(folder), licence="MIT").open().pipeline
+
+
 def answering(folder: Path) -> Any:
     return VisualQuestions(kind="transformers", model=str(folder)).open().loaded
 
@@ -114,6 +124,9 @@ KINDS = {
     "diffusion, unet": Kind(save_diffusion, drawn, f"unet/{DIFFUSERS}"),
     "diffusion, vae": Kind(save_diffusion, drawn, f"vae/{DIFFUSERS}"),
     "diffusion, text": Kind(save_diffusion, drawn, "text_encoder/model.safetensors"),
+    "pipeline, transformer": Kind(save_flux, pipeline, f"transformer/{DIFFUSERS}"),
+    "pipeline, vae": Kind(save_flux, pipeline, f"vae/{DIFFUSERS}"),
+    "pipeline, text": Kind(save_flux, pipeline, "text_encoder_2/model.safetensors"),
 }
 FOLDERS = {name: kind for name, kind in KINDS.items() if name != "evaluation, combiner"}  # a file that the user names
 
@@ -257,7 +270,9 @@ def test_no_code_of_a_folder_is_run(folder: tuple[Kind, Path], tmp_path: Path) -
     assert not (tmp_path / "was_run").exists() and not [*at.rglob("was_run")]
 
 
-@pytest.mark.parametrize("name", ["evaluation, clip", "writer", "questions, vilt", "diffusion, text"])
+@pytest.mark.parametrize(
+    "name", ["evaluation, clip", "writer", "questions, vilt", "diffusion, text", "pipeline, transformer"]
+)
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

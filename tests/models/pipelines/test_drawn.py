@@ -10,7 +10,7 @@ import torch
 from tests.models.pipelines.conftest import Opens, Saved, published
 from tests.models.pipelines.tiny_pipelines import DRAWING
 from twinset.models.image_engine import Drawn, Request
-from twinset.models.pipelines.classes import PIPELINES
+from twinset.models.pipelines.classes import classes
 from twinset.shards.contracts import OutOfMemory
 from twinset.shards.kinds.samples import Pixels, Rejected
 
@@ -42,7 +42,7 @@ def apart(ones: list[Pixels], others: list[Pixels]) -> float:
 
 
 def test_every_class_that_draws_is_tried() -> None:
-    assert {name for name, row in PIPELINES.items() if row.does == "draw"} == {*DRAWING} and len(DRAWING) >= 10
+    assert {*classes(editing=False)} == {*DRAWING} and len(DRAWING) >= 10
 
 
 @pytest.mark.parametrize("name", DRAWING)

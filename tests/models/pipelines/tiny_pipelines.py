@@ -257,6 +257,7 @@ EDITING: dict[str, Callable[[Path], dict[str, Any]]] = {
     "StableDiffusionInstructPix2PixPipeline": lambda folder: sd(folder, 8),
     "FluxKontextPipeline": flux,
     "QwenImageEditPipeline": qwen_edit,
+    "QwenImageEditPlusPipeline": qwen_edit,
     "StableDiffusionInpaintPipeline": lambda folder: sd(folder, 9),
     "StableDiffusionXLInpaintPipeline": lambda folder: sdxl(folder, 9),
     "StableDiffusion3InpaintPipeline": sd3,
