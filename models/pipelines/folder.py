@@ -43,6 +43,13 @@ class Found:
             found += weights_of(inner, kind) if has_weights(kind) else []
         return {path.relative_to(self.folder).as_posix(): path for path in sorted(found)}
 
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """What loads it."""
+        spelt = [self.folder / part for part, kind in self.parts.items() if kind in TOKENIZERS and part != "processor"]
+        whole = all((one / "tokenizer.json").is_file() or (one / "vocab.json").is_file() for one in spelt)
+        return ("torch", "diffusers", "transformers", *(() if whole else ("sentencepiece",)))
+
     def weights(self) -> tuple[MediaFile, ...]:
         """The weights alone, those of the denoiser first, as sources of what is drawn with them."""
         files = {file: path for file, path in self.files().items() if file.endswith(".safetensors")}

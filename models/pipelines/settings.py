@@ -50,9 +50,9 @@ class PipelineSettings(OnDevice):
         if "models" not in needs:
             return
         with naming(f"{key}.model"):
-            self.found()
+            found = self.found()
         if "media" in needs:
-            check_installed(key, ("torch", "diffusers", "transformers"), self.extra)
+            check_installed(key, found.libraries, self.extra)
 
     @property
     def model_said(self) -> str:

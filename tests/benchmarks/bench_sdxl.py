@@ -6,7 +6,8 @@
 SDXL's architecture with random weights; on a GPU at its real widths in half precision (its text encoders have fewer
 layers), on the CPU at a fifth of them. The published way calls diffusers' own pipeline with one prompt at a time and
 several images of it, then resizes and encodes; here the engine draws all prompts, and resizes and encodes as images
-come. Both alternate, so that other work on the machine slows both alike. Printed: images a second (on the CPU, of its
+come. The engine `diffusers` does the same through diffusers' pipeline. All alternate, so that other work on the machine
+slows them alike. Printed: images a second (on the CPU, of its
 time), what share that is of the operations that large matrix multiplications do here in a second, whether the same
 noise gives the same latents twice, and how far diffusers' latents of that noise are from them.
 """
@@ -35,7 +36,8 @@ sys.path.insert(0, str(ROOT))
 from tests.generators.prompt_to_prompt.tiny_models import REAL_XL, WidthsXL, save_sdxl  # noqa: E402
 from twinset.models.diffusion.painter import DiffusionPainter  # noqa: E402
 from twinset.models.diffusion.settings import DiffusionImages  # noqa: E402
-from twinset.models.image_engine import Drawn, Request  # noqa: E402
+from twinset.models.image_engine import Drawn, ImageGenerator, Request  # noqa: E402
+from twinset.models.pipelines.settings import DiffusersImages  # noqa: E402
 
 PROMPTS = ["a photo of a cat on a red square", "a squirrel eating soup in the winter", "a green circle", "a lion"]
 FIFTH = WidthsXL((64, 128, 256), (1, 2, 4), (160, 256), 256, 52, (32, 64, 128, 128), (32, 32))
@@ -60,7 +62,13 @@ def main() -> None:
         model = save_sdxl(Path(folder), widths, half=gpu)
         painter, pipeline = _painter(model, gpu, options), _pipeline(model, dtype, gpu)
         latents = _latents(painter, pipeline, options)
-        ways = {"here": _engine(painter, options), "published way": _published(pipeline, options)}
+        said = painter.settings.model_dump(exclude={"unet", "scheduler", "compiled"})
+        general = DiffusersImages.model_validate({**said, "kind": "diffusers"})
+        ways = {
+            "here": _engine(painter, options),
+            "kind: diffusers": _engine(general.open(), options),
+            "published way": _published(pipeline, options),
+        }
         seconds: dict[str, list[float]] = {way: [] for way in ways}
         images: dict[str, list[bytes]] = {}
         clock = time.perf_counter if gpu else time.process_time
@@ -104,7 +112,7 @@ def _latents(painter: DiffusionPainter, pipeline: Any, options: Any) -> str:
     return f"equal latents twice, {apart:.1e} of their norm from diffusers'"
 
 
-def _engine(painter: DiffusionPainter, options: Any) -> Callable[[list[str]], list[bytes]]:
+def _engine(painter: ImageGenerator, options: Any) -> Callable[[list[str]], list[bytes]]:
     def draw(prompts: list[str]) -> list[bytes]:
         asked = [Request(f"{one} {n}", one, one, n) for one in prompts for n in range(options.images)]
         return [_encoded(Image.fromarray(one.pixels)) for one in painter.draw(asked) if isinstance(one, Drawn)]
@@ -151,7 +159,7 @@ def _print(
         assert len(images[way]) == count
         rate = count / min(taken)
         print(f"{way:15} {rate:8.4f} images/s{'' if gpu else ' of CPU time'}   {rate * work / peak:6.1%} of that peak")
-    here, published = (min(seconds[way]) for way in seconds)
+    here, published = (min(seconds[way]) for way in ("here", "published way"))
     row(
         f"{count} images of {side} × {side}, {options.steps} steps, {name}",
         "the published script",
@@ -159,7 +167,8 @@ def _print(
         f"{count / here:.3g} images/s, {count / here * work / peak:.0%} of the peak of matrix multiplication; the "
         f"script {count / published * work / peak:.0%}; {latents}",
     )
-    print(f"ratio: {published / here:.2f} times as fast")
+    general = min(seconds["kind: diffusers"])
+    print(f"ratio: {published / here:.2f} times as fast as published, {general / here:.2f} times as `diffusers`")
 
 
 def _operations(widths: WidthsXL, latent: int, steps: int) -> int:
