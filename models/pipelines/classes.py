@@ -45,6 +45,7 @@ _QWEN_WORDS, _GEMMA_WORDS = ("Qwen2Tokenizer", "Qwen2TokenizerFast"), ("GemmaTok
 _KL = ("AutoencoderKL",)
 
 Parts = Mapping[str, tuple[str, ...]]
+Does = tuple[Literal["draw", "instruct", "inpaint"], ...]
 _SD: Parts = {
     **{"unet": ("UNet2DConditionModel",), "vae": _KL, "scheduler": _ODE},
     **{"text_encoder": _CLIP, "tokenizer": _CLIP_WORDS},
@@ -87,7 +88,7 @@ class Row:
     """
 
     parts: Parts
-    does: tuple[Literal["draw", "instruct", "inpaint"], ...] = ("draw",)
+    does: Does = ("draw",)
     optional: tuple[str, ...] = ()
     flags: Mapping[str, bool] = field(default_factory=dict)
     made_with: Mapping[str, Any] = field(default_factory=dict)
@@ -103,7 +104,8 @@ _UNCHECKED: Mapping[str, Any] = {"requires_safety_checker": False}
 _UNMARKED: Mapping[str, Any] = {"add_watermarker": False}  # otherwise it hangs on what else is installed
 _ZEROS = {"force_zeros_for_empty_prompt": True}
 _AS_ASKED: Mapping[str, Any] = {"use_resolution_binning": False, "clean_caption": False}
-_TOLD, _MASKED = ("instruct",), ("inpaint",)
+_TOLD: Does = ("instruct",)
+_MASKED: Does = ("inpaint",)
 _NO_T5 = ("text_encoder_3", "tokenizer_3")
 _TRUE: Mapping[str, Any] = {"guidance": "true_cfg_scale", "negative": True, "alone": True}
 
