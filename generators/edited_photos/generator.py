@@ -6,19 +6,20 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
-from twinset.generators.edited_photos.places import BadMask, Bools, Instances, chosen, mask_of, stored
+from twinset.generators.edited_photos.places import BadMask, Bools, Instances, Place, chosen, mask_of, stored
 from twinset.generators.edited_photos.source import EditedPhotos
-from twinset.generators.edited_photos.wording import Nouns, Wanted, names_of, wanted
+from twinset.generators.edited_photos.wording import Nouns, Wanted, names_of, nouns_of, wanted
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import digest, generator_for, sample_key, sha256_of_file
 from twinset.manifests.licences.terms import TERMS, Terms
+from twinset.models.detection import LocalDetector
 from twinset.models.engines import EngineGenerator
 from twinset.models.image_editor import Edit, ImageEditor
 from twinset.models.image_engine import Drawn
@@ -37,8 +38,8 @@ SLICE = 4096  # rows that are Python objects at a time
 class EditCandidate(CaptionedCandidate):
     """One edit. caption_id, image_id, type, subtype: of the negative caption. photo: name of the picture.
 
-    change, noun, phrase, instruction: as `generators.edited_photos.wording.Wanted`. places: what must change, as
-    `generators.edited_photos.places.stored`.
+    change, noun, phrase, instruction, count, removed: as `generators.edited_photos.wording.Wanted`. category: what a
+    detector looks for. places: what must change, as `generators.edited_photos.places.stored`; empty for a detector.
     """
 
     caption_id: str
@@ -50,6 +51,9 @@ class EditCandidate(CaptionedCandidate):
     noun: str
     phrase: str
     instruction: str
+    category: str
+    count: int
+    removed: int
     places: str
 
     @property
@@ -74,17 +78,26 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         self.isolation = self.engine.isolation  # type: ignore[misc]
         self.libraries = tuple({*self.engine.libraries, "numpy", "opencv-python", "pillow"})  # type: ignore[misc]
         self.passes = self.engine.passes
+        self.detector: LocalDetector | None = source.detector.open() if source.detector is not None else None
+        if self.detector is not None:
+            self.isolation = "process"  # type: ignore[misc] # torch's number of threads is its process's
+
+    def device(self) -> str | None:
+        return super().device() or (self.detector.device() if self.detector is not None else None)
 
     def inputs(self) -> str:
-        return digest([self.earlier.digest, sha256_of_file(self.source.instances)[0], vocabulary().digest])
+        instances = self.source.instances and sha256_of_file(self.source.instances)[0]
+        return digest([self.earlier.digest, instances, vocabulary().digest])
 
     def weights(self) -> Mapping[str, str]:
-        return {"engine": digest([self.source.engine.kind, self.engine.version]), **super().weights()}
+        detector = {} if self.detector is None else self.detector.weights()
+        return {"engine": digest([self.source.engine.kind, self.engine.version]), **super().weights(), **detector}
 
     def plan(self) -> Iterator[EditCandidate]:
         """Edits photo by photo, in the order in which negative captions first name them."""
-        instances = Instances(self.source.instances, self.excluded)
-        nouns = Nouns(names_of(instances.categories, vocabulary()))
+        file = self.source.instances
+        instances = None if file is None else Instances(file, self.excluded)
+        nouns = Nouns(names_of(instances.categories, vocabulary()) if instances else nouns_of(vocabulary()))
         table = self.earlier.read(["identity", *TERMS, *COLUMNS.names])
         photos = np.array([one["image"] or one["image_id"] for one in table.select(["image", "image_id"]).to_pylist()])
         _, first, codes = np.unique(photos, return_index=True, return_inverse=True)
@@ -97,7 +110,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
                 else:
                     yield planned
 
-    def _planned(self, row: Mapping[str, str], instances: Instances, nouns: Nouns) -> EditCandidate | str:
+    def _planned(self, row: Mapping[str, str], instances: Instances | None, nouns: Nouns) -> EditCandidate | str:
         change = wanted(row["caption"], row["negative_caption"], row["type"], nouns)
         if isinstance(change, str):
             return change
@@ -105,9 +118,11 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             return "other-change"
         if not (photo := row["image"] or row["image_id"]):
             return "no-photo"
-        if (there := instances.of(row["image"], row["image_id"])) is None:
-            return "not-annotated"
-        places = chosen([one for one in there if one.category in change.categories], change)
+        places: list[Place] | str = []
+        if instances is not None:
+            if (there := instances.of(row["image"], row["image_id"])) is None:
+                return "not-annotated"
+            places = chosen([one for one in there if one.category in change.categories], change.count, change.removed)
         if isinstance(places, str):
             return places
         group = sample_key(self.name, "image", photo)
@@ -115,9 +130,13 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             **self.identified(*json.loads(row["identity"]), group=group, shows=(Terms.of(row),)),
             captions0=(row["caption"],),
             captions1=(row["negative_caption"],),
-            **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype")},
+            caption_id=row["caption_id"],
+            image_id=row["image_id"],
+            type=row["type"],
+            subtype=row["subtype"],
             photo=photo,
-            places=stored(places),
+            category=change.categories[0],
+            places=stored(places) if places else "",
             **_of(change),
         )
 
@@ -138,8 +157,15 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
     def _asked(self, one: EditCandidate, photo: Frame | UnusableImage) -> Edit | Rejected:
         if isinstance(photo, UnusableImage):
             return photo.rejected(one.key)
+        places = one.places
+        if self.detector is not None:
+            found = [Place(one.category, box, None, False) for box in self.detector.boxes(photo.pixels, one.category)]
+            which = chosen(found, one.count, one.removed)
+            if isinstance(which, str):
+                return Rejected(one.key, which, f"{len(found)} x {one.category}")
+            places = stored(which)
         try:
-            mask = mask_of(one.places, *photo.pixels.shape[:2])
+            mask = mask_of(places, *photo.pixels.shape[:2])
         except BadMask as error:
             return Rejected(one.key, "bad-mask", str(error))
         mask = grown(mask, self.source.margin) if mask.any() else mask
@@ -221,8 +247,8 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         return ImageFiles(self.source.photos, upright=False)  # annotations count the stored pixels
 
 
-def _of(change: Wanted) -> dict[str, str]:
-    return {name: asdict(change)[name] for name in ("change", "noun", "phrase", "instruction")}
+def _of(change: Wanted) -> dict[str, Any]:
+    return {name: value for name, value in asdict(change).items() if name != "categories"}
 
 
 def _box(mask: Bools) -> tuple[int, int, int, int]:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.annotation_files import read_json, refuse_unusable, text_of
-from twinset.generators.edited_photos.wording import Wanted
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import LeftOut
 
@@ -80,18 +79,21 @@ class Instances:
         return self._by_name.get(PurePosixPath(image).stem, self._by_name.get(image_id))
 
 
-def chosen(places: Sequence[Place], change: Wanted) -> list[Place] | str:
-    """The instances that must change, or the reason why it is not clear which; all that its noun may be are given."""
+def chosen(places: Sequence[Place], count: int, removed: int) -> list[Place] | str:
+    """The instances that must change, or the reason why it is not clear which.
+
+    places: all that the noun may be. count, removed: as `generators.edited_photos.wording.Wanted`.
+    """
     found = {one.category for one in places}
     if not found:
         return "not-in-photo"
     if len(found) > 1:
         return "several-categories"
-    if change.count and any(one.crowd for one in places):
+    if count and any(one.crowd for one in places):
         return "other-number"
-    if len(places) != change.count if change.count else len(places) < 2 and not places[0].crowd:
+    if len(places) != count if count else len(places) < 2 and not places[0].crowd:
         return "other-number"
-    return sorted(places, key=lambda one: one.area)[: change.removed if change.removed > 0 else None]
+    return sorted(places, key=lambda one: one.area)[: removed if removed > 0 else None]
 
 
 def stored(places: Sequence[Place]) -> str:

@@ -123,6 +123,11 @@ def names_of(categories: Iterable[str], vocabulary: Vocabulary) -> dict[str, set
     return found
 
 
+def nouns_of(vocabulary: Vocabulary) -> dict[str, set[str]]:
+    """Names that the rules for negative captions know, by the first name of each: for a detector of any noun."""
+    return {names[0]: {*names} for group in vocabulary.groups.values() for names in group.names}
+
+
 def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | str:
     """The change of a negative caption, or the reason why no place of a picture stands for it."""
     if type_ not in ("", "replace", "negate"):

@@ -23,7 +23,7 @@ COLOURS = {
 }
 NEAR = 35  # degrees from a hue that still count as it
 COLOURED = 15  # chroma from which a pixel has a hue
-LEAST = 0.4  # share of the mask that must have the hue
+LEAST = 0.25  # share of the mask that must have the hue
 
 
 class SimpleEditor(ImageEditor):

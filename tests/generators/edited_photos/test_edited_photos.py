@@ -182,6 +182,22 @@ def test_the_proof_is_measured_on_the_files_as_stored(folder: Path, earlier: Cal
     assert 0 < np.abs(stored.astype(int) - photo()).mean() < 4
 
 
+def test_a_detector_says_where_things_are(folder: Path, earlier: Callable[[str], FinishedStage]) -> None:
+    detector = {"model": str(folder), "device": "cpu"}
+    generator: Any = source(folder, instances=None, detector=detector).open(Context("twins", earlier=earlier))
+    assert generator.isolation == "process" and generator.device() == "cpu"
+    planned = list(generator.plan())
+    assert [one.category for one in planned] == ["car"] * 3 + ["dog"] * 3 + ["car"]
+    box = (float(LEFT), float(TOP), float(SIDE), float(SIDE))
+    generator.detector.boxes = lambda pixels, noun: {"car": [box], "dog": [box, box, box]}[noun]
+    results = list(generator.make(planned[:4]))
+    assert [one.reason if isinstance(one, Rejected) else one.change for one in results] == [
+        *("attribute", "cannot-paint", "removal", "other-number")
+    ]
+    with pytest.raises(ValueError, match="name one of the two"):
+        source(folder, detector=detector)
+
+
 def test_masks_are_polygons_and_run_lengths() -> None:
     expected = np.zeros((4, 6), np.bool_)
     expected[1:3, 2:5] = True
