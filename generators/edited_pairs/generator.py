@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -11,11 +13,15 @@ from numpy.typing import NDArray
 
 from twinset.generators.edited_pairs.source import EVERYWHERE, StableDiffusion
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate, draw_edits, load_captions, vocabulary_file
+from twinset.generators.negative_captions.changes import spans
+from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
+from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.locations import is_model_folder
 from twinset.models.diffusion.model_files import model_digest
 from twinset.shards.contracts import Context, Generator
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Frame, Json, Pixels, Rejected
 
@@ -44,6 +50,8 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         self.threads = source.threads
 
     def inputs(self) -> str:
+        if self.source.negatives is not None:
+            return self.context.earlier(self.source.negatives).digest
         return digest([sha256_of_file(vocabulary_file(self.source.vocabulary))[0]])
 
     def weights(self) -> dict[str, str]:
@@ -54,7 +62,10 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         return self.source.device_name("source.device")
 
     def plan(self) -> Iterator[EditedCandidate]:
-        """Pairs without end; how many are taken does not change the first ones."""
+        """Pairs without end, or one a negative caption; how many are taken does not change the first ones."""
+        if self.source.negatives is not None:
+            yield from self._planned(self.context.earlier(self.source.negatives))
+            return
         for drawn in draw_edits(load_captions(vocabulary_file(self.source.vocabulary)), self.seed, self.name):
             region0, region1 = drawn.region or ("", "")
             yield EditedCandidate(
@@ -68,6 +79,29 @@ class EditedPairGenerator(Generator[StableDiffusion]):
                 region1=region1,
                 plain=drawn.plain,
             )
+
+    def _planned(self, earlier: FinishedStage) -> Iterator[EditedCandidate]:
+        """A drawing a row: the caption is drawn alone, its negative under the caption's attention."""
+        model = self.source.brought_model
+        refuses = None if model is None else model.refuses
+        for batch in earlier.batches(["identity", *TERMS, *COLUMNS.names]):
+            for row in batch.to_pylist():
+                both = row["caption"], row["negative_caption"]
+                if refuses is not None and (reason := next(filter(None, map(refuses, both)), "")):
+                    self.excluded.add("caption-unfit", f"{row['caption_id']}: {reason[:200]}")
+                    continue
+                old, new = zip(*spans(*both), strict=True)
+                yield EditedCandidate(
+                    **self.identified(*json.loads(row["identity"]), shows=(Terms.of(row),)),
+                    captions0=(both[0],),
+                    captions1=(both[1],),
+                    change=row["subtype"] or "edit",
+                    words0=" ".join(chain.from_iterable(old)),
+                    words1=" ".join(chain.from_iterable(new)),
+                    region0="",
+                    region1="",
+                    plain=0,
+                )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model

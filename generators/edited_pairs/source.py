@@ -13,7 +13,7 @@ from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import naming
 from twinset.manifests.locations import is_model_folder
 from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Need, Place, Reference
+from twinset.manifests.source import Need, Place, Reference, StageName
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import ModelFolder, brought_model
 from twinset.shards.contracts import Source
@@ -26,6 +26,8 @@ class StableDiffusion(DiffusionModel, Source):
     """EQ-SD: pairs that prompt-to-prompt draws with a text-to-image model.
 
     model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.
+    negatives: a stage of negative captions, whose rows are drawn as pairs instead of a vocabulary
+    (COCO-Counterfactuals, arXiv 2309.14356, section 3).
     vocabulary: of captions: ``figure-15`` (the paper's), a name that a package brings with its model, or the path of a
     YAML file in the form of ``manifests/vocabularies/eq_sd.yaml``.
     guidance: scale of classifier-free guidance. scheduler: the sampler.
@@ -38,6 +40,7 @@ class StableDiffusion(DiffusionModel, Source):
     """
 
     kind: Literal["stable-diffusion"]
+    negatives: StageName | None = None
     vocabulary: Annotated[str, Place("words", "annotations")] = Field(default=FIGURE_15, min_length=1)
     guidance: float = Field(default=7.5, ge=0, le=50)
     scheduler: Literal["ddim", "dpm-solver++"] = "ddim"
@@ -47,6 +50,7 @@ class StableDiffusion(DiffusionModel, Source):
     precision: Literal["auto", "float32", "float16"] = "auto"
     licence: str
 
+    added = ("negatives",)
     generator = "twinset.generators.edited_pairs.generator:EditedPairGenerator"
     reference = Reference(
         "prompt-to-prompt", "https://arxiv.org/abs/2208.01626", bibtex("hertz2023prompt", "rombach2022high")
@@ -54,7 +58,6 @@ class StableDiffusion(DiffusionModel, Source):
     paper = EQBEN
     group = "drawing"
     verb = "drawn with"
-    unbounded = True
     synthetic = True
     card_template = Path(__file__).with_name("card.md.j2")
     of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -83,6 +86,11 @@ class StableDiffusion(DiffusionModel, Source):
         return self
 
     @property
+    def unbounded(self) -> bool:  # type: ignore[override]
+        """A stage of negatives ends, a vocabulary does not."""
+        return self.negatives is None
+
+    @property
     def brought_model(self) -> ModelFolder | None:
         """The model that a package brings, where it is one."""
         return brought_model(self.model)
@@ -90,13 +98,15 @@ class StableDiffusion(DiffusionModel, Source):
     @property
     def whose_captions(self) -> str:
         """Where the captions come from, for the card."""
+        if self.negatives is not None:
+            return f"captions and negative captions of the stage {self.negatives}"
         if is_model_folder(self.vocabulary):
             return "those of a file"
         return "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"those of {self.vocabulary}"
 
     @property
     def planned_from(self) -> str:
-        return f"vocabulary {self.vocabulary}"
+        return f"vocabulary {self.vocabulary}" if self.negatives is None else f"stage {self.negatives}"
 
     def media_files(self) -> Media | None:
         """The model's files; None where the hub's cache holds them, under names that are their digests."""
@@ -105,7 +115,7 @@ class StableDiffusion(DiffusionModel, Source):
         return MediaFolder(Path(self.model)) if is_model_folder(self.model) else None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        if "annotations" in needs:
+        if "annotations" in needs and self.negatives is None:
             with naming(f"{key}.vocabulary"):
                 load_captions(vocabulary_file(self.vocabulary))
         if "models" in needs:

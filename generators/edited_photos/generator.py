@@ -18,6 +18,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import digest, generator_for, sample_key, sha256_of_file
+from twinset.manifests.licences.names import forbids_changes
 from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.models.detection import LocalDetector
 from twinset.models.engines import EngineGenerator
@@ -111,6 +112,8 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
                     yield planned
 
     def _planned(self, row: Mapping[str, str], instances: Instances | None, nouns: Nouns) -> EditCandidate | str:
+        if self.source.derives and forbids_changes(row["licence"]):
+            return "no-derivatives"
         change = wanted(row["caption"], row["negative_caption"], row["type"], nouns)
         if isinstance(change, str):
             return change

@@ -10,9 +10,9 @@ from twinset_demo.simple_edits.editor import SimpleEditor
 
 
 def edited(colour: tuple[int, int, int], caption: str, wanted: str, phrase: str) -> Drawn | Rejected:
-    pixels = np.full((60, 80, 3), 120, np.uint8)
+    pixels = np.full((160, 180, 3), 120, np.uint8)
     pixels[20:40, 20:40] = colour
-    mask = np.zeros((60, 80), np.bool_)
+    mask = np.zeros((160, 180), np.bool_)
     mask[18:42, 18:42] = True
     (made,) = SimpleEditor().edit([Edit("a", pixels, mask, caption, wanted, phrase, "do it", 0)])
     if isinstance(made, Drawn):
@@ -31,6 +31,12 @@ def test_it_recolours_with_the_lightness_kept() -> None:
 def test_it_removes() -> None:
     made = edited((190, 40, 40), "A red box.", "No red box.", "")
     assert isinstance(made, Drawn) and abs(made.pixels.astype(int) - 120).max() < 5
+
+
+def test_a_thick_hole_is_refused() -> None:
+    whole = Edit("a", np.zeros((60, 80, 3), np.uint8), np.ones((60, 80), np.bool_), "A box.", "No box.", "", "do it", 0)
+    (made,) = SimpleEditor().edit([whole])
+    assert isinstance(made, Rejected) and made.reason == "hole-too-thick"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ COLOURS = {
 }
 NEAR = 35  # degrees from a hue that still count as it
 COLOURED = 15  # chroma from which a pixel has a hue
+THICKEST = 0.1  # of the longer side, from border to middle: of thicker holes a reader sees a smear, not an absence
 LEAST = 0.25  # share of the mask that must have the hue
 
 
@@ -38,8 +39,10 @@ class SimpleEditor(ImageEditor):
             done = self._recoloured(one) if one.phrase else self._removed(one)
             yield Rejected(one.key, *done) if isinstance(done, tuple) else Drawn(one.key, done, {"editor": "simple"})
 
-    def _removed(self, one: Edit) -> Pixels:
+    def _removed(self, one: Edit) -> Pixels | tuple[str, str]:
         hole = cast(Pixels, one.mask).astype(np.uint8)
+        if (thick := float(cv2.distanceTransform(hole, cv2.DIST_L2, 5).max())) > THICKEST * max(hole.shape):
+            return "hole-too-thick", f"{thick:.0f} pixels from its border to its middle"
         return np.asarray(cv2.inpaint(one.pixels, hole, 5, cv2.INPAINT_TELEA), np.uint8)
 
     def _recoloured(self, one: Edit) -> Pixels | tuple[str, str]:

@@ -24,11 +24,12 @@ class SimpleEdits(ImageEditorSettings):
     reasons: ClassVar[Mapping[str, str]] = {
         "cannot-paint": "the editor only recolours and removes",
         "no-colour": "too little of the place has the colour that the caption says, such as black, white or grey",
+        "hole-too-thick": "inpainting would smear over so thick a hole",
         "wrong-lightness": "the place is too light or too dark to look like the new colour",
     }
 
     def notes(self) -> str:
-        return "* Recolouring keeps lightness; inpainting smears what surrounds a hole: large ones look blurred.\n"
+        return "* Recolouring keeps lightness; inpainting smears what surrounds a hole, and looks blurred.\n"
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         if "media" in needs:

@@ -28,7 +28,7 @@ from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Pixels, Rejected
 
 HEIGHT, WIDTH = 256, 320
-LEFT, TOP, SIDE = 40, 60, 64
+LEFT, TOP, SIDE = 40, 60, 48
 ROWS = (
     ("0.jpg", "A red car on a road.", "A green car on a road.", "replace", "att"),
     ("0.jpg", "A red car on a road.", "A red bus on a road.", "replace", "obj"),
@@ -196,6 +196,17 @@ def test_a_detector_says_where_things_are(folder: Path, earlier: Callable[[str],
     ]
     with pytest.raises(ValueError, match="name one of the two"):
         source(folder, detector=detector)
+
+
+def test_photos_without_derivatives_are_counted(folder: Path) -> None:
+    replayed = ReplayedNegatives(
+        kind="replayed-negatives", captions=(folder / "negatives.json",), licence="CC-BY-ND-4.0"
+    )
+    finish(replayed, folder, "closed")
+    generator = source(folder).open(Context("twins", earlier=finished(folder, "closed")))
+    assert not list(generator.plan()) and generator.excluded["no-derivatives"] == len(ROWS)
+    allowed = source(folder, allow_no_derivatives=True).open(Context("twins", earlier=finished(folder, "closed")))
+    assert len(list(allowed.plan())) == 4
 
 
 def test_masks_are_polygons_and_run_lengths() -> None:

@@ -1,0 +1,78 @@
+"""The recipes of edited and drawn twins build on the small models and a painted photo."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import twinset
+from twinset_demo import miniature
+
+SMALL = "{kind: diffusion, model: small, steps: 2}"
+NEGATIVES = '{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv", licence: CC0-1.0}'
+
+
+def built(recipe: str, out: Path, *settings: str) -> dict[str, int]:
+    """How many pairs each subset keeps."""
+    miniature.ensure()
+    twinset.build(recipe, out, settings=settings)
+    return {name: one["kept"] for name, one in twinset.status(out)["subsets"].items()}
+
+
+@pytest.mark.slow
+def test_vismin(tmp_path: Path) -> None:
+    pixels = np.full((256, 320, 3), 120, np.uint8)
+    pixels[60:110, 40:90], pixels[60:110, 200:250] = (190, 40, 40), (40, 60, 190)
+    Image.fromarray(pixels).save(tmp_path / "7.jpg", quality=95)
+    boxes = [{"image_id": 7, "category_id": n, "bbox": [left, 60, 50, 50]} for n, left in ((1, 40), (2, 200))]
+    categories = [{"id": 1, "name": "car"}, {"id": 2, "name": "dog"}]
+    whole = {"images": [{"id": 7, "file_name": "7.jpg"}], "categories": categories, "annotations": boxes}
+    (tmp_path / "instances.json").write_text(json.dumps(whole))
+    row = {
+        "image": "7.jpg",
+        "caption": "A red car.",
+        "negative_caption": "A green car.",
+        "type": "replace",
+        "subtype": "att",
+    }
+    (tmp_path / "negatives.json").write_text(json.dumps([row]))
+    own = {"kind": "replayed-negatives", "captions": str(tmp_path / "negatives.json"), "licence": "CC0-1.0"}
+    kept = built(
+        "vismin",
+        tmp_path / "out",
+        f"stages.negatives.source={json.dumps(own)}",
+        f"stages.position-negatives.source={NEGATIVES}",
+        "stages.position-prompts.source.suffix=''",
+        "stages.position-images.source.suffix=''",
+        f"stages.position-images.source.engine={SMALL}",
+        "stages.position-verified.source.engine={kind: small-world}",
+        f"subsets.vismin-object.source.photos={tmp_path}",
+        f"subsets.vismin-object.source.instances={tmp_path / 'instances.json'}",
+        *(f"subsets.vismin-{name}.source.engine={{kind: simple}}" for name in ("object", "attribute", "count")),
+    )
+    assert kept["vismin-attribute"] == 1 and kept["vismin-object"] == kept["vismin-count"] == 0
+    assert kept["vismin-position"]
+
+
+@pytest.mark.slow
+def test_coco_counterfactuals(tmp_path: Path) -> None:
+    source = "{kind: stable-diffusion, negatives: negatives, model: small, steps: 2}"
+    drift = "subsets.coco-counterfactuals.filters=[{kind: drift, difference: 60, shift: 9}]"
+    settings = (f"stages.negatives.source={NEGATIVES}", f"subsets.coco-counterfactuals.source={source}", drift)
+    kept = built("coco-counterfactuals", tmp_path / "out", *settings)
+    assert kept["coco-counterfactuals"] >= 4  # two steps may draw another scene
+
+
+@pytest.mark.slow
+def test_triplet_clip(tmp_path: Path) -> None:
+    kept = built(
+        "triplet-clip",
+        tmp_path / "out",
+        f"stages.negatives.source={NEGATIVES}",
+        f"stages.images.source.engine={SMALL}",
+        "subsets.triplet-clip.source.photos=miniature:small_world/photos",
+        "subsets.triplet-clip.source.licence=CC0-1.0",
+    )
+    assert kept == {"triplet-clip": 6}
