@@ -21,12 +21,14 @@ from measured import row
 
 SAMPLES = 10_000
 _OPEN = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from measured import peak_mib
 from twinset.training.examples.example_set import open_examples
-before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+before, began = peak_mib(), time.process_time()
 found = open_examples([f"tars:{sys.argv[1]}"], "pairs", index=Path(sys.argv[2]))
-print(len(found), time.process_time() - began, before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(len(found), time.process_time() - began, before, peak_mib())
 """
 
 
@@ -65,12 +67,12 @@ def main() -> None:
         write(first := folder / "tars/00000.tar")
         for number in range(1, options.shards):
             os.link(first, folder / f"tars/{number:05d}.tar")
-        command = [sys.executable, "-c", _OPEN, str(folder / "tars"), str(folder / "index")]
+        command = [sys.executable, "-c", _OPEN, str(folder / "tars"), str(folder / "index"), str(Path(__file__).parent)]
         for state in ("written and read", "read again"):
             said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-            count, seconds, before, peak = int(said[0]), float(said[1]), int(said[2]), int(said[3])
+            count, (seconds, before, peak) = int(said[0]), map(float, said[1:])
             print(f"twinset, index {state}: {count:,} samples, {seconds / count * 1e6:.1f} s of one core a million; "
-                  f"peak {peak / 1e6:.2f} GB, {before / 1e6:.2f} of it for the libraries")  # fmt: skip
+                  f"peak {peak / 1024:.2f} GiB, {before / 1024:.2f} of it for the libraries")  # fmt: skip
             if state == "written and read":
                 ours = seconds / count
         naive = by_tarfile(first) / SAMPLES
@@ -78,7 +80,7 @@ def main() -> None:
             f"index of {count:,} samples of others' tars",
             "tarfile",
             [naive / ours],
-            f"{ours * 1e6:.1f} s a million of one core, {peak / 1e6:.2f} GB",
+            f"{ours * 1e6:.1f} s a million of one core, {peak / 1024:.2f} GiB",
         )
         print(f"tarfile: {naive * 1e6:.1f} s a million; {naive / ours:.2f} times as long")
 
