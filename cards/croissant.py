@@ -5,7 +5,7 @@ from typing import Any
 
 from twinset.cards.kinds.kind import CardKind, IndexSummary
 from twinset.cards.kinds.registry import CARD_KINDS
-from twinset.cards.lineage import citations_of, described_origin
+from twinset.cards.lineage import described_origin
 from twinset.cards.terms import croissant_licence
 from twinset.manifests.canonical import digest
 from twinset.manifests.recipe import Recipe
@@ -62,10 +62,12 @@ def croissant(
     summary: IndexSummary,
     index: Digest,
     tars: Mapping[str, Digest],
+    citations: str,
 ) -> dict[str, Any]:
     """The metadata, to be stored in the subset's ``_meta`` folder: addresses are relative to it.
 
-    recipe: that it was planned from. tars: by path below the subset, with '/'.
+    recipe: that it was planned from. tars: by path below the subset, with '/'. citations: BibTeX of what it was made
+    from and with.
 
     Record set ``pairs`` (``triplets``, ``templates``) reads the index alone; those named as the fields of a sample
     (``image0``, ``caption0``, ``reference``, ``condition`` …) the tars, each with the key of its sample.
@@ -84,7 +86,9 @@ def croissant(
         "description": f"{summary.kept} {several}, {origin}: {what}.",
         "inLanguage": subset.language,
         "license": croissant_licence(summary.terms),
-        "citeAs": citations_of(recipe, stage.name),
+        "citeAs": recipe.citation or citations,
+        **({"datePublished": recipe.date.isoformat()} if recipe.date else {}),
+        **({"creator": [_person(one) for one in recipe.authors]} if recipe.authors else {}),
         "version": "1.0.0",
         "identifier": stage.content,
         "distribution": [
@@ -109,6 +113,10 @@ def marker_folder(stage: Stage, tars: Mapping[str, Digest]) -> str:
     the build before as those of this one. A detour through a folder of that name changes the address, not the file.
     """
     return f"{MARKER}{stage.name}-{digest([sha256 for sha256, _ in tars.values()])[:16]}"
+
+
+def _person(name: str) -> dict[str, str]:
+    return {"@type": "Person" if "," in name else "Organization", "name": name}
 
 
 def _node(kind: str, name: str, **values: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import yaml
@@ -18,6 +19,7 @@ from twinset.cards.lineage import (
     meanings_of,
     notes_of,
     packages,
+    reports_of,
     scores_meant,
 )
 from twinset.cards.page import write_look
@@ -25,17 +27,18 @@ from twinset.cards.plots import histograms
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import told_by_words
 from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import is_drawn, symbolic
 from twinset.manifests.recipe import Recipe, Subset, content_of
 from twinset.manifests.recipe.overrides import PARTS
-from twinset.manifests.stage import Stage
+from twinset.manifests.stage import ANY_RUNTIME, Stage
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
+#: Keys of a recipe that a card's recipe has as well.
+OF_THE_WHOLE = {"title", "authors", "citation", "date", "max_missing", "allow_mixed_runtimes"}
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
@@ -49,6 +52,8 @@ def card(
     words: str = "",
     earlier: Sequence[Earlier] = (),
     scores: Sequence[ScoreSpread] = (),
+    citations: str = "",
+    anywhere: bool = False,
 ) -> str:
     """Markdown with YAML front matter; the same text for the same dataset.
 
@@ -62,6 +67,8 @@ def card(
         words: what words alone tell of pairs of captions, in Markdown.
         earlier: the stages that it comes from.
         scores: of its samples.
+        citations: BibTeX of what it was made from and with.
+        anywhere: whether any machine makes the same bytes.
     """
     subset = recipe[stage.name]
     source = recipe.origin(stage.name)
@@ -81,7 +88,10 @@ def card(
         notes=notes_of(recipe, stage.name),
         scores=scores,
         references=made_from(recipe, stage.name),
-        citations=citations_of(recipe, stage.name),
+        citations=citations,
+        about=recipe,
+        anywhere=anywhere,
+        version=version("twinset"),
         terms=terms,
         front=_front_matter(stage, source.makes, subset.language, summary, files),
         recipe=yaml.safe_dump(recipe_of(recipe, stage), sort_keys=False),
@@ -118,8 +128,8 @@ def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
     if stage.count is not None:
         made[stage.name]["count"] = stage.count
     parts = {part: {name: made[name] for name in getattr(needed, part)} for part in PARTS if getattr(needed, part)}
-    lenient = needed.model_dump(include={"max_missing", "allow_mixed_runtimes"}, exclude_defaults=True)
-    return {"name": stage.name, "seed": needed.seed, **lenient, **parts}
+    said = needed.model_dump(mode="json", include=OF_THE_WHOLE, exclude_defaults=True)
+    return {"name": stage.name, "seed": needed.seed, **said, **parts}
 
 
 def _settings(subset: Subset, seed: int) -> dict[str, Any]:
@@ -159,6 +169,7 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
     kind, numbers = CARD_KINDS.get(settings.source.makes), None
+    citations = citations_of(recipe, stage.name, store)
     scores: Sequence[ScoreSpread] = ()
     index = layout.meta(subset, "index.parquet")
     files = digest(store.sha256(index))
@@ -168,14 +179,17 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
             layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers, recipe.origin(stage.name).group))
         )
         scores = score_spreads(store, subset, kind.sample, scores_meant(settings, recipe.origin(stage.name)))
-        files = digest(_write_croissant(store, stage, recipe, summary))  # holds the digests of stage, index and tars
+        # It holds the digests of stage, index and tars.
+        files = digest(_write_croissant(store, stage, recipe, summary, citations))
     if summary.kept and len(terms.by_credit(summary.terms)) > terms.SHOWN:
         store.write(layout.meta(subset, terms.CREDITS), terms.credits_file(summary.terms))
     else:
         store.remove(layout.meta(subset, terms.CREDITS))
     made, words = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
     earlier = earlier_stages(store, recipe, stage.name)
-    text = card(stage, recipe, summary, numbers, made, files, words, earlier, scores)
+    homes = map(recipe.home, recipe.only([stage.name]).all)
+    anywhere = all(one == ANY_RUNTIME for home in homes for one in finished(store, home).column("runtime"))
+    text = card(stage, recipe, summary, numbers, made, files, words, earlier, scores, citations, anywhere)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
 
 
@@ -185,14 +199,16 @@ def show(store: Store, subsets: Iterable[str]) -> None:
         write_look(store, sampled)
 
 
-def _write_croissant(store: Store, stage: Stage, recipe: Recipe, summary: IndexSummary) -> dict[str, Any]:
+def _write_croissant(
+    store: Store, stage: Stage, recipe: Recipe, summary: IndexSummary, citations: str
+) -> dict[str, Any]:
     subset = stage.name
     tars = {
         layout.tar_name(split, number): (sha256, size)
         for number, split, sha256, size in finished(store, subset).columns("split", "tar_sha256", "tar_size")
         if size
     }
-    metadata = croissant(stage, recipe, summary, store.sha256(layout.meta(subset, "index.parquet")), tars)
+    metadata = croissant(stage, recipe, summary, store.sha256(layout.meta(subset, "index.parquet")), tars, citations)
     marker = marker_folder(stage, tars)
     for name in store.names(f"{subset}/{layout.META}"):
         if name.startswith(MARKER) and name != marker:
@@ -212,8 +228,7 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
     texts = []
     for one, settings in recipe.only([name]).all.items():
         source = settings.source
-        reports = {file: _report(store, recipe.home(one), file) for file in source.reports}
-        found = {file: content for file, content in reports.items() if content is not None}
+        found = reports_of(store, recipe.home(one), source)
         # Its own introduction stands at the card's top.
         text = "\n\n".join((source.introduction().strip() if one != name else "", source.how_made(found).strip()))
         for file, panels in source.panels(found).items():
@@ -227,13 +242,3 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
         if text:
             texts.append(text if one == name else f"Stage `{one}`, which it was planned from: {text}")
     return "\n\n".join(texts)
-
-
-def _report(store: Store, subset: str, name: str) -> Any:
-    path = layout.meta(subset, name)
-    try:
-        return json.loads(store.read(path))
-    except FileNotFoundError:
-        return None
-    except (ValueError, RecursionError) as error:
-        raise WrongUse(f"{store.root}/{path}: not JSON ({error}); remove it, and the card will do without") from error

@@ -1,15 +1,19 @@
 """What a card says of all stages that a subset comes from: sources, packages, citations, and what each left out."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinset.manifests.locations import DRAWN, drawn_folder
+from twinset.manifests.doors import marks
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.locations import DRAWN, drawn_folder, is_brought_model
 from twinset.manifests.plan import read_parquet
 from twinset.manifests.recipe import Recipe, Subset
-from twinset.manifests.source import PlacedSettings, Reference, SourceSettings
+from twinset.manifests.source import Place, PlacedSettings, Reference, SourceSettings
 from twinset.manifests.stage import Stage
+from twinset.models.files import BROUGHT
 from twinset.shards.contracts import ENGINE_REASONS
 from twinset.shards.records import planned_stage, read_index_record
 from twinset.shards.storage import layout
@@ -92,13 +96,35 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     return list(dict.fromkeys(notes for source in sources if (notes := source.notes().strip())))
 
 
-def citations_of(recipe: Recipe, name: str) -> str:
-    """BibTeX of papers, data sets, engines and filters of a subset and of the stages that it comes from."""
+def citations_of(recipe: Recipe, name: str, store: Store | None = None) -> str:
+    """BibTeX of papers, data sets, engines and filters of a subset and of the stages that it comes from.
+
+    store: adds what the records that they were planned from cite.
+    """
     stages = recipe.only([name]).all
     # What the subset itself follows comes first.
     parts = [part for one in (name, *stages) for part in (stages[one].source, *stages[one].filters)]
-    entries = (entry for part in parts for entry in cited(part))
+    entries = [entry for part in parts for entry in cited(part)]
+    if store is not None:
+        for one, settings in stages.items():
+            entries += settings.source.cites(reports_of(store, recipe.home(one), settings.source))
     return "\n\n".join(dict.fromkeys(entry for entry in entries if entry))
+
+
+def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any]:
+    """The JSON of those of a source's reports that lie beside the plan of its stage, by name."""
+    found = {}
+    for name in source.reports:
+        path = layout.meta(home, name)
+        try:
+            found[name] = json.loads(store.read(path))
+        except FileNotFoundError:
+            pass
+        except (ValueError, RecursionError) as error:
+            raise WrongUse(
+                f"{store.root}/{path}: not JSON ({error}); remove it, and the card will do without"
+            ) from error
+    return found
 
 
 def cited(settings: PlacedSettings) -> Iterator[str]:
@@ -122,6 +148,9 @@ def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
     for name in dict.fromkeys(folder.name for folder in folders if folder is not None):
         if package := DRAWN.distribution(name):
             found.setdefault(package, []).append(f"the files of {name}")
+    for one in (part for used in recipe.all.values() for part in (used.source, *used.filters)):
+        for model in _brought_models(one):
+            found.setdefault(BROUGHT.distribution(model), []).append(f"the model {model}")
     for stage in stages:
         for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
             parts = {f"{part} of {what} {made['kind']}": package for part, package in made.get("parts", {}).items()}
@@ -131,6 +160,15 @@ def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
                 if part not in found.setdefault(package, []):
                     found[package].append(part)
     return found
+
+
+def _brought_models(settings: PlacedSettings) -> Iterator[str]:
+    """Names of models in settings that an installed package brings."""
+    for name, mark in marks(type(settings), Place).items():
+        if mark.what == "model" and is_brought_model(value := str(getattr(settings, name))):
+            yield value
+    for _, inner in settings.within():
+        yield from _brought_models(inner)
 
 
 def scores_meant(subset: Subset, origin: SourceSettings) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -18,6 +19,7 @@ from twinset.cards.describe import SIZES
 from twinset.cards.lineage import citations_of
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT
+from twinset.manifests.candidate import SPLIT
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.names import SPDX
 from twinset.manifests.licences.terms import TERMS
@@ -33,6 +35,7 @@ from twinset.shards.storage.store import Store
 
 PREVIEWS, PREVIEWED = "preview", 100  # their folder, and how many samples one has: some MB
 OVERVIEW = "log/overview"  # sha256 of the README of all subsets
+_OF_SUBSET = re.compile(rf"{SPLIT[1:-1]}/\*\.tar|_meta/index\.parquet")  # what a configuration of a card may load
 _LISTS = ("language", "task_categories", "tags")
 
 logger = logging.getLogger("twinset")
@@ -43,7 +46,7 @@ class Part:
     """A subset as it is published.
 
     card: its text. front: its card's metadata. kept: samples by split. terms: samples by licence and credit. makes: the
-    kind of its samples. recipe: that it was built with.
+    kind of its samples. recipe: that it was built with. citation: BibTeX of what it was made from and with.
     """
 
     name: str
@@ -53,11 +56,7 @@ class Part:
     terms: terms.TermCounts
     makes: str
     recipe: Recipe
-
-    @property
-    def citation(self) -> str:
-        """BibTeX of what it was made from and by."""
-        return citations_of(self.recipe, self.name)
+    citation: str
 
 
 def part_of(store: Store, subset: str) -> Part:
@@ -76,7 +75,8 @@ def part_of(store: Store, subset: str) -> Part:
     for _, split, count in finished(store, subset).columns("split", "kept"):
         kept[split] += count
     counts = term_counts(store, subset)
-    return Part(subset, card, front, +kept, counts, planned_stage(store, subset).facts["makes"], recipe)
+    makes, citation = planned_stage(store, subset).facts["makes"], citations_of(recipe, subset, store)
+    return Part(subset, card, front, +kept, counts, makes, recipe, citation)
 
 
 def _misshapen(front: Any) -> str:
@@ -90,9 +90,9 @@ def _misshapen(front: Any) -> str:
     configs = front.get("configs", [])
     for one in configs if isinstance(configs, list) else [None]:
         files = one.get("data_files") if isinstance(one, dict) else None
-        paths = [isinstance(file, dict) and isinstance(file.get("path"), str) for file in files or ()]
-        if not (isinstance(files, list) and paths and all(paths)):
-            return "configs is not a list with data_files, each a split and its path"
+        paths = [str(file.get("path") if isinstance(file, dict) else "") for file in files or ()]
+        if not (isinstance(files, list) and paths and all(map(_OF_SUBSET.fullmatch, paths))):
+            return "configs is not a list with data_files, each a split and SPLIT/*.tar or _meta/index.parquet"
     return ""
 
 
@@ -109,6 +109,8 @@ def incomplete(parts: Iterable[Part]) -> list[str]:
             found.append(
                 f"{part.name}: {uncredited:,} samples have no credit; set {key}.credit, or name it in each row"
             )
+        if part.recipe.date is None:
+            found.append("date: the card must say when it was published; set date, as in 2026-11-26")
         if not (part.citation or part.recipe.citation):
             found.append(f"{part.name}: nothing to cite; set citation, BibTeX of the text that presents the dataset")
         if ABSENT in part.card:
@@ -142,9 +144,9 @@ def write_overview(store: Store, subsets: Iterable[str]) -> None:
         store.write("README.md", text)
 
 
-def title_of(parts: Sequence[Part], place: str) -> str:
-    """What the dataset is called: by default the last part of where it is published."""
-    return parts[0].recipe.title or place.rpartition("/")[2]
+def title_of(parts: Sequence[Part]) -> str:
+    """What the dataset is called."""
+    return parts[0].recipe.title or parts[0].recipe.name
 
 
 def dataset_card(
@@ -159,14 +161,14 @@ def dataset_card(
         repo: where it is published; None for a folder.
         revision: that addresses of files name; None where nothing is published.
     """
-    title = parts[0].recipe.title or parts[0].recipe.name if revision is None else title_of(parts, place)
+    title, recipe = title_of(parts), parts[0].recipe
     front = _front(parts, title)
     cited = [part.recipe.citation.strip() for part in parts] + [part.citation for part in parts]
     return render(
         "publication.md.j2",
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True),
         title=title,
-        description=parts[0].recipe.description,
+        description=recipe.description if recipe.subsets.keys() <= {part.name for part in parts} else "",
         authors=authors_of(parts),
         parts=parts,
         terms=terms,
@@ -234,13 +236,15 @@ def _row(one: Stored[Any], images: Iterable[str]) -> dict[str, Any]:
     return {"key": one.key, **pictures, **one.texts, **about, "json": one.fields["json"].decode("utf-8")}
 
 
-def citation_file(parts: Sequence[Part], title: str, repo: Repository | None) -> str:
+def citation_file(parts: Sequence[Part], repo: Repository | None) -> str:
     """``CITATION.cff`` of the dataset."""
     people = []
     for author in authors_of(parts):
         family, comma, given = (text.strip() for text in author.partition(","))
         people.append({"family-names": family, "given-names": given} if comma else {"name": author})
-    about = {"cff-version": "1.2.0", "title": title, "type": "dataset", "authors": people}
+    about: dict[str, Any] = {"cff-version": "1.2.0", "title": title_of(parts), "type": "dataset", "authors": people}
+    if date := parts[0].recipe.date:
+        about["date-released"] = date
     licences = terms.single_licences(_terms_of(parts))
     if len(licences) == 1 and licences[0] in SPDX:  # several would mean that readers choose one
         about["license"] = licences[0]
@@ -248,15 +252,11 @@ def citation_file(parts: Sequence[Part], title: str, repo: Repository | None) ->
     return yaml.safe_dump({**about, **({"url": repo.page} if repo else {})}, sort_keys=False, allow_unicode=True)
 
 
-def published_croissant(metadata: bytes, part: Part, repo: Repository | None, revision: str) -> bytes:
-    """Croissant metadata of a subset with authors and, on the Hub, addresses: loaders do not resolve relative ones."""
+def published_croissant(metadata: bytes, part: Part, repo: Repository, revision: str) -> bytes:
+    """Croissant metadata of a subset with addresses on the Hub: loaders do not resolve relative ones."""
     found = json.loads(metadata)
-    people = part.recipe.authors
-    found["creator"] = [{"@type": "Person" if "," in one else "Organization", "name": one} for one in people]
-    found["citeAs"] = part.recipe.citation.strip() or found["citeAs"]
-    if repo is not None:
-        found["url"] = repo.page
-        for one in found["distribution"]:
-            if "contentUrl" in one:
-                one["contentUrl"] = repo.file(revision, f"{part.name}/{one['@id']}")
+    found["url"] = repo.page
+    for one in found["distribution"]:
+        if "contentUrl" in one:
+            one["contentUrl"] = repo.file(revision, f"{part.name}/{one['@id']}")
     return (json.dumps(found, indent=2, ensure_ascii=False) + "\n").encode("utf-8")

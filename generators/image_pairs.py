@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 from pydantic import AfterValidator
 
@@ -138,6 +138,7 @@ class NamedPairGenerator(Generator[S]):
         )
 
 
+CITATIONS, CITED = "citations.json", 100  # report: what records cite, and one more than a card shows where there are
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")
 
 
@@ -180,6 +181,7 @@ class ImagePairs(NamedPairSource):
     citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
 
     added = ("columns", "change", "citation")
+    reports = (CITATIONS,)
     generator = "twinset.generators.image_pairs:ImagePairGenerator"
     reference = Reference("a list of image pairs")
     reasons: ClassVar[Mapping[str, str]] = {
@@ -193,17 +195,29 @@ class ImagePairs(NamedPairSource):
     def made_from(self) -> Reference:
         return replace(self.reference, bibtex=self.citation)
 
+    def cites(self, reports: Mapping[str, Any]) -> Sequence[str]:
+        return [checked_bibtex(str(one)) for one in reports.get(CITATIONS, ())][:CITED]
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        if len(reports.get(CITATIONS, ())) <= CITED:
+            return ""
+        return f"Records cite more works than the first {CITED} below: see `citation` in each sample's `provenance`."
+
 
 class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
     """Plans a pair a record."""
 
     version = 2
 
+    def reports(self) -> Mapping[str, bytes]:
+        return {CITATIONS: canonical_json(list(self.cited))}
+
     def plan(self) -> Iterator[NamedPairCandidate]:
         """Pairs in the order of the file, behind them those of groups that are scattered in it; it is read twice.
 
         Memory grows by 16 bytes a record, and by the pairs of scattered groups.
         """
+        self.cited = dict[str, None]()
         ids, groups, last = Ids(), Ids(), ""
         for _, record in self._records():
             ids.add(self._text(record, "id"))
@@ -241,6 +255,8 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
         about = {"id": name, "image0": images[0], "image1": images[1]}
         about |= {column: self._value(record, column) for column in self.source.columns}
         about |= {"citation": checked_bibtex(self._text(record, "citation"))}
+        if about["citation"] and len(self.cited) <= CITED:
+            self.cited[about["citation"]] = None
         change = self._text(record, "change") or self.source.change
         return self.planned(
             (name,), images, captions, change, about, group and sample_key(self.name, "group", group), terms, split

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
@@ -235,6 +235,10 @@ class SourceSettings(PlacedSettings, StatedTerms):
             reports: as for `how_made`; a picture whose report is absent is left out of both.
         """
         return {}
+
+    def cites(self, reports: Mapping[str, Any]) -> Sequence[str]:
+        """BibTeX of what records cite, besides `reference`. reports: as for `how_made`."""
+        return ()
 
     def notes(self) -> str:
         """A Markdown list for the card's section on biases: what no count can tell; empty when there is nothing."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from twinset.cards.describe import OF_THE_WHOLE
 from twinset.cards.lineage import citations_of
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.recipe import Recipe
@@ -14,7 +15,7 @@ from twinset.stages.index import receipts_digest
 from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
-DESCRIPTION = 9  # raised when what `cards` writes changes
+DESCRIPTION = 10  # raised when what `cards` writes changes
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
@@ -78,7 +79,8 @@ def _digest(published: Mapping[str, StageState]) -> str:
 
 def _words(recipe: Recipe, home: str) -> str:
     """Digest of what the sources and filters of a subset and of its earlier stages say of themselves."""
-    names, said = [home], list[Any]([citations_of(recipe, home)])
+    whole = recipe.model_dump(mode="json", include=OF_THE_WHOLE)
+    names, said = [home], list[Any]([citations_of(recipe, home), whole])
     for name in names:
         names += [one for one in recipe.reads(name) if one in recipe.all and one not in names]
         source, filters = recipe[name].source, recipe[name].filters

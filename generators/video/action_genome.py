@@ -16,12 +16,14 @@ from twinset.generators.video import safe_pickle
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
+from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Reference
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
+CAPTIONS = "captions.json"  # report: pairs planned, and those of which one caption is true of both frames
 Relations = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 PICKLE_START = b"\x80"  # of every pickle since protocol 2, and of no JSON
 
@@ -45,6 +47,7 @@ class ActionGenome(FramePairSource):
     licence: str = "MIT AND other: videos of Charades, non-commercial research use"
 
     generator = "twinset.generators.video.action_genome:ActionGenomeGenerator"
+    reports = (CAPTIONS,)
     reference = Reference("Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome"))
     reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
@@ -75,10 +78,14 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
         videos = self._views()
+        self.planned_pairs = self.shared_pairs = 0
         for video in sorted(videos):
             for kind, views in sorted(videos[video].items()):
                 views.sort(key=lambda view: view.number)
                 yield from self._pairs(video, kind, views)
+
+    def reports(self) -> Mapping[str, bytes]:
+        return {CAPTIONS: canonical_json({"pairs": self.planned_pairs, "one true of both": self.shared_pairs})}
 
     def addressing(self) -> Addressing:
         return "dump" if self.source.frames == "dump" else "numbers"
@@ -111,6 +118,8 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
         if (shared0 and shared1) or (self.source.exclusive and (shared0 or shared1)):
             self.excluded.add("pair-said-alike", place)
             return None
+        self.planned_pairs += 1
+        self.shared_pairs += shared0 or shared1
         provenance = {"video": video, "object": kind}
         for side, view in enumerate((first, second)):
             provenance[f"frame{side}"] = view.frame

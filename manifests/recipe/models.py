@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Mapping
 from graphlib import CycleError, TopologicalSorter
@@ -85,7 +86,7 @@ class Recipe(Settings):
 
     name: of the recipe; cards and Prefect's flows show it. description: in words.
     title: of the published dataset. authors: who answers for it, each ``Family, Given`` or the name of a group.
-    citation: BibTeX of the text that presents it.
+    citation: BibTeX of the text that presents it. date: of its publication, ``YYYY-MM-DD``.
     seed: that all random choices are made from.
     stages: what subsets are planned from and no reader of the dataset needs. subsets: what is published.
     rates: what stages took where they were measured, for estimates.
@@ -98,6 +99,7 @@ class Recipe(Settings):
     title: str = ""
     authors: tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)], ...] = ()
     citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
+    date: datetime.date | None = None
     seed: int = Field(default=0, ge=0)
     max_missing: float = Field(default=0.01, ge=0, le=1)
     allow_mixed_runtimes: bool = False

@@ -155,7 +155,11 @@ def new_folder(to: str | Path, option: str) -> Iterator[Path]:
         raise WrongUse(f"{found}: is a link or not a folder; name another {option}, a new folder")
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise WrongUse(f"{to}: exists and is not an empty folder; name another {option}, or remove it")
-    with folder_beside(to) as unfinished:
+    with contextlib.ExitStack() as stack:
+        try:
+            unfinished = stack.enter_context(folder_beside(to))
+        except OSError as error:
+            raise WrongUse(f"{to}: cannot be made ({error.strerror}); name another {option}") from error
         try:
             yield unfinished
         except OSError as error:

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+from twinset.cards.page import write_look
 from twinset.cards.publication import (
     Part,
     citation_file,
@@ -23,6 +26,7 @@ from twinset.cards.terms import CREDITS
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.contracts import names_in
 from twinset.manifests.errors import WrongUse
+from twinset.shards.kinds.registry import KINDS
 from twinset.shards.read import finished, finished_tars
 from twinset.shards.storage import hub, layout
 from twinset.shards.storage.spool import temporary_folder
@@ -30,12 +34,13 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import new_folder
 from twinset.stages.overview import of_all, published, stage_verdict
 from twinset.stages.plan import DESCRIPTIONS
+from twinset.stages.publishing.machine import Machine
 
 #: Of a repository on the Hub (https://huggingface.co/docs/hub/storage-limits): of a file, of a folder, of all.
 LARGEST, MOST_ENTRIES, MOST_FILES = 50 * 10**9, 10_000, 100_000
+MOST_NAMED = 20  # files with names of this machine in a message
 _OF_META = {*DESCRIPTIONS, "stage.json", "histograms.png", "look.png", CREDITS}
 _PLAN, _MARKER = re.compile(r"\d{5,}\.parquet|shards\.parquet"), re.compile(r"files-of-[a-z0-9-]+")
-_TEXTS = (".cff", ".html", ".json", ".md")
 
 
 def publish(
@@ -56,9 +61,9 @@ def publish(
     store, to = Store(str(out)), str(to)
     repo = hub.repository(to) if to.startswith(hub.SCHEME) else None
     subsets = published(store, names_in(only))
-    parts = [part_of(store, one) for one in subsets]
+    parts = _parts(store, subsets)
     if problems := incomplete(parts) or _problems(store, subsets):
-        raise WrongUse("\n".join([f"{store.root} is not published:", *problems, "mend these and build it again"]))
+        raise _refused(store, problems)
     with _folder(store, to, repo) as folder:
         tag = _assemble(store, parts, folder, repo.name if repo else Path(os.path.abspath(to)).name, repo)
         _check(store, parts, folder)
@@ -66,8 +71,21 @@ def publish(
         about = {"to": to, "files": len(files), "bytes": sum(path.stat().st_size for path in files)}
         if repo is None:
             return about
-        message = f"{title_of(parts, repo.name)}: {sum(sum(part.kept.values()) for part in parts):,} samples"
+        message = f"{title_of(parts)}: {sum(sum(part.kept.values()) for part in parts):,} samples"
         return {**about, "page": repo.page, "tag": tag, **hub.upload(repo, folder, tag, message, public, update)}
+
+
+def _parts(store: Store, subsets: Sequence[str]) -> list[Part]:
+    try:
+        return [part_of(store, one) for one in subsets]
+    except (pa.ArrowException, OSError) as error:
+        if problems := _problems(store, subsets):
+            raise _refused(store, problems) from error
+        raise
+
+
+def _refused(store: Store, problems: Iterable[str]) -> WrongUse:
+    return WrongUse("\n".join([f"{store.root} is not published:", *problems, "mend these and build it again"]))
 
 
 def _problems(store: Store, subsets: Sequence[str]) -> list[str]:
@@ -120,16 +138,18 @@ def _assemble(store: Store, parts: Sequence[Part], folder: Path, place: str, rep
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         _put(store, path, folder / path, linked=repo is not None)
     tag = f"data-{digest([[path, sha256_of_file(folder / path)[0]] for path in data])[:16]}"
-    if store.size("look.html") is not None and len(parts) == len(published(store, ())):
-        _put(store, "look.html", folder / "look.html", linked=False)
+    if any(part.makes in KINDS for part in parts):  # written again: nothing vouches for the one below OUT
+        shown = Store(str(folder))
+        write_look(shown, [part.name for part in parts])
+        shown.sweep()
     previews = [part.name for part in parts if write_preview(store, part, folder)]
     for part in parts:
-        if (croissant := folder / layout.meta(part.name, "croissant.json")).exists():
+        if repo and (croissant := folder / layout.meta(part.name, "croissant.json")).exists():
             content = published_croissant(croissant.read_bytes(), part, repo, tag)
             croissant.unlink()  # it can be a link to the dataset's own
             croissant.write_bytes(content)
     (folder / "README.md").write_text(dataset_card(parts, previews, place, repo, tag), "utf-8")
-    (folder / "CITATION.cff").write_text(citation_file(parts, title_of(parts, place), repo), "utf-8")
+    (folder / "CITATION.cff").write_text(citation_file(parts, repo), "utf-8")
     sums = {path.relative_to(folder).as_posix(): sha256_of_file(path)[0] for path in _files(folder)}
     (folder / hub.SUMS).write_text("".join(f"{sha256}  {path}\n" for path, sha256 in sums.items()), "utf-8")
     return tag
@@ -156,7 +176,7 @@ def _put(store: Store, path: str, to: Path, linked: bool) -> None:
 
 
 def _check(store: Store, parts: Sequence[Part], folder: Path) -> None:
-    """Raise `WrongUse` for what the Hub would refuse, and for paths of this machine in texts."""
+    """Raise `WrongUse` for what the Hub would refuse, and for what names this machine."""
     files = _files(folder)
     entries = Counter(one.parent.relative_to(folder).as_posix() for one in folder.rglob("*"))
     found = [
@@ -172,14 +192,14 @@ def _check(store: Store, parts: Sequence[Part], folder: Path) -> None:
             )
     if len(files) > MOST_FILES:
         found.append(f"{len(files):,} files, and the Hub takes {MOST_FILES:,}; build it with a larger shard_size")
-    own = {str(Path.home()), *([] if store.is_remote else [store.root])}
-    stages = [one for part in parts for one in part.recipe.all.values()]
-    placed = [placed for one in stages for placed in (one.source, *one.filters)]
-    own |= {str(value) for one in placed for _, _, value in one.places()}
-    own = {place for place in own if place.startswith("/") and len(place) > 1}
+    machine, named = Machine(store, [part.recipe for part in parts]), list[str]()
     for path in files:
-        text = path.read_text("utf-8", "replace") if path.suffix in _TEXTS else ""
-        if named := next((place for place in sorted(own) if re.search(rf"(?<![\w.]){re.escape(place)}\b", text)), ""):
-            found.append(f"{path.relative_to(folder)}: names {named}, a path of this machine; take it out of it")
-    if found:
-        raise WrongUse("\n".join([f"{store.root} is not published:", *found]))
+        where, name = machine.find(path)
+        if name:
+            remedy = "it" if path.name == "README.md" else "the record that it comes from, and build it again"
+            place = ", ".join(filter(None, (str(path.relative_to(folder)), where)))
+            named.append(f"{place}: names {name}, which is of this machine; take it out of {remedy}")
+    if len(named) > MOST_NAMED:
+        named[MOST_NAMED:] = [f"and {len(named) - MOST_NAMED:,} more files do so"]
+    if found or named:
+        raise WrongUse("\n".join([f"{store.root} is not published:", *found, *named]))

@@ -2,12 +2,15 @@
 
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import yaml
 from PIL import Image
 
+import twinset
+from tests.cli.published import SAID
 from twinset.cli.main import main
 
 
@@ -50,3 +53,17 @@ def built(recipe: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     assert main(["build", str(recipe), "--out", str(out)]) == 0
     capsys.readouterr()
     return out
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recipe that is built beside it, in ``out``, with all that a published dataset needs."""
+    recipe = write_recipe(tmp_path_factory.mktemp("said"))
+    twinset.build(str(recipe), recipe.parent / "out", settings=SAID)
+    return recipe
+
+
+@pytest.fixture
+def out(said: Path, tmp_path: Path) -> Path:
+    """A copy of that OUT."""
+    return Path(shutil.copytree(said.parent / "out", tmp_path / "out"))

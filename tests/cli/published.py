@@ -1,0 +1,35 @@
+"""What tests of publishing share."""
+
+import hashlib
+import signal
+import subprocess
+import sys
+
+from twinset.cli.main import main
+
+SAID = ('authors=["Doe, Jane", The shades group]', 'citation="@misc{shades, title = {Shades}}"', "date=2026-11-26")
+
+
+def run(*arguments: object) -> int:
+    return main(["publish", *map(str, arguments)])
+
+
+def is_whole(files: dict[str, bytes]) -> bool:
+    """Whether files are those that their checksums name, which are all but those of the Hub itself."""
+    sums = dict(reversed(line.split("  ")) for line in files["SHA256SUMS"].decode().splitlines())
+    return sums == {
+        path: hashlib.sha256(content).hexdigest()
+        for path, content in files.items()
+        if path not in ("SHA256SUMS", ".gitattributes")
+    }
+
+
+def killed(at: str, *arguments: str) -> None:
+    """Publish in a process that kills itself where a function is called. at: the function, as ``module:name``."""
+    place, _, name = at.rpartition(".")
+    code = (
+        "import os, pkgutil\nfrom twinset.cli.main import main\n"
+        f"setattr(pkgutil.resolve_name({place!r}), {name!r}, lambda *_, **__: os.kill(os.getpid(), 9))\n"
+        f"main({['publish', *arguments]!r})"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
