@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -119,6 +120,23 @@ def test_a_dataset_is_built_filtered_and_screened_with_its_parts(used: tuple[Pat
     scores = pq.read_table(out / "_stages/scores/_meta/index.parquet")
     assert scores["letters_caption"].to_pylist() == [float(len(one)) for one in scores["caption"].to_pylist()]
     assert all("cat" in one for one in scores["negative_caption"].to_pylist())
+
+
+@pytest.mark.parametrize("subset", ["squares", "drawn"])
+def test_a_card_rebuilds_what_was_screened_or_generated(used: tuple[Path, dict[str, Any]], subset: str) -> None:
+    folder, _ = used
+    card = (folder / "out" / subset / "README.md").read_text()
+    (pasted,) = re.findall(r"^(`{3,})yaml\n(.*?)^\1$", card.partition("recipe.yaml")[2], flags=re.M | re.S)
+    text = pasted[1]
+    for named, own in {"captions": "captions.jsonl", "annotations": "pairs.json", "media": "photos"}.items():
+        text = text.replace(f"path/to/{named}", own)
+    (folder / f"{subset}.yaml").write_text(text)
+    run(folder, "-m", "twinset.cli.main", "build", f"{subset}.yaml", "--out", f"again-{subset}")
+    made, again = (
+        {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*.tar"))}
+        for root in (folder / "out" / subset, folder / f"again-{subset}" / subset)
+    )
+    assert made and again == made
 
 
 def test_its_editor_fills_a_mask(used: tuple[Path, dict[str, Any]]) -> None:
