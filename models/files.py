@@ -140,6 +140,22 @@ def weights_in(folder: Path, names: Sequence[str]) -> list[Path]:
     return [first, *found]
 
 
+def safetensors_of(folder: Path, stem: str) -> list[Path]:
+    """The safetensors of a part of a diffusers folder, whole or in pieces, in full precision before ``fp16``.
+
+    Raises as `weights_in`, and `WrongUse` where there are both: diffusers reads the pieces, transformers the whole.
+    """
+    for whole, index in (
+        (f"{stem}.safetensors", f"{stem}.safetensors.index.json"),
+        (f"{stem}.fp16.safetensors", f"{stem}.safetensors.index.fp16.json"),
+    ):
+        if (folder / whole).is_file() and (folder / index).is_file():
+            raise WrongUse(f"{folder}: has {whole} and {index}, which names other files; remove one of both")
+        if found := weights_in(folder, (whole, index)):
+            return found
+    return []
+
+
 def local_folder(name: str, layout: str) -> Path:
     """The folder of a model by its name, its path or its hub id.
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -95,11 +96,13 @@ def _tifa(folder: Path) -> Ratings:
     for key, record in json_items(path):
         where = f"{path}: {key}"
         people = list_of(record, "human_scores", where)
-        if not people or not all(isinstance(one, int | float) for one in people):
+        if not people or not all(map(_is_number, people)):
             raise WrongUse(f"{where}: human_scores are not numbers; {REFETCH}")
         images[key] = Rated(text_of(record, "text_id", where), tuple(map(float, people)))
         for name, value in record.items():
             if isinstance(value, int | float) and name != "human_avg":
+                if not _is_number(value):
+                    raise WrongUse(f"{where}: {name} is not a number; {REFETCH}")
                 scores.setdefault(name, {})[key] = float(value)
     published = {name: {"kendall": tau, "pearson": r} for name, (tau, r) in _TIFA.items()}
     return Ratings(str(path), images, scores, published)
@@ -139,7 +142,7 @@ def read_dsg_scores(path: Path) -> dict[str, float]:
     found = dict[str, list[tuple[int, tuple[int, ...], bool]]]()
     for row in rows_of(path, ("t2i_model", "item_id", "question_id", "dependency_id", "answer")):
         # 0 is no parent, and what is not a number is none.
-        parents = tuple(int(one) for one in re.findall(r"\d+", row["dependency_id"]) if int(one))
+        parents = tuple(int(one) for one in re.findall(r"\d{1,9}", row["dependency_id"]) if int(one))
         asked = int(_number(path, row, "question_id")), parents, row["answer"].strip().lower() == "yes"
         found.setdefault(f"{row['item_id']}/{row['t2i_model']}", []).append(asked)
     counts = {key: counted(*zip(*asked, strict=True)) for key, asked in found.items()}
@@ -155,7 +158,7 @@ def _geneval(folder: Path) -> Ratings:
             if not row[_GENEVAL[-1]]:  # cut by a line feed that someone typed
                 broken += row["Input.prompt_id"].isdigit()
                 continue
-            number = int(_number(file, row, "Input.prompt_id"))
+            number = int(prompt) if (prompt := row["Input.prompt_id"]).isdecimal() and len(prompt) < 9 else len(prompts)
             key = f"{file.stem.removeprefix('annotations_')}/{row['Input.index']}"
             try:
                 rating = float(_as_prompted(prompts[number], row))
@@ -208,9 +211,16 @@ def rows_of(path: Path, columns: Collection[str]) -> Iterator[dict[str, str]]:
 
 def _number(path: Path, row: Mapping[str, str], column: str) -> float:
     try:
-        return float(row[column])
-    except ValueError as error:
-        raise WrongUse(f"{path}: {column} is {row[column][:50]!r}, not a number: {json.dumps(row)[:150]}") from error
+        found = float(row[column])
+    except ValueError:
+        found = math.nan
+    if not _is_number(found):
+        raise WrongUse(f"{path}: {column} is {row[column][:50]!r}, not a number: {json.dumps(row)[:150]}")
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) < 1e12
 
 
 def _first(folder: Path, *names: str) -> Path:

@@ -18,6 +18,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import digest, generator_for, sample_key, sha256_of_file
+from twinset.manifests.errors import BuildFailed
 from twinset.manifests.licences.names import forbids_changes
 from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.models.detection import LocalDetector
@@ -154,7 +155,10 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             if isinstance(edit, Rejected) or isinstance(photo, UnusableImage):
                 yield cast(Rejected, edit)
                 continue
-            given = next(edited)
+            given = next(edited, None)
+            if given is None or given.key != one.key:
+                title = self.source.engine.title
+                raise BuildFailed(f"{title}: gives no result for {one.key}, or not in order; correct its package")
             yield given if isinstance(given, Rejected) else self._proved(one, photo, edit, given)
 
     def _asked(self, one: EditCandidate, photo: Frame | UnusableImage) -> Edit | Rejected:

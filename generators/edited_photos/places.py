@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,8 @@ from twinset.shards.contracts import LeftOut
 
 Bools = NDArray[np.bool_]
 SIDES = 2  # numbers of a corner
+FARTHEST = 1e9  # pixels
+LONGEST_RUN = 60  # bits of a number
 
 
 class BadMask(Exception):
@@ -50,18 +53,25 @@ class Instances:
     def __init__(self, path: Path, left_out: LeftOut) -> None:
         raw = read_json(path)
         try:
-            names = {text_of(one["id"]): str(one["name"]).lower() for one in raw["categories"]}
-            images = {text_of(one["id"]): str(one["file_name"]) for one in raw["images"]}
-            annotations = [dict(one) for one in raw["annotations"]]
+            names = _by_id(raw["categories"], "name")
+            images = _by_id(raw["images"], "file_name")
+            annotations = [*raw["annotations"]]
         except (TypeError, KeyError, ValueError) as error:
             form = "give COCO's instances: objects with images (id, file_name), categories (id, name) and annotations"
             raise WrongUse(f"{path}: {error!r}; {form}") from error
+        names = {number: name.lower() for number, name in names.items()}
         self.categories = sorted({*names.values()})
-        self._by_name: dict[str, list[Place]] = {}
-        for image, file in images.items():
-            # Captions name a photo by its file or by its number.
-            self._by_name[PurePosixPath(file).stem] = self._by_name.setdefault(image, [])
+        self._by_id: dict[str, list[Place]] = {image: [] for image in images}
+        # Captions name a photo by its file, with or without folders, or by its number.
+        self._by_file = {file: self._by_id[image] for image, file in images.items()}
+        stems = Counter(PurePosixPath(file).stem for file in images.values())
+        self._by_stem = {
+            stem: self._by_file[file] for file in self._by_file if stems[stem := PurePosixPath(file).stem] == 1
+        }
         for number, one in enumerate(annotations, 1):
+            if not isinstance(one, dict):
+                left_out.add("bad-instance", f"{path.name} annotation {number}")
+                continue
             image, category = (text_of(one.get(field)) for field in ("image_id", "category_id"))
             box = one.get("bbox")
             if image not in images or category not in names or not _is_box(box):
@@ -70,13 +80,25 @@ class Instances:
             found = Place(
                 names[category], (box[0], box[1], box[2], box[3]), one.get("segmentation"), bool(one.get("iscrowd"))
             )
-            self._by_name[image].append(found)
-        if not any(self._by_name.values()):
+            self._by_id[image].append(found)
+        if not any(self._by_id.values()):
             refuse_unusable(path, left_out, "annotations need the id of an image and of a category, and a bbox")
 
     def of(self, image: str, image_id: str) -> list[Place] | None:
         """The instances of a photo by its name or its id; None where it is not annotated."""
-        return self._by_name.get(PurePosixPath(image).stem, self._by_name.get(image_id))
+        stem = self._by_stem.get(PurePosixPath(image).stem)
+        return self._by_file.get(image, self._by_id.get(image_id) if stem is None else stem)
+
+
+def _by_id(rows: Sequence[Mapping[str, Any]], field: str) -> dict[str, str]:
+    """A field of each row by the row's id; raises ValueError for an id or a text that is none, or comes twice."""
+    found = dict[str, str]()
+    for one in rows:
+        number, text = text_of(one["id"]), one[field]
+        if not number or not isinstance(text, str) or not text.strip() or number in found:
+            raise ValueError(f"id {one['id']!r} with {field} {text!r}: empty or there twice")
+        found[number] = text
+    return found
 
 
 def chosen(places: Sequence[Place], count: int, removed: int) -> list[Place] | str:
@@ -127,9 +149,14 @@ def outline_mask(outline: Any, height: int, width: int) -> Bools:
 
     mask = np.zeros((height, width), np.uint8)
     for polygon in outline if isinstance(outline, list) else [outline]:
-        if not isinstance(polygon, list) or len(polygon) < 3 * SIDES or not all(map(_is_number, polygon)):
+        if (
+            not isinstance(polygon, list)
+            or len(polygon) < 3 * SIDES
+            or len(polygon) % SIDES
+            or not all(map(_is_number, polygon))
+        ):
             raise BadMask(f"polygon {str(polygon)[:60]}")
-        corners = np.asarray(polygon[: len(polygon) // SIDES * SIDES], np.float64).reshape(-1, SIDES)
+        corners = np.asarray(polygon, np.float64).reshape(-1, SIDES)
         if corners.min() < -1 or (corners.max(axis=0) > (width + 1, height + 1)).any():
             raise BadMask(f"a polygon to {corners.max(axis=0).tolist()} in a picture of {width} x {height}")
         cv2.fillPoly(mask, [np.round(corners).astype(np.int32)], 1)
@@ -139,10 +166,10 @@ def outline_mask(outline: Any, height: int, width: int) -> Bools:
 def _runs(outline: Mapping[str, Any], height: int, width: int) -> Bools:
     """Lengths of runs down the columns, of nothing first; as a list of numbers, or COCO's text of five bits a sign."""
     counts = outline.get("counts")
-    if list(outline.get("size") or ()) != [height, width]:
-        raise BadMask(f"a mask of size {outline.get('size')} in a picture of {width} x {height}")
+    if outline.get("size") != [height, width]:
+        raise BadMask(f"a mask of size {str(outline.get('size'))[:60]} in a picture of {width} x {height}")
     runs = _unpacked(counts) if isinstance(counts, str) else counts
-    if not isinstance(runs, list) or not all(type(run) is int and run >= 0 for run in runs):
+    if not isinstance(runs, list) or not all(type(run) is int and 0 <= run <= height * width for run in runs):
         raise BadMask("runs that are no numbers")
     if sum(runs) != height * width:
         raise BadMask(f"runs of {sum(runs)} pixels in a picture of {width} x {height}")
@@ -158,6 +185,8 @@ def _unpacked(text: str) -> list[int]:
         bits = ord(sign) - 48
         value |= (bits & 0x1F) << shift
         shift += 5
+        if shift > LONGEST_RUN:
+            raise BadMask("runs that are no numbers")
         if bits & 0x20:
             continue
         if bits & 0x10:
@@ -168,7 +197,7 @@ def _unpacked(text: str) -> list[int]:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return type(value) in (int, float) and abs(value) < FARTHEST
 
 
 def _is_box(value: Any) -> TypeGuard[list[float]]:

@@ -13,8 +13,8 @@ from twinset.models.files import (
     ModelMissing,
     local_folder,
     read_json,
+    safetensors_of,
     sha256_once,
-    weights_in,
 )
 from twinset.shards.kinds.samples import MediaFile
 
@@ -114,9 +114,7 @@ def weights_of(folder: Path, part: str) -> list[Path]:
     Args:
         folder: of the part, such as ``MODEL/unet``.
     """
-    name = WEIGHTS[part]
-    whole = (f"{name}.safetensors", f"{name}.safetensors.index.json")
-    return weights_in(folder, (*whole, f"{name}.fp16.safetensors", f"{name}.safetensors.index.fp16.json"))
+    return safetensors_of(folder, WEIGHTS[part])
 
 
 def has_part(index: Mapping[str, Any], part: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.models.files import TOKENIZERS as WORD_FILES
-from twinset.models.files import ModelMissing, local_folder, read_json, sha256_once, weights_in
+from twinset.models.files import ModelMissing, local_folder, read_json, safetensors_of, sha256_once
 from twinset.models.pipelines.classes import ENCODERS, LEFT_OUT, SCHEDULERS, TOKENIZERS, Row, classes, row_for
 from twinset.shards.kinds.samples import MediaFile
 
@@ -68,9 +68,7 @@ def has_weights(kind: str) -> bool:
 
 def weights_of(folder: Path, kind: str) -> list[Path]:
     """The safetensors of a part, whole or in pieces with their index, in full precision before ``fp16``."""
-    name = _stem(kind)
-    whole = (f"{name}.safetensors", f"{name}.safetensors.index.json")
-    return weights_in(folder, (*whole, f"{name}.fp16.safetensors", f"{name}.safetensors.index.fp16.json"))
+    return safetensors_of(folder, _stem(kind))
 
 
 def _stem(kind: str) -> str:
@@ -141,6 +139,11 @@ def _check_part(name: str, folder: Path, kind: str) -> None:
     if kind in SCHEDULERS:
         path = folder / "scheduler_config.json"
         settings = read_json(path)
+        if settings.get("_class_name", kind) != kind:
+            raise WrongUse(
+                f"{path}: _class_name is {str(settings['_class_name'])[:80]!r}, and model_index.json names {kind}; "
+                "write the one that is meant into both"
+            )
         steps = settings.get("num_train_timesteps", 1000)
         if type(steps) is not int or not 1 <= steps <= TIMESTEPS:
             raise WrongUse(f"{path}: num_train_timesteps must be a whole number, 1 to {TIMESTEPS}; get the file again")

@@ -18,6 +18,7 @@ from twinset.models.pipelines.folder import Found, weights_of
 from twinset.models.pipelines.settings import PipelineSettings
 from twinset.shards.kinds.samples import Json, Pixels
 
+LARGEST = 8192
 HEAD = (r"^lm_head\.",)  # of text encoders saved with the head that writes, which is not asked
 
 
@@ -53,6 +54,11 @@ class OpenPipeline:
     def side(self) -> int:
         """Side of the pictures that the model was trained on."""
         latents = getattr(self._pipeline, "default_sample_size", None) or self._denoiser.config.sample_size
+        if type(latents) is not int or not 1 <= latents * self._pipeline.vae_scale_factor <= LARGEST:
+            raise WrongUse(
+                f"{self.found.folder}: sample_size is {str(latents)[:50]}, no side of pictures up to {LARGEST} pixels; "
+                "correct the config.json of unet or transformer, or set resolution"
+            )
         return int(latents * self._pipeline.vae_scale_factor)
 
     @property
@@ -61,7 +67,9 @@ class OpenPipeline:
 
     def steers(self, prompt: str) -> str:
         """A token in a prompt that a tokenizer takes for a mark of its own, such as the place of a picture; or none."""
-        return next((mark for words in self._words for mark in words.all_special_tokens if mark in prompt), "")
+        # A mark of one sign is text: SDXL's second tokenizer fills captions up with "!".
+        marks = (mark for words in self._words for mark in words.all_special_tokens if len(mark) > 1)
+        return next((mark for mark in marks if mark in prompt), "")
 
     def over(self, prompt: str) -> int:
         """Tokens of a prompt that no text encoder would read; CLIP beside another one reads the beginning alone."""

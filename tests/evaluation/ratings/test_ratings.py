@@ -135,3 +135,27 @@ def test_geneval_as_released() -> None:
     ratings = read_ratings(f"geneval={DATA / 'geneval'}")
     assert len(ratings.images) == 1200 and {len(one.ratings) for one in ratings.images.values()} == {4, 5}
     assert agreement(ratings, {}, resamples=0).checks[PEOPLE].figures["spearman"].value > 0.8
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1" + "0" * 400])
+@pytest.mark.parametrize("column", ["human_scores", "ours"])
+def test_numbers_of_tifa_that_are_none(tmp_path: Path, column: str, number: str) -> None:
+    place = tifa(tmp_path, **{column: [7, 8] if column == "human_scores" else 7})
+    file = tmp_path / "human_annotations_with_scores.json.gz"
+    file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()).replace(b"7", number.encode())))
+    with pytest.raises(WrongUse, match=rf"a0_0: {column} (are not numbers|is not a number)"):
+        read_ratings(place)
+
+
+@pytest.mark.parametrize(("row", "said"), [("m,i,nan", "answer is 'nan'"), ("m,i,inf", "answer is 'inf'")])
+def test_ratings_of_dsg_that_are_none(tmp_path: Path, row: str, said: str) -> None:
+    (tmp_path / "tifa160-likert-anns.csv").write_text(f"t2i_model,item_id,answer\n{row}\n")
+    with pytest.raises(WrongUse, match=said):
+        read_ratings(f"dsg={tmp_path}")
+
+
+@pytest.mark.parametrize("number", ["nan", "inf"])
+def test_questions_of_dsg_that_have_no_number(tmp_path: Path, number: str) -> None:
+    (tmp_path / "a.csv").write_text(f"{ANSWERS}m,i,{number},{'9' * 5000},yes\n")
+    with pytest.raises(WrongUse, match=f"question_id is '{number}'"):
+        read_dsg_scores(tmp_path / "a.csv")

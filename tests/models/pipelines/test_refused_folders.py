@@ -16,6 +16,8 @@ from tests.models.pipelines.tiny_pipelines import ALL, EDITING
 from twinset.manifests.errors import WrongUse
 from twinset.models.files import ModelMissing
 from twinset.models.pipelines.folder import find_pipeline
+from twinset.models.pipelines.opening import OpenPipeline
+from twinset.models.pipelines.settings import DiffusersEdits
 
 CODE = "open({!r}, 'w').close()\n"
 
@@ -130,3 +132,24 @@ def test_parts_of_different_models_are_told_at_once(copy: Callable[[str], Path],
         shutil.copytree(saved("StableDiffusionPipeline") / part, at / part)
     with pytest.raises(WrongUse, match=r"FluxPipeline cannot draw with these parts and settings \(.*mat1 and mat2"):
         list(opens(str(at)).draw(requests("a cat")))
+
+
+def test_two_sets_of_weights_or_two_schedulers_are_refused(copy: Callable[[str], Path]) -> None:
+    at = copy("FluxPipeline")
+    index = at / "transformer/diffusion_pytorch_model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "other.safetensors"}}))
+    with pytest.raises(WrongUse, match=r"transformer: has .*\.safetensors and .*index\.json, .*; remove one of both"):
+        find_pipeline(str(at), False)
+    index.unlink()
+    says(at / "scheduler/scheduler_config.json", _class_name="DDIMScheduler")
+    with pytest.raises(WrongUse, match=r"scheduler_config.json: _class_name is 'DDIMScheduler', .*write the one"):
+        find_pipeline(str(at), False)
+
+
+@pytest.mark.parametrize("side", [0, -8, 10**9])
+def test_a_size_that_is_none_is_refused(copy: Callable[[str], Path], opens: Opens, side: int) -> None:
+    at = copy("StableDiffusionInstructPix2PixPipeline")
+    says(at / "unet/config.json", sample_size=side)
+    settings = DiffusersEdits.model_validate({"kind": "diffusers-edit", "model": str(at), "licence": "mit"})
+    with pytest.raises(WrongUse, match=r"sample_size is .*, no side of pictures"):
+        OpenPipeline(settings).side  # noqa: B018

@@ -1,0 +1,65 @@
+"""COCO's instances of other people: which photo an annotation is of, and numbers that are none."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twinset.generators.edited_photos.places import BadMask, Instances, outline_mask
+from twinset.manifests.errors import WrongUse
+from twinset.shards.contracts import LeftOut
+
+HUGE = 10**400
+
+
+def instances(folder: Path, files: list[Any], annotations: list[Any], left_out: LeftOut | None = None) -> Instances:
+    images = [{"id": number, "file_name": file} for number, file in enumerate(files)]
+    said = {"images": images, "categories": [{"id": 1, "name": "Cup"}], "annotations": annotations}
+    (folder / "instances.json").write_text(json.dumps(said))
+    return Instances(folder / "instances.json", LeftOut() if left_out is None else left_out)
+
+
+def on(image: int, left: float) -> dict[str, Any]:
+    return {"image_id": image, "category_id": 1, "bbox": [left, 0, 5, 5]}
+
+
+def test_a_name_of_a_file_comes_before_a_number(tmp_path: Path) -> None:
+    found = instances(tmp_path, ["1.jpg", "2.jpg", "train/0.jpg", "val/0.jpg"], [on(n, n) for n in range(4)])
+
+    def lefts(image: str, image_id: str) -> list[float] | None:
+        places = found.of(image, image_id)
+        return None if places is None else [one.box[0] for one in places]
+
+    assert lefts("1.jpg", "") == [0] and lefts("a/2.jpg", "") == [1]
+    assert lefts("train/0.jpg", "") == [2] and lefts("val/0.jpg", "") == [3]
+    assert lefts("0.jpg", "3") == [3] and lefts("0.jpg", "x") is None
+
+
+def test_annotations_that_are_none_are_counted(tmp_path: Path) -> None:
+    left_out = LeftOut()
+    bad = [None, "x", {**on(0, 1), "bbox": [1, 1, HUGE, 5]}, {**on(0, 1), "bbox": [1, 1, 0, 5]}]
+    found = instances(tmp_path, ["0.jpg"], [*bad, on(0, 7)], left_out)
+    assert dict(left_out) == {"bad-instance": 4} and len(found.of("0.jpg", "") or ()) == 1
+
+
+@pytest.mark.parametrize("file", [None, "", 7])
+def test_an_image_without_a_file_is_refused(tmp_path: Path, file: Any) -> None:
+    with pytest.raises(WrongUse, match=r"instances\.json: .*file_name.*empty or there twice"):
+        instances(tmp_path, [file], [on(0, 1)])
+
+
+@pytest.mark.parametrize(
+    "outline",
+    [
+        [[0, 0, 4, 0, 4, HUGE]],
+        [[0, 0, 4, 0, 4, 4, 1]],
+        {"size": 8, "counts": [64]},
+        {"size": True, "counts": [64]},
+        {"size": [8, 8], "counts": "o" * 20_000 + "0"},
+        {"size": [8, 8], "counts": [HUGE, 1]},
+    ],
+)
+def test_a_mask_that_is_none_says_so(outline: Any) -> None:
+    with pytest.raises(BadMask):
+        outline_mask(outline, 8, 8)
