@@ -106,6 +106,8 @@ def agreement(asked: argparse.Namespace) -> None:
     from twinset.evaluation.ratings.agreement import agreement as agreed
     from twinset.evaluation.ratings.released import read_ratings, read_scores
 
+    if twice := next((file for n, file in enumerate(asked.scores) if file in asked.scores[:n]), None):
+        raise WrongUse(f"--scores names {twice} twice; name each file once")
     scores = {file: read_scores(file, asked.key, asked.score) for file in asked.scores}
     found = agreed(read_ratings(asked.ratings), scores, asked.seed, asked.resamples)
     rows = [

@@ -78,4 +78,5 @@ def _linear(table: Floats, x: Floats, y: Floats) -> Floats:
     # r = Σ x y / sqrt(Σ x^2 Σ y^2) of what differs from the means
     spread = np.sqrt((a * x**2).sum(1) * (b * y**2).sum(1))
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.einsum("tij,ti,tj->t", table, x, y) / np.where(spread > 0, spread, np.nan))
+        r = np.einsum("tij,ti,tj->t", table, x, y) / np.where(spread > 0, spread, np.nan)
+    return np.asarray(np.clip(r, -1, 1))  # rounding may go beyond

@@ -113,7 +113,7 @@ def names_of(categories: Iterable[str], vocabulary: Vocabulary) -> dict[str, set
 
     The last word of a category names it too ("dining table"), where the rules know it and no category is called so.
     """
-    all_, found = {*categories}, dict[str, set[str]]()
+    all_, found = {one for one in categories if one.strip()}, dict[str, set[str]]()
     for category in sorted(all_):
         head = category.split()[-1]
         own = {category} | ({head} if head not in all_ and head in vocabulary.groups else set())

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from twinset.cli.main import main
+from twinset.evaluation.metrics.correlation import correlations
 from twinset.evaluation.ratings.agreement import PEOPLE, agreement
 from twinset.evaluation.ratings.released import Rated, Ratings, read_dsg_scores, read_ratings
 from twinset.manifests.errors import WrongUse
@@ -102,11 +103,18 @@ def test_own_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [*found] == [str(scores)] and found[str(scores)]["n"] == 4 and found[str(scores)]["kendall"] == 1
     assert found[str(scores)]["published"] == {} and "1 images have no score and are left out" in said.err
     assert main(command) == 2 and "no column 'score'" in capsys.readouterr().err
+    assert main([*command, "--scores", str(scores)]) == 2 and "scores.csv twice; name each" in capsys.readouterr().err
     scores.write_text("image_key,score\na,0.1\na,0.1\n")
     assert main(command) == 2 and "column image_key has 'a' twice" in capsys.readouterr().err
     assert main(["eval", "agreement", str(people)]) == 2 and "name scores with --scores" in capsys.readouterr().err
     people.write_text("key,rating,group\na,1,p\na,2,q\n")
     assert main(["eval", "agreement", str(people)]) == 2 and "key 'a' has the groups" in capsys.readouterr().err
+
+
+def test_no_correlation_is_beyond_one() -> None:
+    a = [0.1 * n for n in range(5)]
+    for one in correlations(a, [-value for value in a], None).values():
+        assert one.low is not None and one.low >= -1 and one.value >= -1
 
 
 def test_a_constant_check_has_no_correlation() -> None:
