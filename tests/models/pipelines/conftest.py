@@ -53,6 +53,12 @@ def opens(saved: Saved) -> Opens:
     return opened
 
 
+def in_time(name: str) -> Any:
+    """A class as a parameter; of those with the largest structure only slow tests draw many pictures."""
+    slow = [pytest.mark.slow] if name.startswith(("StableDiffusionXL", "StableDiffusionInpaint", "Latent")) else []
+    return pytest.param(name, marks=slow)
+
+
 def published(folder: Path, name: str) -> Any:
     """The pipeline as diffusers itself opens it."""
     pipeline = getattr(diffusers, name).from_pretrained(folder)

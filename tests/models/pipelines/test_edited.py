@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.models.pipelines.conftest import Opens, Saved, published
+from tests.models.pipelines.conftest import Opens, Saved, in_time, published
 from tests.models.pipelines.tiny_pipelines import DRAWING, EDITING
 from twinset.models.image_editor import Edit
 from twinset.models.image_engine import Drawn
@@ -71,7 +71,7 @@ def test_an_edit_is_the_pipelines_own_for_the_same_noise(opens: Opens, saved: Sa
     assert np.array_equal(pixels, (image * 255).round().astype(np.uint8)) and pixels.std() > 20
 
 
-@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("name", [in_time(name) for name in TRIED])
 def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(opens: Opens, name: str) -> None:
     edits = [edit(0, 50, 70), edit(1, 120, 60), edit(2, 50, 70)]
     engine = opens(name, editing=True)
