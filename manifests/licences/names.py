@@ -24,7 +24,9 @@ _CC_URL = re.compile(
     r"https?://creativecommons\.org/(licenses|publicdomain)/([a-z-]+)/(\d\.\d)(/(deed|legalcode).*|/?)"
 )
 _SPDX_URL = re.compile(r"https?://spdx\.org/licenses/([\w.+-]+?)(\.html|\.json)?")
-_URL = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
+# No scheme that a page would run (javascript:) or that names this machine (file:).
+_URL = re.compile(r"(?:https?|ftp|doi|s3|gs|hf)://[^\s\x00-\x1f\x7f]{1,2000}", re.IGNORECASE)
+LONGEST_CREDIT = 2000  # characters
 
 
 def _key(text: str) -> str:
@@ -102,14 +104,19 @@ def listed_licence(name: str, url: str) -> str:
 
 
 def credit_named(text: str) -> str:
-    """Whom to credit, on one line."""
-    return " ".join(text.split())
+    """Whom to credit, on one line, without control characters; raises `ValueError` for more than a credit."""
+    text = " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
+    if len(text) > LONGEST_CREDIT:
+        raise ValueError(f"must have at most {LONGEST_CREDIT:,} characters; name a page with all names")
+    return text
 
 
 def url_named(text: str) -> str:
     """Where something is found; raises `ValueError` for what is not an address."""
     if (text := text.strip()) and not _URL.fullmatch(text):
-        raise ValueError(f"{text[:100]!r} is not a URL; write it with its scheme, as in https://example.org/photo")
+        raise ValueError(
+            f"{text[:100]!r} is not a URL of the web; write it with its scheme, as in https://example.org/photo"
+        )
     return text
 
 

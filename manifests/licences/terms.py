@@ -56,7 +56,11 @@ class Terms(NamedTuple):
         if (known := known_licence(licence)) is None:
             return "unknown-licence"
         try:
-            return cls(known, credit_named(credit), url_named(source_url))
+            credit = credit_named(credit)
+        except ValueError:
+            return "unknown-credit"
+        try:
+            return cls(known, credit, url_named(source_url))
         except ValueError:
             return "unknown-source-url"
 

@@ -83,3 +83,14 @@ def test_nothing_is_drawn_from_what_allows_no_derivatives_unless_allowed() -> No
         NegativeImages.model_validate(settings).settled(("s", "a"), None, shown, True)
     free = NegativeImages.model_validate({**settings, "allow_no_derivatives": True})
     assert free.settled(("s", "a"), None, shown, True).licence == "CC-BY-ND-2.0 AND MIT"
+
+
+@pytest.mark.parametrize("url", ["javascript://%0aalert(1)", "file:///etc/passwd", "https://a.example/\x1b[2J", "x"])
+def test_what_a_page_would_run_or_shows_this_machine_is_no_source_url(url: str) -> None:
+    assert Terms.named("CC0-1.0", "Ada", url) == "unknown-source-url"
+
+
+def test_a_credit_is_one_line_of_text() -> None:
+    found = Terms.named("CC0-1.0", "Ada\x1b[2J\r\n  Lovelace\x00", "https://a.example/1")
+    assert isinstance(found, Terms) and found.credit == "Ada[2J Lovelace"
+    assert Terms.named("CC0-1.0", "A" * 2001, "") == "unknown-credit"
