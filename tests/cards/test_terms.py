@@ -57,7 +57,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Image.fromarray(np.full((32, 32, 3), 6 * number, np.uint8)).save(folder / f"images/{number}.png")
     (folder / "pairs.json").write_text(json.dumps(records()))
     (folder / "five.yaml").write_text(
-        "name: five\ndate: 2026-11-26\nsubsets:\n  five:\n    source: {kind: image-pairs, annotations: pairs.json, media: images, "
+        "name: five\ndate: 2026-11-26\nsubsets:\n  five:\n"
+        "    source: {kind: image-pairs, annotations: pairs.json, media: images, "
         "licence: unknown, fields: {change: category}, columns: [camera], "
         "citation: '@misc{five, title = {Five}}'}\n"
     )
