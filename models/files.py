@@ -145,6 +145,8 @@ def safetensors_of(folder: Path, stem: str) -> list[Path]:
 
     Raises as `weights_in`, and `WrongUse` where there are both: diffusers reads the pieces, transformers the whole.
     """
+    if (old := folder / f"{stem}.safetensors.fp16.index.json").exists():  # which diffusers reads before all others
+        raise WrongUse(f"{old}: an index of an old form; name it {stem}.safetensors.index.fp16.json")
     for whole, index in (
         (f"{stem}.safetensors", f"{stem}.safetensors.index.json"),
         (f"{stem}.fp16.safetensors", f"{stem}.safetensors.index.fp16.json"),

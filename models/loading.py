@@ -157,12 +157,14 @@ def load_with_tokenizer(kind: str, files: ModelFiles, dtype: Any, left_over: Col
 
 
 def _check_settings(path: Path) -> None:
-    """Raise `WrongUse` for settings that would import a kernel, or need a library of quantized weights."""
+    """Raise `WrongUse` for settings that would import a kernel, need a library of quantized weights, or name others."""
     left: list[tuple[str, Any]] = [("", read_json(path))]
     while left:
         name, said = left.pop()
         if name == "quantization_config" and said:
             raise WrongUse(f"{path}: its weights are quantized ({name}); name the model without, or a GGUF file of it")
+        if name == "transformers_weights":
+            raise WrongUse(f"{path}: {name} names another file of weights than the model's own; remove it")
         if isinstance(said, dict):
             left += [(name if "attn_implementation" in name else str(key), one) for key, one in said.items()]
         elif isinstance(said, list):

@@ -58,6 +58,7 @@ WRONG = [
     ("slurm recipe.yaml -o s3://bucket/new --dry-run", "--scripts DIR"),
     ("build recipe.yaml -o new --only pears", "pears"),
     ("eval questions --benchmark winoground -o Q", "--benchmark NAME=DIR"),
+    ("eval agreement nothing.csv", "nothing.csv"),
     ("eval questions --benchmark winoground=. -o .", "is there already"),
     ("eval scores mine.csv --scores mine.parquet", "name a file that ends in .csv"),
     ("eval scores mine.csv --questions Q", "need --out RUN, --model NAME"),

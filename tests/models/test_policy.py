@@ -279,6 +279,7 @@ def test_no_code_of_a_folder_is_run(folder: tuple[Kind, Path], tmp_path: Path) -
         ({"attn_implementation": "evil/code"}, "attn_implementation is 'evil/code', which could run code"),
         ({"text_config": {"_attn_implementation": {"": "evil/code"}}}, "_attn_implementation is 'evil/code'"),
         ({"parts": [{"attn_implementation": "kernel"}]}, "attn_implementation is 'kernel'"),
+        ({"transformers_weights": "other.safetensors"}, r"transformers_weights names another file of weights"),
         ({"quantization_config": {"quant_method": "awq"}}, r"are quantized \(quantization_config\); name the model"),
     ],
 )

@@ -140,6 +140,9 @@ def test_two_sets_of_weights_or_two_schedulers_are_refused(copy: Callable[[str],
     index.write_text(json.dumps({"weight_map": {"a": "other.safetensors"}}))
     with pytest.raises(WrongUse, match=r"transformer: has .*\.safetensors and .*index\.json, .*; remove one of both"):
         find_pipeline(str(at), False)
+    index = index.rename(index.with_name("diffusion_pytorch_model.safetensors.fp16.index.json"))
+    with pytest.raises(WrongUse, match=r"fp16\.index\.json: an index of an old form"):
+        find_pipeline(str(at), False)
     index.unlink()
     says(at / "scheduler/scheduler_config.json", _class_name="DDIMScheduler")
     with pytest.raises(WrongUse, match=r"scheduler_config.json: _class_name is 'DDIMScheduler', .*write the one"):
