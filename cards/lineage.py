@@ -77,11 +77,15 @@ def made_from(recipe: Recipe, name: str) -> list[Reference]:
 
 def _data_of(source: SourceSettings) -> Reference:
     """What a source is made from: the data that a package draws, where it reads these, and not whose form they have."""
-    drawn = (drawn_folder(place) for _, _, place in source.places())
-    title = next((folder.title for folder in drawn if folder is not None and folder.title), "")
+    title = _drawn_title(source)
     if not title:
         return source.made_from
     return Reference(f"{title} in the form of {source.made_from.title}" if source.made_from.title else title)
+
+
+def _drawn_title(source: SourceSettings) -> str:
+    drawn = (drawn_folder(place) for _, _, place in source.places())
+    return next((folder.title for folder in drawn if folder is not None and folder.title), "")
 
 
 def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
@@ -93,7 +97,9 @@ def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
 def notes_of(recipe: Recipe, name: str) -> list[str]:
     """What no count tells of a subset, and of the stages that it comes from: Markdown lists, its own first."""
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
-    return list(dict.fromkeys(notes for source in sources if (notes := source.notes().strip())))
+    titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
+    drawn = [f"* A program draws {title}: scores say little about what cameras took." for title in titles]
+    return list(dict.fromkeys([*drawn, *(notes for source in sources if (notes := source.notes().strip()))]))
 
 
 def citations_of(recipe: Recipe, name: str, store: Store | None = None) -> str:
