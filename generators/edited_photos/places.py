@@ -64,10 +64,8 @@ class Instances:
         self._by_id: dict[str, list[Place]] = {image: [] for image in images}
         # Captions name a photo by its file, with or without folders, or by its number.
         self._by_file = {file: self._by_id[image] for image, file in images.items()}
-        stems = Counter(PurePosixPath(file).stem for file in images.values())
-        self._by_stem = {
-            stem: self._by_file[file] for file in self._by_file if stems[stem := PurePosixPath(file).stem] == 1
-        }
+        stems = Counter(map(_stem, images.values()))
+        self._by_stem = {stem: file for file in images.values() if stems[stem := _stem(file)] == 1}
         for number, one in enumerate(annotations, 1):
             if not isinstance(one, dict):
                 left_out.add("bad-instance", f"{path.name} annotation {number}")
@@ -86,8 +84,20 @@ class Instances:
 
     def of(self, image: str, image_id: str) -> list[Place] | None:
         """The instances of a photo by its name or its id; None where it is not annotated."""
-        stem = self._by_stem.get(PurePosixPath(image).stem)
-        return self._by_file.get(image, self._by_id.get(image_id) if stem is None else stem)
+        if (found := self._by_file.get(image)) is not None:
+            return found
+        file = self._by_stem.get(_stem(image))
+        return self._by_id.get(image_id) if file is None or _differ(file, image) else self._by_file[file]
+
+
+def _stem(file: str) -> str:
+    return PurePosixPath(file).stem
+
+
+def _differ(file: str, other: str) -> bool:
+    """Whether two names of one stem lie in folders of which neither ends with the other."""
+    folders = [PurePosixPath(one).parent.parts[::-1] for one in (file, other)]
+    return any(one != two for one, two in zip(*folders, strict=False))
 
 
 def _by_id(rows: Sequence[Mapping[str, Any]], field: str) -> dict[str, str]:

@@ -33,7 +33,13 @@ def test_a_name_of_a_file_comes_before_a_number(tmp_path: Path) -> None:
 
     assert lefts("1.jpg", "") == [0] and lefts("a/2.jpg", "") == [1]
     assert lefts("train/0.jpg", "") == [2] and lefts("val/0.jpg", "") == [3]
+    assert lefts("val/1.jpg", "x") == [0]
     assert lefts("0.jpg", "3") == [3] and lefts("0.jpg", "x") is None
+
+
+def test_a_photo_of_another_folder_is_another_photo(tmp_path: Path) -> None:
+    found = instances(tmp_path, ["val/0.jpg"], [on(0, 1)])
+    assert found.of("train/0.jpg", "") is None and found.of("0.jpg", "") and found.of("coco/val/0.png", "")
 
 
 def test_annotations_that_are_none_are_counted(tmp_path: Path) -> None:
