@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from twinset.generators.edited_photos.places import BadMask, Bools, Instances, Place, chosen, mask_of, stored
+from twinset.generators.edited_photos.places import BadMask, Bools, Instances, Place, chosen, mask_of, most_of, stored
 from twinset.generators.edited_photos.source import EditedPhotos
 from twinset.generators.edited_photos.wording import Nouns, Wanted, names_of, nouns_of, wanted
 from twinset.generators.image_files import ImageFiles, UnusableImage
@@ -42,6 +42,7 @@ class EditCandidate(CaptionedCandidate):
 
     change, noun, phrase, instruction, count, removed: as `generators.edited_photos.wording.Wanted`. category: what a
     detector looks for. places: what must change, as `generators.edited_photos.places.stored`; empty for a detector.
+    others: what else is annotated, likewise.
     """
 
     caption_id: str
@@ -57,6 +58,7 @@ class EditCandidate(CaptionedCandidate):
     count: int
     removed: int
     places: str
+    others: str
 
     @property
     def media_names(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class EditCandidate(CaptionedCandidate):
 class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
     """One pair an edit; those of a photo are a group."""
 
-    version = 1
+    version = 2
     engine: ImageEditor
     candidate = EditCandidate
 
@@ -123,9 +125,10 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         if not (photo := row["image"] or row["image_id"]):
             return "no-photo"
         places: list[Place] | str = []
+        there = [] if instances is None else instances.of(row["image"], row["image_id"])
+        if there is None:
+            return "not-annotated"
         if instances is not None:
-            if (there := instances.of(row["image"], row["image_id"])) is None:
-                return "not-annotated"
             places = chosen([one for one in there if one.category in change.categories], change.count, change.removed)
         if isinstance(places, str):
             return places
@@ -141,6 +144,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             photo=photo,
             category=change.categories[0],
             places=stored(places) if places else "",
+            others=stored([one for one in there if one not in places]),
             **_of(change),
         )
 
@@ -164,23 +168,26 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
     def _asked(self, one: EditCandidate, photo: Frame | UnusableImage) -> Edit | Rejected:
         if isinstance(photo, UnusableImage):
             return photo.rejected(one.key)
-        places = one.places
+        places, others = one.places, one.others
         if self.detector is not None:
             found = [Place(one.category, box, None, False) for box in self.detector.boxes(photo.pixels, one.category)]
             which = chosen(found, one.count, one.removed)
             if isinstance(which, str):
                 return Rejected(one.key, which, f"{len(found)} x {one.category}")
-            places = stored(which)
+            places, others = stored(which), stored([place for place in found if place not in which])
         try:
             mask = mask_of(places, *photo.pixels.shape[:2])
+            mask = grown(mask, self.source.margin) if mask.any() else mask
+            shared = most_of(others, mask)
         except BadMask as error:
             return Rejected(one.key, "bad-mask", str(error))
-        mask = grown(mask, self.source.margin) if mask.any() else mask
         share = float(mask.mean())
         if not self.source.smallest <= share <= self.source.largest:
             return Rejected(
                 one.key, f"place-too-{'small' if share < self.source.smallest else 'large'}", f"{share:.4f}"
             )
+        if shared > self.source.shared:
+            return Rejected(one.key, "place-shared", f"{shared:.2f} of another instance")
         seed = int(generator_for(self.seed, self.name, one.key).integers(2**63))
         caption, negative = one.captions0[0], one.captions1[0]
         return Edit(one.key, photo.pixels, mask, caption, negative, one.phrase, one.instruction, seed)

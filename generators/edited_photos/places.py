@@ -141,6 +141,15 @@ def mask_of(text: str, height: int, width: int) -> Bools:
     return mask
 
 
+def most_of(text: str, mask: Bools) -> float:
+    """The largest share of any of some `stored` places that lies in a mask (0-1); raises `BadMask`."""
+    shares = [0.0]
+    for box, outline in json.loads(text):
+        other = mask_of(json.dumps([[box, outline]]), *mask.shape)
+        shares.append(float((other & mask).sum() / max(other.sum(), 1)))
+    return max(shares)
+
+
 def box_mask(box: Sequence[float], height: int, width: int) -> Bools:
     """A box; raises `BadMask` where it lies outside of the picture by more than a pixel."""
     left, top, right, bottom = box[0], box[1], box[0] + box[2], box[1] + box[3]

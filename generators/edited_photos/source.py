@@ -43,9 +43,10 @@ class EditedPhotos(EngineSource):
     them, or of tars. instances: COCO's, whose boxes and masks say where a noun of the caption is. detector: finds it
     instead, for nouns that the rules for negative captions know. engine: the editor. changes: those that are made: an
     ``object`` becomes another, an ``attribute`` changes, a ``count`` falls, or what a negative denies is removed.
-    margin: pixels that a mask is wider than the outline. smallest, largest: share of the picture that a place may have
-    (0-1). paste: whether what lies outside of the mask is taken from the photo after the shift was measured, for
-    editors that redraw the whole picture. bounds: of the proof.
+    margin: pixels that a mask is wider than the outline. smallest, largest: share of the picture that a place may
+    have (0-1). shared: most of another instance that may lie in it (0-1). paste: whether what lies outside of the
+    mask is taken from the photo after the shift was measured, for editors that redraw the whole picture. bounds: of
+    the proof.
     licence: of what the editor paints. allow_no_derivatives: whether it edits where a licence allows no derivatives.
     """
 
@@ -59,6 +60,7 @@ class EditedPhotos(EngineSource):
     margin: int = Field(default=4, ge=0, le=256)
     smallest: float = Field(default=0.005, ge=0, le=1)
     largest: float = Field(default=0.5, gt=0, le=1)
+    shared: float = Field(default=0.1, ge=0, le=1)
     paste: bool = False
     bounds: Bounds = Bounds()
     licence: str = ""

@@ -175,6 +175,16 @@ def test_a_place_is_neither_too_small_nor_too_large(folder: Path, earlier: Calla
         assert isinstance(result, Rejected) and result.reason == reason
 
 
+def test_a_place_holds_little_of_another_instance(folder: Path, earlier: Callable[[str], FinishedStage]) -> None:
+    file = folder / "instances.json"
+    whole = json.loads(file.read_text())
+    beside = {"image_id": 7, "category_id": 2, "bbox": [LEFT + SIDE // 2, TOP, SIDE, SIDE]}
+    file.write_text(json.dumps({**whole, "annotations": [*whole["annotations"], beside]}))
+    result = made(folder, earlier, inside)
+    assert isinstance(result, Rejected) and (result.reason, result.detail[:2]) == ("place-shared", "0.")
+    assert isinstance(made(folder, earlier, inside, shared=0.9), Pair)
+
+
 def test_the_proof_is_measured_on_the_files_as_stored(folder: Path, earlier: Callable[[str], FinishedStage]) -> None:
     assert Context("twins").encoding.quality == 95
     generator = source(folder).open(Context("twins", earlier=earlier))
