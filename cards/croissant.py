@@ -75,7 +75,7 @@ def croissant(
     subset, source = recipe[stage.name], recipe.origin(stage.name)
     kind = CARD_KINDS[source.makes]
     several, what = kind.what
-    extension = subset.encoding.format
+    extension = recipe.made_in(stage.name).encoding.format
     origin = described_origin(recipe, source, stage.name)
     detour = f"{marker_folder(stage, tars)}/../../"
     metadata: dict[str, Any] = {

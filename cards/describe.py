@@ -78,7 +78,7 @@ def card(
         source=source,
         kind=CARD_KINDS.get(source.makes),
         noun="candidate" if source.makes == "table" else source.makes.replace("-", " "),
-        extension=subset.encoding.format,
+        extension=recipe.made_in(stage.name).encoding.format,
         summary=summary,
         numbers=numbers,
         made=made,

@@ -146,6 +146,16 @@ def thumbnail(content: bytes, key: str, box: tuple[int, int]) -> Image.Image:
     return picture.resize(size, Image.Resampling.LANCZOS)
 
 
+def boxed(content: bytes, key: str, boxes: Sequence[tuple[int, int, int, int]]) -> bytes:
+    """An encoded image of the sample ``key`` with outlines of boxes (left, top, width, height), as PNG."""
+    picture, stream = decode(content, key), io.BytesIO()
+    pen, width = ImageDraw.Draw(picture), max(1, max(picture.size) // 150)
+    for left, top, wide, high in boxes:
+        pen.rectangle((left - 1, top - 1, left + wide, top + high), outline=OUTLINES["reference"], width=width)
+    picture.save(stream, "PNG", compress_level=1)
+    return stream.getvalue()
+
+
 def _rows(block: Block, width: int) -> list[list[_Drawn]]:
     cell = (width - (block.columns - 1) * CELL_GAP) // block.columns
     drawn = [_fit(one, cell, block.key) for one in block.cells]

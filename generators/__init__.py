@@ -6,6 +6,7 @@ KINDS = {
     "caption-twins": "twinset.generators.caption_twins.source:CaptionTwins",
     "caption-words": "twinset.generators.exchanged_negatives.words:CaptionWords",
     "confused-pairs": "twinset.generators.confused_pairs.source:ConfusedPairs",
+    "difference-boxes": "twinset.generators.difference_boxes.source:DifferenceBoxes",
     "edited-photos": "twinset.generators.edited_photos.source:EditedPhotos",
     "exchanged-negatives": "twinset.generators.exchanged_negatives.source:ExchangedNegatives",
     "gebc": "twinset.generators.video.gebc:Gebc",

@@ -10,3 +10,5 @@ GENECIS = Reference("GeneCIS", "https://arxiv.org/abs/2306.07969", bibtex("vaze2
 BIVLC = Reference("BiVLC", "https://arxiv.org/abs/2406.09952", bibtex("miranda2024bivlc"))
 
 VISMIN = Reference("VisMin", "https://arxiv.org/abs/2407.16772", bibtex("awal2024vismin"))
+
+IMG_DIFF = Reference("Img-Diff", "https://arxiv.org/abs/2408.04594", bibtex("jiao2025imgdiff"))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from twinset.cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, share_of_top
-from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, in_group, mark_difference, words_of
+from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, boxed, in_group, mark_difference, words_of
 from twinset.generators.blind_attacks import length_gaps
 from twinset.generators.blind_guesses import GuessCounts, same_bag, sign_test
 from twinset.manifests.panels import Counts
@@ -132,11 +132,14 @@ def statistics(store: Store, subset: str) -> PairStatistics:
 
 def _block(pair: Stored[PairRecord]) -> Block:
     sides = mark_difference(*(pair.texts[name][:LONGEST_TEXT] for name in PAIR.texts))
+    boxes = [(one.left, one.top, one.width, one.height) for one in pair.json.boxes]
     cells = [
-        Cell(image=image, words=words, side=side)
+        Cell(image=boxed(image, pair.key, boxes) if boxes else image, words=words, side=side)
         for side, (image, words) in enumerate(zip(pair.images.values(), sides, strict=True))
     ]
-    return Block(pair.key, cells, 2, " | ".join([pair.json.change, *in_group(pair.key, pair.json.group)]))
+    held = dict.fromkeys(one.difference for one in pair.json.boxes)
+    noted = [pair.json.change, *held, *in_group(pair.key, pair.json.group)]
+    return Block(pair.key, cells, 2, " | ".join(noted))
 
 
 def _panels(numbers: PairStatistics, group: str) -> dict[str, Counts]:

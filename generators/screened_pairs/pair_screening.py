@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from pydantic import field_validator
 
+from twinset.generators.copied_pairs import HASHED, IMAGES, PAIR_COLUMNS
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.questions import QUESTIONS, KeepPair, question_of
@@ -55,9 +56,6 @@ class PairScreening(Decisions):
         return ""
 
 
-IMAGES = ("image0", "image1")
-PAIR_COLUMNS = ("key", "identity", "tar", "split", "group", "caption0", "caption1")
-HASHED = tuple(f"{role}_sha256" for role in IMAGES)
 DUPLICATE = "duplicate"  # a reason of the engine's
 
 

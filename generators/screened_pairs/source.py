@@ -1,6 +1,5 @@
 """The pairs of a stage that people kept, copied byte by byte."""
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,29 +8,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
+from twinset.generators.copied_pairs import COPIED, CopiedPairCandidate, copied, planned
 from twinset.generators.decisions.questions import DROP, KeepPair
 from twinset.generators.decisions.report import read_report
-from twinset.generators.screened_pairs.pair_screening import (
-    DUPLICATE,
-    HASHED,
-    IMAGES,
-    PAIR_COLUMNS,
-    SCREENED_OUT,
-    twins,
-)
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, digest
+from twinset.generators.screened_pairs.pair_screening import DUPLICATE, SCREENED_OUT, twins
+from twinset.manifests.candidate import Candidate
+from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS
 from twinset.manifests.markdown import block_of
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.kind import Copy, Stored
-from twinset.shards.kinds.pair import CopiedPair, PairRecord
-from twinset.shards.kinds.samples import MediaFile, Rejected
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.kinds.pair import CopiedPair
+from twinset.shards.kinds.samples import Rejected
 
 REPORT = "screening.json"
 
@@ -75,16 +65,12 @@ TOGETHER = 64  # pairs that are looked for in a tar at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenedPairCandidate(CaptionedCandidate):
+class ScreenedPairCandidate(CopiedPairCandidate):
     """A pair with what people decided on it.
 
-    tar: where it lies in its stage. image_sha256s: of its encoded images. sources: JSON of each media file that it came
-    from. dropped: the reason why it is left out, empty where it was kept; detail: what people said.
+    dropped: the reason why it is left out, empty where it was kept; detail: what people said.
     """
 
-    tar: str
-    image_sha256s: tuple[str, ...]
-    sources: tuple[str, ...]
     dropped: str
     detail: str
 
@@ -109,7 +95,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
         Raises `WrongUse` when a stage is of another kind, or a pair was never asked about.
         """
         verdicts, repeated = self._verdicts, self._twins
-        pairs = self._pairs.read([*PAIR_COLUMNS, *HASHED, *TERMS, "sources"])
+        pairs = self._pairs.read(COPIED)
         for start in range(0, len(pairs), SLICE):
             for row in pairs.slice(start, SLICE).to_pylist():
                 twin = repeated.get(row["key"])
@@ -119,24 +105,17 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
                         "the stage that asks about these pairs, and build it again"
                     )
                 dropped, detail = (DUPLICATE, f"same as {twin}") if twin else verdicts[row["key"]]
-                yield ScreenedPairCandidate(
-                    **{name: row[name] for name in ("key", "identity", "tar", "split", "group", *TERMS)},
-                    captions0=(row["caption0"],),
-                    captions1=(row["caption1"],),
-                    image_sha256s=tuple(row[name] for name in HASHED),
-                    sources=tuple(canonical_json(one).decode() for one in row["sources"]),
-                    dropped=dropped,
-                    detail=detail,
-                )
+                yield ScreenedPairCandidate(**planned(row), dropped=dropped, detail=detail)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[CopiedPair | Rejected]:
         """Copies of the pairs that people kept. Raises `BrokenTar`: a pair is absent from its stage, or not the one
         that people saw.
         """
-        planned = cast(Sequence[ScreenedPairCandidate], candidates)
-        found = self._pairs.samples((one.tar, one.key) for one in planned if not one.dropped)
-        for one in planned:
-            yield Rejected(one.key, one.dropped, one.detail) if one.dropped else self._copied(one, found[one.key])
+        screened = cast(Sequence[ScreenedPairCandidate], candidates)
+        found = self._pairs.samples((one.tar, one.key) for one in screened if not one.dropped)
+        for one in screened:
+            rejected = Rejected(one.key, one.dropped, one.detail) if one.dropped else None
+            yield rejected or copied(self._pairs, one, found[one.key])
 
     def reports(self) -> Mapping[str, bytes]:
         """``screening.json``: pairs planned, made, repeated, shown to people, kept, undecided, and dropped by what they
@@ -159,25 +138,6 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             "simulated": read_report(self._decisions)["simulated"] is not None,
         }
         return {REPORT: json.dumps(found).encode()}
-
-    def _copied(self, one: ScreenedPairCandidate, stored: Stored[PairRecord]) -> CopiedPair:
-        hashed = tuple(hashlib.sha256(stored.images[role]).hexdigest() for role in IMAGES)
-        if hashed != one.image_sha256s:
-            raise BrokenTar(
-                f"{self._pairs.where}/{one.tar}: the images of {one.key} are not those that people saw; run the build "
-                "of this stage again"
-            )
-        return CopiedPair(
-            key=one.key,
-            group=one.group,
-            split=one.split,
-            provenance=stored.json.provenance,
-            scores=dict(stored.json.scores),
-            sources=tuple(MediaFile(**json.loads(file)) for file in one.sources),
-            record=stored.json,
-            captions=(stored.texts["caption0"], stored.texts["caption1"]),
-            copy=Copy(stored.fields, dict(zip(IMAGES, hashed, strict=True))),
-        )
 
     @cached_property
     def _verdicts(self) -> Mapping[str, tuple[str, str]]:

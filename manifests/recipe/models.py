@@ -126,11 +126,15 @@ class Recipe(Settings):
         return f"{'stages' if name in self.stages else 'subsets'}.{name}"
 
     def origin(self, name: str) -> SourceSettings:
-        """The source that made the samples of a stage: that of the stage whose samples it copies, where it does."""
-        source = self[name].source
-        while source.copies in self.stages:  # stages do not read each other in a circle
-            source = self.stages[source.copies].source
-        return source
+        """The source that made the samples of a stage: that of `made_in`."""
+        return self.made_in(name).source
+
+    def made_in(self, name: str) -> Subset:
+        """The settings of a stage, or of the one whose samples it copies."""
+        found = self[name]
+        while found.source.copies in self.stages:  # stages do not read each other in a circle
+            found = self.stages[found.source.copies]
+        return found
 
     def __getitem__(self, name: str) -> Subset:
         return self.stages[name] if name in self.stages else self.subsets[name]

@@ -25,14 +25,40 @@ class PairCaptions(Described):
     caption1: tuple[str, ...] = Field(min_length=1)
 
 
+class BoxAnswer(Described):
+    """A question about what a box holds. caption: 0 or 1, which says yes. yes0, yes1: how likely each image does."""
+
+    question: str
+    caption: int
+    yes0: float
+    yes1: float
+
+
+class DifferenceBox(Described):
+    """Where the two images differ, in pixels. label0, label1: what is there in each by its caption; empty for nothing.
+
+    difference: both in one text. answers: what was asked of the two crops; none where nobody was.
+    """
+
+    left: int
+    top: int
+    width: int
+    height: int
+    label0: str
+    label1: str
+    difference: str
+    answers: tuple[BoxAnswer, ...]
+
+
 class PairRecord(Record):
-    """The JSON of a pair."""
+    """The JSON of a pair. boxes: where its images differ, the largest first; absent where no stage looked for them."""
 
     change: str
     source: PairSources
     image0: ImageRecord
     image1: ImageRecord
     captions: PairCaptions
+    boxes: tuple[DifferenceBox, ...] = ()
 
     @property
     def category(self) -> str:

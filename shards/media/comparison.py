@@ -6,7 +6,7 @@ Figures are rounded, so that they are the same whatever instructions of the proc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,40 @@ SMALL_TILE = 32
 TEXTURE = 8.0  # standard deviation of grey levels in a tile, below which noise alone would be matched
 CLOSER = 0.64  # of the squared difference in place that a match elsewhere must have
 UNKNOWN = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle of whole pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @property
+    def area(self) -> int:
+        """In pixels."""
+        return self.width * self.height
+
+    def overlaps(self, other: Box) -> bool:
+        """Whether a pixel is in both."""
+        across = max(self.left, other.left) < min(self.left + self.width, other.left + other.width)
+        return across and max(self.top, other.top) < min(self.top + self.height, other.top + other.height)
+
+    def around(self, others: Sequence[Box]) -> Box:
+        """The smallest box that holds this one and others."""
+        every = (self, *others)
+        left, top = min(one.left for one in every), min(one.top for one in every)
+        right, bottom = max(one.left + one.width for one in every), max(one.top + one.height for one in every)
+        return Box(left, top, right - left, bottom - top)
+
+    def at_least(self, side: int, width: int, height: int) -> Box:
+        """The box grown to ``side`` pixels each way, as far as a picture of that width and height has them."""
+        wide, high = min(max(self.width, side), width), min(max(self.height, side), height)
+        left = min(max(self.left - (wide - self.width) // 2, 0), width - wide)
+        top = min(max(self.top - (high - self.height) // 2, 0), height - high)
+        return Box(left, top, wide, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +104,46 @@ def tile_differences(first: Pixels, second: Pixels) -> NDArray[np.float64]:
     """The mean difference of each tile of 32 x 32 pixels."""
     apart = differences(first, second)
     return np.array([apart[tile].mean() for tile in _tiles(apart.shape, SMALL_TILE)])
+
+
+def regions(first: Pixels, second: Pixels, threshold: float, grain: int, least: float = 1) -> list[Box]:
+    """Where two pictures of one size differ, as boxes that do not overlap, the largest first.
+
+    Args:
+        first, second: (height, width, 3) uint8 RGB.
+        threshold: mean difference of colour channels (0-255) from which a window counts, and a pixel in it.
+        grain: pixels of the window's radius; what is at most twice as far apart is one region.
+        least: pixels that a box has.
+    """
+    import cv2
+
+    total = np.abs(first.astype(np.int16) - second).sum(axis=2)
+    side = 2 * grain + 1
+    # Sums of whole numbers, which are exact: the same whatever instructions of the processor OpenCV takes.
+    sums = cv2.boxFilter(total.astype(np.float64), -1, (side, side), normalize=False, borderType=cv2.BORDER_REPLICATE)
+    near = np.asarray(sums >= threshold * 3 * side * side)
+    count, labels = cv2.connectedComponents(grown(near, grain).astype(np.uint8))
+    rows, columns = np.nonzero(near & (total >= threshold * 3))
+    of = np.asarray(labels[rows, columns], np.intp)
+    first_of, last_of = np.full((2, count), labels.size), np.full((2, count), -1)
+    for axis, at in enumerate((columns, rows)):
+        np.minimum.at(first_of[axis], of, at)
+        np.maximum.at(last_of[axis], of, at)
+    edges = zip(*first_of.tolist(), *(last_of - first_of + 1).tolist(), strict=True)
+    found = [Box(*edge) for edge, last in zip(edges, last_of[0], strict=True) if last >= 0]
+    found = [box for box in found if box.area >= least]  # few, so that they can be compared with each other
+    return sorted(_apart(found), key=lambda box: (-box.area, box.top, box.left))
+
+
+def _apart(boxes: list[Box]) -> list[Box]:
+    """Boxes of which those that overlap are one, until none do."""
+    found: list[Box] = []
+    for box in boxes:
+        while others := [one for one in found if one.overlaps(box)]:
+            found = [one for one in found if one not in others]
+            box = box.around(others)
+        found.append(box)
+    return found
 
 
 def shifts(first: Pixels, second: Pixels, where: Bools | None = None) -> NDArray[np.float64]:

@@ -5,9 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 
 import twinset
+from tests.stages.test_pipelines_build import kill_midway, tars
+from twinset.manifests.recipe import load_recipe
 from twinset_demo import miniature
 
 SMALL = "{kind: diffusion, model: small, steps: 2}"
@@ -76,3 +79,22 @@ def test_triplet_clip(tmp_path: Path) -> None:
         "subsets.triplet-clip.source.licence=CC0-1.0",
     )
     assert kept == {"triplet-clip": 6}
+
+
+@pytest.mark.slow
+def test_img_diff_killed_and_resumed_is_the_same(tmp_path: Path) -> None:
+    settings = (
+        f"stages.negatives.source={NEGATIVES}",
+        "stages.pairs.source={kind: stable-diffusion, negatives: negatives, model: small, steps: 4}",
+        "stages.pairs.filters=[]",
+        "subsets.img-diff.source.engine={kind: small-world}",
+        "subsets.img-diff.shard_size=1",
+    )
+    kept = built("img-diff", tmp_path / "whole", *settings)
+    assert kept["img-diff"] >= 2  # a ball is blue, and a star is a heart
+    recipe = load_recipe("img-diff", settings).model_dump(mode="json", exclude_defaults=True)
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    kill_midway(tmp_path, "killed", "img-diff")
+    twinset.build(str(tmp_path / "recipe.yaml"), tmp_path / "killed")
+    whole = tars(tmp_path, "whole", "img-diff")
+    assert len(whole) == kept["img-diff"] and tars(tmp_path, "killed", "img-diff") == whole

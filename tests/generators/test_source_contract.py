@@ -43,6 +43,7 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "caption-twins",
         "caption-words",
         "confused-pairs",
+        "difference-boxes",
         "edited-photos",
         "exchanged-negatives",
         "human-baseline",

@@ -1,0 +1,67 @@
+"""Pairs of an earlier stage that are copied: what is planned of one, and the check that it is still the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twinset.manifests.candidate import CaptionedCandidate
+from twinset.manifests.canonical import canonical_json
+from twinset.manifests.licences.terms import TERMS
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.kinds.kind import Copy, Stored
+from twinset.shards.kinds.pair import CopiedPair, PairRecord
+from twinset.shards.kinds.samples import MediaFile
+from twinset.shards.storage.tar_reader import BrokenTar
+
+IMAGES = ("image0", "image1")
+HASHED = tuple(f"{role}_sha256" for role in IMAGES)
+PAIR_COLUMNS = ("key", "identity", "tar", "split", "group", "caption0", "caption1")
+COPIED = (*PAIR_COLUMNS, *HASHED, *TERMS, "sources")  # columns that `planned` reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiedPairCandidate(CaptionedCandidate):
+    """A pair of an earlier stage.
+
+    tar: where it lies there. image_sha256s: of its encoded images. sources: JSON of each media file that it came from.
+    """
+
+    tar: str
+    image_sha256s: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+def planned(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a candidate, with the pair's own key. row: `COPIED` columns of the index."""
+    return {
+        **{name: row[name] for name in ("key", "identity", "tar", "split", "group", *TERMS)},
+        "captions0": (row["caption0"],),
+        "captions1": (row["caption1"],),
+        "image_sha256s": tuple(row[name] for name in HASHED),
+        "sources": tuple(canonical_json(one).decode() for one in row["sources"]),
+    }
+
+
+def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRecord]) -> CopiedPair:
+    """The sample, under the candidate's key. Raises `BrokenTar`: its images are not those that were planned from."""
+    hashed = tuple(hashlib.sha256(stored.images[role]).hexdigest() for role in IMAGES)
+    if hashed != one.image_sha256s:
+        raise BrokenTar(
+            f"{pairs.where}/{one.tar}: the images of {stored.key} are not those that this stage was planned from; run "
+            "its build again"
+        )
+    return CopiedPair(
+        key=one.key,
+        group=one.group,
+        split=one.split,
+        provenance=stored.json.provenance,
+        scores=dict(stored.json.scores),
+        sources=tuple(MediaFile(**json.loads(file)) for file in one.sources),
+        record=stored.json,
+        captions=(stored.texts["caption0"], stored.texts["caption1"]),
+        copy=Copy(stored.fields, dict(zip(IMAGES, hashed, strict=True))),
+    )

@@ -1,0 +1,1 @@
+"""Where the images of a pair differ, and what is there in each (Img-Diff)."""
