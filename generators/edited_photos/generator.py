@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -208,7 +208,9 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         scores = self._figures(self._stored(before), raw, self._stored(after), mask)
         if reason := self._against(scores):
             return Rejected(one.key, reason, ", ".join(f"{name} {value:g}" for name, value in scores.items()))
-        first, *others = given.sources or (MediaFile(f"edited by {self.source.engine.kind}", 0, ""),)
+        # URLs: what an editor was made of does not lie in the folder of the photos.
+        made_of, editor = given.sources or (MediaFile("", 0, ""),), f"editor://{self.source.engine.kind}"
+        first, *others = (replace(file, path=f"{editor}/{file.path}") for file in made_of)
         told = ("caption_id", "image_id", "type", "subtype", "photo", "noun", "phrase", "instruction")
         left, top, width, height = _box(mask)
         return Pair(

@@ -57,6 +57,8 @@ def test_vismin(tmp_path: Path) -> None:
     )
     assert kept["vismin-attribute"] == 1 and kept["vismin-object"] == kept["vismin-count"] == 0
     assert kept["vismin-position"]
+    parts = twinset.verify(tmp_path / "out", media=True)["subsets"]
+    assert [problem for part in parts.values() for problem in part["problems"]] == []
 
 
 @pytest.mark.slow

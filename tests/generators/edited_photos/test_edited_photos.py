@@ -133,6 +133,7 @@ def test_the_contract_is_kept_and_what_has_no_place_is_counted(
     pair = results[0]
     assert isinstance(pair, Pair) and pair.captions1 == ("A green car on a road.",)
     assert pair.provenance["phrase"] == "a green car"
+    assert (pair.image0.source.path, pair.image1.source.path) == ("0.jpg", "editor://simple/")
     assert pair.provenance["box"] == {"left": LEFT - 4, "top": TOP - 4, "width": SIDE + 9, "height": SIDE + 9}
     middle = pair.image1.pixels[TOP + 20, LEFT + 20].astype(int)
     assert middle[1] > 50 + max(middle[0], middle[2]), "the box is green"
