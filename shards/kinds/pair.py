@@ -35,7 +35,7 @@ class BoxAnswer(Described):
 
 
 class DifferenceBox(Described):
-    """Where the two images differ, in pixels. label0, label1: what is there in each by its caption; empty for nothing.
+    """Where the two images differ, in pixels. label0, label1: what each caption alone says is there; empty for none.
 
     difference: both in one text. answers: what was asked of the two crops; none where nobody was.
     """
