@@ -19,7 +19,7 @@ class ClipSettings(RegularisedSettings, EncoderSettings):
     Attributes:
         validation: without any, the last weights are the best.
         twins: the sides of a pair that are examples. ``both`` is the default of infonce, and refused by objectives with
-            negatives: if both sides came into one batch, the answer of each would also be among its wrong answers.
+            negatives, since the sides are each other's.
         neighbours: a table of ``image-neighbours``: half of each batch are neighbours of the other half, NegCLIP's
             batches. nearest: images of an image, one of which is sampled.
         objective: which features are compared; it decides what is read of an example.

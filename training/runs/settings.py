@@ -115,8 +115,8 @@ class RegularisedSettings(RunSettings):
     Attributes:
         regulariser: added to the objective. regulariser_weight: total loss = objective + weight · regulariser; where it
             is left out, that of its source.
-        margin, margin_v1: of EqSim, α of v2 and α₁ of v1, in squared similarity. These, as what else a kind of run lets
-            a regulariser be set, are its own defaults where they are left out, and null where it does not read them.
+        margin, margin_v1: of EqSim, α of v2 and α₁ of v1, in squared similarity; where they are left out, the default
+            of the kind of run, or null where the regulariser does not read them.
     """
 
     regulariser: str | None = None
