@@ -1,7 +1,8 @@
 """What goes beside the tars of a finished dataset: card, Croissant metadata, pictures."""
 
 import json
-from collections.abc import Iterable, Sequence
+import platform
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -18,19 +19,24 @@ from twinset.cards.lineage import (
     made_from,
     meanings_of,
     notes_of,
-    packages,
     reports_of,
     scores_meant,
+    scores_unmeasured,
+    uncited,
 )
 from twinset.cards.page import write_look
 from twinset.cards.plots import histograms
+from twinset.cards.rebuilding import Rebuilding, homepage, rebuilding
 from twinset.cards.rendering import render
-from twinset.cards.words_alone import told_by_words
+from twinset.cards.words_alone import ABSENT, told_by_words
+from twinset.generators.blind_guesses import LEAST_GROUPS
+from twinset.generators.words_alone.probe import LEAST, Probed
+from twinset.generators.words_alone.sampled import words_table
 from twinset.manifests.canonical import digest
 from twinset.manifests.locations import is_drawn, symbolic
 from twinset.manifests.recipe import Recipe, Subset, content_of
 from twinset.manifests.recipe.overrides import PARTS
-from twinset.manifests.stage import ANY_RUNTIME, Stage
+from twinset.manifests.stage import Stage
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings
 from twinset.shards.records import planned_stage
@@ -49,11 +55,11 @@ def card(
     numbers: Any,
     made: str = "",
     files: str = "",
-    words: str = "",
+    words: Mapping[str, Probed] | None = None,
     earlier: Sequence[Earlier] = (),
     scores: Sequence[ScoreSpread] = (),
     citations: str = "",
-    anywhere: bool = False,
+    again: Rebuilding | None = None,
 ) -> str:
     """Markdown with YAML front matter; the same text for the same dataset.
 
@@ -64,11 +70,11 @@ def card(
         numbers: its statistics, of its kind's class; of no use for a table.
         made: how it was made, in Markdown.
         files: a digest of what is to be loaded.
-        words: what words alone tell of pairs of captions, in Markdown.
+        words: what words alone tell of pairs of captions, by kind; None where it was not measured.
         earlier: the stages that it comes from.
         scores: of its samples.
         citations: BibTeX of what it was made from and with.
-        anywhere: whether any machine makes the same bytes.
+        again: what decides its bytes besides recipe and inputs.
     """
     subset = recipe[stage.name]
     source = recipe.origin(stage.name)
@@ -83,6 +89,10 @@ def card(
         numbers=numbers,
         made=made,
         words=words,
+        absent=ABSENT,
+        words_table=words_table,
+        least_pairs=LEAST,
+        least_groups=LEAST_GROUPS,
         meanings=meanings_of(recipe, stage.name),
         earlier=earlier,
         notes=notes_of(recipe, stage.name),
@@ -90,13 +100,14 @@ def card(
         references=made_from(recipe, stage.name),
         citations=citations,
         about=recipe,
-        anywhere=anywhere,
+        uncited=uncited(recipe, stage.name),
+        again=again or Rebuilding(),
+        homepage=homepage,
         version=version("twinset"),
+        python=".".join(platform.python_version_tuple()[:2]),
         terms=terms,
         front=_front_matter(stage, source.makes, subset.language, summary, files),
         recipe=yaml.safe_dump(recipe_of(recipe, stage), sort_keys=False),
-        libraries=", ".join(f"{name} {version}" for name, version in stage.facts["libraries"].items()),
-        brought=packages([*(one.stage for one in earlier), stage], recipe.only([stage.name])),
     )
 
 
@@ -135,7 +146,7 @@ def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
 def _settings(subset: Subset, seed: int) -> dict[str, Any]:
     settings: dict[str, Any] = content_of(subset, seed)
     del settings["seed"]
-    settings |= subset.model_dump(include={"count", "language"}, exclude_defaults=True)
+    settings |= subset.model_dump(include={"count", "language", "cites"}, exclude_defaults=True)
     for name in subset.source.locations:
         *where, last = name.split(".")
         value: Any = subset.source
@@ -178,7 +189,9 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
         store.write(
             layout.meta(subset, "histograms.png"), histograms(kind.panels(numbers, recipe.origin(stage.name).group))
         )
-        scores = score_spreads(store, subset, kind.sample, scores_meant(settings, recipe.origin(stage.name)))
+        origin = recipe.origin(stage.name)
+        said = scores_meant(settings, origin), scores_unmeasured(settings, origin)
+        scores = score_spreads(store, subset, kind.sample, *said)
         # It holds the digests of stage, index and tars.
         files = digest(_write_croissant(store, stage, recipe, summary, citations))
     if summary.kept and len(terms.by_credit(summary.terms)) > terms.SHOWN:
@@ -187,9 +200,8 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
         store.remove(layout.meta(subset, terms.CREDITS))
     made, words = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
     earlier = earlier_stages(store, recipe, stage.name)
-    homes = map(recipe.home, recipe.only([stage.name]).all)
-    anywhere = all(one == ANY_RUNTIME for home in homes for one in finished(store, home).column("runtime"))
-    text = card(stage, recipe, summary, numbers, made, files, words, earlier, scores, citations, anywhere)
+    again = rebuilding(store, recipe.only([stage.name]), [*(one.stage for one in earlier), stage])
+    text = card(stage, recipe, summary, numbers, made, files, words, earlier, scores, citations, again)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
 
 
@@ -225,7 +237,7 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
 
     Their pictures are written beside the subset's own.
     """
-    texts = []
+    texts = list[str]()
     for one, settings in recipe.only([name]).all.items():
         source = settings.source
         found = reports_of(store, recipe.home(one), source)
@@ -240,5 +252,6 @@ def _made(store: Store, subset: str, recipe: Recipe, name: str) -> str:
             text += f"\n\nLanguage models: {tally}{'' if cost is None else f', cost {cost:,.2f}'}."
         text = "\n\n".join(part for part in (text.strip(), *(judge.how_judged() for judge in settings.filters)) if part)
         if text:
-            texts.append(text if one == name else f"Stage `{one}`, which it was planned from: {text}")
+            headed = f"**Stage `{one}`.**\n\n" if one != name else "**This subset.**\n\n" if texts else ""
+            texts.append(f"{headed}{text}")
     return "\n\n".join(texts)

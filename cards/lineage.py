@@ -1,19 +1,18 @@
-"""What a card says of all stages that a subset comes from: sources, packages, citations, and what each left out."""
+"""What a card says of all stages that a subset comes from: sources, citations, and what each left out."""
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinset.manifests.doors import marks
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import DRAWN, drawn_folder, is_brought_model
+from twinset.manifests.locations import drawn_folder
 from twinset.manifests.plan import read_parquet
 from twinset.manifests.recipe import Recipe, Subset
-from twinset.manifests.source import Place, PlacedSettings, Reference, SourceSettings
+from twinset.manifests.references import cited_entry
+from twinset.manifests.source import PlacedSettings, Reference, SourceSettings
 from twinset.manifests.stage import Stage
-from twinset.models.files import BROUGHT
 from twinset.shards.contracts import ENGINE_REASONS
 from twinset.shards.records import planned_stage, read_index_record
 from twinset.shards.storage import layout
@@ -77,10 +76,11 @@ def made_from(recipe: Recipe, name: str) -> list[Reference]:
 
 def _data_of(source: SourceSettings) -> Reference:
     """What a source is made from: the data that a package draws, where it reads these, and not whose form they have."""
-    title = _drawn_title(source)
+    title, form = _drawn_title(source), source.made_from
     if not title:
-        return source.made_from
-    return Reference(f"{title} in the form of {source.made_from.title}" if source.made_from.title else title)
+        return form
+    # The works that describe the form are cited: what is drawn follows them.
+    return Reference(f"{title} in the form of {form.title}" if form.title else title, bibtex=form.bibtex)
 
 
 def _drawn_title(source: SourceSettings) -> str:
@@ -98,7 +98,10 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     """What no count tells of a subset, and of the stages that it comes from: Markdown lists, its own first."""
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
     titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
-    drawn = [f"* A program draws {title}: scores say little about what cameras took." for title in titles]
+    drawn = [
+        f"* A program made all that is in {title}; no camera took it. Scores on it say little about photographs."
+        for title in titles
+    ]
     return list(dict.fromkeys([*drawn, *(notes for source in sources if (notes := source.notes().strip()))]))
 
 
@@ -109,12 +112,26 @@ def citations_of(recipe: Recipe, name: str, store: Store | None = None) -> str:
     """
     stages = recipe.only([name]).all
     # What the subset itself follows comes first.
-    parts = [part for one in (name, *stages) for part in (stages[one].source, *stages[one].filters)]
-    entries = [entry for part in parts for entry in cited(part)]
+    entries = list[str]()
+    for one in (name, *stages):
+        for part in (stages[one].source, *stages[one].filters):
+            entries += cited(part)
+        entries += map(cited_entry, stages[one].cites)
     if store is not None:
         for one, settings in stages.items():
             entries += settings.source.cites(reports_of(store, recipe.home(one), settings.source))
     return "\n\n".join(dict.fromkeys(entry for entry in entries if entry))
+
+
+def uncited(recipe: Recipe, name: str) -> list[str]:
+    """Stages, by name, that read somebody's data of which neither source nor recipe says what to cite."""
+    stages = recipe.only([name]).all
+    read = {one: used for one, used in stages.items() if not used.source.reads and any(used.source.places())}
+    return [
+        one
+        for one, used in read.items()
+        if not (used.cites or used.source.made_from.bibtex or _drawn_title(used.source) or used.source.synthetic)
+    ]
 
 
 def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any]:
@@ -144,39 +161,6 @@ def cited(settings: PlacedSettings) -> Iterator[str]:
         yield from cited(inner)
 
 
-def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
-    """Packages, with their versions, that brought sources, filters, their parts or inputs, with what each brought.
-
-    recipe: of these stages.
-    """
-    found: dict[str, list[str]] = {}
-    folders = [drawn_folder(place) for one in recipe.all.values() for _, _, place in one.source.places()]
-    for name in dict.fromkeys(folder.name for folder in folders if folder is not None):
-        if package := DRAWN.distribution(name):
-            found.setdefault(package, []).append(f"the files of {name}")
-    for one in (part for used in recipe.all.values() for part in (used.source, *used.filters)):
-        for model in _brought_models(one):
-            found.setdefault(BROUGHT.distribution(model), []).append(f"the model {model}")
-    for stage in stages:
-        for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
-            parts = {f"{part} of {what} {made['kind']}": package for part, package in made.get("parts", {}).items()}
-            if "distribution" in made:
-                parts = {f"{what} {made['kind']}": made["distribution"], **parts}
-            for part, package in parts.items():
-                if part not in found.setdefault(package, []):
-                    found[package].append(part)
-    return found
-
-
-def _brought_models(settings: PlacedSettings) -> Iterator[str]:
-    """Names of models in settings that an installed package brings."""
-    for name, mark in marks(type(settings), Place).items():
-        if mark.what == "model" and is_brought_model(value := str(getattr(settings, name))):
-            yield value
-    for _, inner in settings.within():
-        yield from _brought_models(inner)
-
-
 def scores_meant(subset: Subset, origin: SourceSettings) -> dict[str, str]:
     """What the numbers in a sample's ``scores`` mean, by name, as far as sources and filters say.
 
@@ -184,3 +168,8 @@ def scores_meant(subset: Subset, origin: SourceSettings) -> dict[str, str]:
     """
     parts = (origin, subset.source, *subset.filters)
     return {name: meaning for part in parts for name, meaning in part.scores_meant.items()}
+
+
+def scores_unmeasured(subset: Subset, origin: SourceSettings) -> dict[str, float]:
+    """The number that stands for "not measured" in a score, by its name; as `scores_meant`."""
+    return {name: value for part in (origin, subset.source, *subset.filters) for name, value in part.unmeasured.items()}

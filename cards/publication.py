@@ -102,13 +102,7 @@ def incomplete(parts: Iterable[Part]) -> list[str]:
     for part in parts:
         if not part.recipe.authors:
             found.append("authors: nobody answers for the dataset; set authors, a list of names")
-        key = f"subsets.{part.name}.source"
-        if unknown := terms.by_licence(part.terms).get("", 0):
-            found.append(f"{part.name}: {unknown:,} samples have no licence; set {key}.licence, or one a row")
-        if uncredited := terms.uncredited(part.terms):
-            found.append(
-                f"{part.name}: {uncredited:,} samples have no credit; set {key}.credit, or name it in each row"
-            )
+        found += terms.lacking(part.name, part.terms)
         if part.recipe.date is None:
             found.append("date: the card must say when it was published; set date, as in 2026-11-26")
         if not (part.citation or part.recipe.citation):

@@ -35,6 +35,20 @@ def uncredited(terms: TermCounts) -> int:
     return sum(count for (licence, credit), count in terms.items() if needs_credit(licence) and not credit)
 
 
+def lacking(name: str, terms: TermCounts) -> list[str]:
+    """What terms lack of those that a published subset needs, each with the key of the recipe to set.
+
+    name: of the subset.
+    """
+    unknown, credits = by_licence(terms).get("", 0), uncredited(terms)
+    source = f"subsets.{name}.source"
+    found = {
+        f"{name}: {unknown:,} samples have no licence; set {source}.licence, or one a row": unknown,
+        f"{name}: {credits:,} samples have no credit; set {source}.credit, or name it in each row": credits,
+    }
+    return [said for said, count in found.items() if count]
+
+
 def unchangeable(terms: TermCounts) -> int:
     """Samples that nobody may change and pass on."""
     return sum(count for (licence, _), count in terms.items() if forbids_changes(licence))

@@ -45,7 +45,7 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
             cost = "" if spent["cost"] is None else f", cost {spent['cost']:,.2f}"
             tokens = f"{spent['prompt_tokens']:,} tokens read, {spent['completion_tokens']:,} written"
             say(f"{name}: {spent['answers']:,} answers of language models, {tokens}{cost}")
-        for problem in row.get("problems", []):
+        for problem in (*row.get("warnings", []), *row.get("problems", [])):
             say(problem)
     for line in counts.get("slurm", []):
         say(line)

@@ -177,6 +177,11 @@ class GuessCounts:
         found = [self.guess(name) for name in self._signs]
         return any(one is not None and one.low is not None for one in found)
 
+    def best(self) -> tuple[str, Guess] | None:
+        """What the best attack on all pairs guesses, and how often it is right; None without pairs."""
+        tried = [(said, one) for name, side, said in attacks_on(self._signs) if (one := self.guess(name, ALL, side))]
+        return max(tried, key=lambda pair: pair[1].expected, default=None)
+
     def solved(self, kinds: Collection[str]) -> list[tuple[str, str, Guess]]:
         """Kinds, `ALL` first, that an attack solves: kind, what it guesses, how often it is right; the best of each."""
         found = []

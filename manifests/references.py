@@ -20,6 +20,20 @@ def checked_bibtex(text: str) -> str:
     return text
 
 
+def checked_cite(text: str) -> str:
+    """BibTeX that somebody wrote, or the key of an entry; raises `ValueError` where it is neither."""
+    if (text := text.strip()) in _entries():
+        return text
+    if not text.startswith("@"):
+        raise ValueError(f"{text[:60]!r} is neither BibTeX nor one of the keys known here: {', '.join(_entries())}")
+    return checked_bibtex(text)
+
+
+def cited_entry(cite: str) -> str:
+    """The BibTeX of what `checked_cite` accepts."""
+    return _entries().get(cite, cite)
+
+
 @cache
 def _entries() -> dict[str, str]:
     entries = Path(__file__).with_name("references.bib").read_text("utf-8").strip().split("\n\n")

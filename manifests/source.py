@@ -71,7 +71,8 @@ class PlacedSettings(Settings):
     execution: settings that decide how samples are made, not what they are; the runtime class names those. added:
     settings that came later, besides those of its bases: no part of the digest where they have their default.
     reasons: what the reasons mean that samples are rejected, or records left out, for. scored: what the numbers in a
-    sample's ``scores`` mean, by name. reference: what to cite; of a source, the data set that samples are made from.
+    sample's ``scores`` mean, by name; unmeasured: the number that stands there where it was not measured. reference:
+    what to cite; of a source, the data set that samples are made from.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class PlacedSettings(Settings):
     added: ClassVar[tuple[str, ...]] = ()
     reasons: ClassVar[Mapping[str, str]] = {}
     scored: ClassVar[Mapping[str, str]] = {}
+    unmeasured: ClassVar[Mapping[str, float]] = {}
     reference: ClassVar[Reference] = Reference("")
 
     @property

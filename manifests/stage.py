@@ -91,18 +91,19 @@ def runtime_class(neural: bool, device: str = "cpu", threads: int = 1, micro_bat
 
     device: ``cpu`` or the GPU's model name. threads: torch threads. micro_batch: samples a forward pass.
     """
-    if not neural:
-        return ANY_RUNTIME
-    return digest(
-        {
-            "machine": platform.machine(),
-            "instructions": _instruction_set() if device == "cpu" else "",
-            "device": device,
-            "threads": threads,
-            "micro_batch": micro_batch,
-            "libraries": {name: _version(name) for name in NETWORK_LIBRARIES},
-        }
-    )
+    return digest(runtime_facts(device, threads, micro_batch)) if neural else ANY_RUNTIME
+
+
+def runtime_facts(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> dict[str, Any]:
+    """What a runtime class is the digest of, where a neural network takes part; as `runtime_class`."""
+    return {
+        "machine": platform.machine(),
+        "instructions": _instruction_set() if device == "cpu" else "",
+        "device": device,
+        "threads": threads,
+        "micro_batch": micro_batch,
+        "libraries": {name: _version(name) for name in NETWORK_LIBRARIES},
+    }
 
 
 def _instruction_set() -> str:

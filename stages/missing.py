@@ -1,10 +1,13 @@
 """Media that a plan needs and that are not there: found before shards are made, and listed by file."""
 
 import csv
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
+
+import pyarrow as pa
 
 from twinset.manifests.errors import TwinsetError, WrongUse
 from twinset.manifests.recipe import Recipe
@@ -15,6 +18,8 @@ from twinset.stages.job import job_of
 from twinset.stages.making.make import candidates_of
 from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState, state_of
+
+logger = logging.getLogger("twinset")
 
 T = TypeVar("T")
 LOOKED_AT = 16  # shards of a plan, evenly spread, and candidates of each
@@ -47,7 +52,10 @@ def nothing_there(store: Store, recipe: Recipe, name: str, state: StageState, wo
 
 
 def write_missing(store: Store, file: Path) -> None:
-    """Write a TSV of the files that stages below OUT lack: for the shards that are done as their receipts say."""
+    """Write a TSV of the files that stages below OUT lack: for the shards that are done as their receipts say.
+
+    A stage that cannot be read is logged, and left out.
+    """
     try:
         with file.open("w", encoding="utf-8", newline="") as stream:
             rows = csv.writer(stream, "excel-tab", lineterminator="\n")
@@ -59,22 +67,30 @@ def write_missing(store: Store, file: Path) -> None:
 
 def _missing_media(store: Store) -> Iterator[tuple[str, str, str, str]]:
     for home in stages_in(store):
-        with suppress(TwinsetError):
-            job, name = job_of(store, home)
-            worker = job.worker(name)
-            if (media := worker.source.media_files()) is None:
-                continue
-            stage, state, urls = planned_stage(store, home), state_of(store, home, media), None
-            lacking = {one: "absent" if size is None else "broken" for one, size in state.missing_files().items()}
-            unmade = set(state.todo)
-            for shard in state.planned:
-                if shard.shard in unmade:
-                    names = map(worker.generator.media_names, candidates_of(store, worker, stage.plan, shard.shard))
-                    lacking |= dict.fromkeys((one for some in names for one in some if one not in lacking), "")
-            for one, found in lacking.items():
-                if found or not _is_there(media, one):
-                    urls = _urls(worker) if urls is None else urls
-                    yield name, one, found or "absent", urls.get(one, "")
+        try:
+            found = list(_missing_of(store, home))
+        except (TwinsetError, OSError, ValueError, pa.ArrowException) as error:
+            logger.warning("%s/%s: its media are not listed, since it cannot be read: %s", store.root, home, error)
+        else:
+            yield from found
+
+
+def _missing_of(store: Store, home: str) -> Iterator[tuple[str, str, str, str]]:
+    job, name = job_of(store, home)
+    worker = job.worker(name)
+    if (media := worker.source.media_files()) is None:
+        return
+    stage, state, urls = planned_stage(store, home), state_of(store, home, media), None
+    lacking = {one: "absent" if size is None else "broken" for one, size in state.missing_files().items()}
+    unmade = set(state.todo)
+    for shard in state.planned:
+        if shard.shard in unmade:
+            names = map(worker.generator.media_names, candidates_of(store, worker, stage.plan, shard.shard))
+            lacking |= dict.fromkeys((one for some in names for one in some if one not in lacking), "")
+    for one, found in lacking.items():
+        if found or not _is_there(media, one):
+            urls = _urls(worker) if urls is None else urls
+            yield name, one, found or "absent", urls.get(one, "")
 
 
 def _spread(every: Sequence[T]) -> list[T]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from typing import Any
 
+from twinset.cards.terms import TermCounts, lacking
 from twinset.manifests.doors import is_installed
 from twinset.manifests.errors import NoDataset, TwinsetError, WrongUse, missing_words, suggested
 from twinset.shards.metering import spent
@@ -12,7 +13,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.stages.costs import estimated, keep_estimate, read_cost
 from twinset.stages.job import Job, job_of
-from twinset.stages.plan import DESCRIBED, count_plan, prepare
+from twinset.stages.plan import DESCRIBED, count_plan, planned_terms, prepare
 from twinset.stages.status import StageState, missing_problem, state_of
 from twinset.stages.verify import verify_stage
 
@@ -58,14 +59,24 @@ def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageSta
             job.earlier(earlier)
         except WrongUse:
             counts: dict[str, Any] = {"planned": None, "kept": 0, "rejected": {}, "shards": None}
-            return {**counts, "kinds": {}, "excluded": {}, "examples": [], "state": f"waits for {earlier}"}, None
+            counts |= {"kinds": {}, "excluded": {}, "examples": [], "warnings": []}
+            return {**counts, "state": f"waits for {earlier}"}, None
     if not write:
-        return {**count_plan(job.worker(name)), "state": "counted"}, None
+        counted, terms = count_plan(job.worker(name))
+        return {**counted, "warnings": _warnings(job, name, terms), "state": "counted"}, None
     stage = prepare(job, name)
     state = state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
     waiting = _waiting(job, name, state)
     words = missing_words(**waiting) if waiting else _in_words(state)
-    return {**state.counts(), "kinds": stage.kinds, "examples": stage.examples, "state": words}, state
+    terms = planned_terms(job.store, job.recipe.home(name), state.planned)
+    found = {"kinds": stage.kinds, "examples": stage.examples, "warnings": _warnings(job, name, terms)}
+    return {**state.counts(), **found, "state": words}, state
+
+
+def _warnings(job: Job, name: str, terms: TermCounts) -> list[str]:
+    """A line where a subset lacks terms without which it cannot be published."""
+    found = lacking(name, terms) if name in job.recipe.subsets else []
+    return [f"{'; '.join(found)}: twinset publish refuses it so"] if found else []
 
 
 def stage_status(job: Job, name: str) -> dict[str, Any]:

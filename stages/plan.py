@@ -3,14 +3,19 @@
 import fnmatch
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
+
+from twinset.cards.lineage import counted
+from twinset.cards.terms import TermCounts
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed, TwinsetError, WrongUse, in_words
-from twinset.manifests.plan import PlanSummary, plan_digest, plan_file, shards_of, write_plan
+from twinset.manifests.plan import PlannedShard, PlanSummary, plan_digest, plan_file, shards_of, write_plan
 from twinset.manifests.repeated_ids import Ids
 from twinset.manifests.source import SOURCES
 from twinset.manifests.stage import Stage
@@ -25,11 +30,12 @@ from twinset.stages.stage_worker import StageWorker, facts_of
 class PlanCheck:
     """Watches candidates go by and holds 8 bytes of a hash for each key, and for each group of several candidates.
 
-    kinds: candidates by what they are counted as (`Candidate.counted_as`).
+    kinds: candidates by what they are counted as (`Candidate.counted_as`). terms: by licence and the first letter of
+    the credit.
     """
 
     def __init__(self) -> None:
-        self.kinds = Counter[str]()
+        self.kinds, self.terms = Counter[str](), Counter[tuple[str, str]]()
         self._keys, self._groups = Ids(), Ids()
 
     def watch(self, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
@@ -37,6 +43,7 @@ class PlanCheck:
         before: tuple[str, str] | None = None
         for candidate in candidates:
             self._keys.add(candidate.key)
+            self.terms[candidate.licence, candidate.credit[:1]] += 1
             if candidate.counted_as:
                 self.kinds[candidate.counted_as] += 1
             group = candidate.split, candidate.group
@@ -83,8 +90,8 @@ DESCRIBED = "log/described.json"
 DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "flagged.parquet", "sizes.json", "croissant.json")
 
 
-def count_plan(worker: StageWorker) -> dict[str, Any]:
-    """Plan a stage without writing anything: its counts, and what planning left out."""
+def count_plan(worker: StageWorker) -> tuple[dict[str, Any], TermCounts]:
+    """Plan a stage without writing anything: its counts, what planning left out, and under which terms samples are."""
     origin, check = worker.source.planned_from, PlanCheck()
     shards = shards_of(check.watch(_candidates(worker)), worker.subset.shard_size, origin)
     sizes = [len(shard) for shard in shards]
@@ -92,7 +99,18 @@ def count_plan(worker: StageWorker) -> dict[str, Any]:
     counts = {"planned": sum(sizes), "kept": 0, "rejected": {}, "shards": len(sizes)}
     left_out = worker.generator.excluded
     counts["kinds"] = dict(check.kinds)
-    return {**counts, "excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
+    counts |= {"excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
+    return counts, check.terms
+
+
+def planned_terms(store: Store, home: str, planned: Iterable[PlannedShard]) -> TermCounts:
+    """Under which terms the candidates of a written plan are."""
+    found = Counter[tuple[str, str]]()
+    for file in dict.fromkeys(plan_file(shard.shard)[0] for shard in planned):
+        with suppress(OSError, pa.ArrowException):  # said when its shards are made
+            for row in counted(store, layout.plan(home, file), ["licence", "credit"]):
+                found[row["licence"], row["credit"][:1]] += row["count_all"]
+    return found
 
 
 def prepare(job: Job, name: str) -> Stage:

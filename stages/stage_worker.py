@@ -10,7 +10,7 @@ from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.recipe import Recipe, Subset, content_of
 from twinset.manifests.source import FILTERS, SOURCES, PlacedSettings
-from twinset.manifests.stage import ANY_RUNTIME, Stage, runtime_class, stage_facts
+from twinset.manifests.stage import ANY_RUNTIME, Stage, runtime_facts, stage_facts
 from twinset.shards.contracts import AnyFilter, Context, Filter, Generator, Source
 
 BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
@@ -50,11 +50,16 @@ class StageWorker:
 
     def on_this_machine(self) -> StageWorker:
         """With the runtime class of this machine: of the generator's device, else of the first filter's with one."""
+        facts = self.runtime_facts()
+        return replace(self, runtime=digest(facts) if facts else ANY_RUNTIME)
+
+    def runtime_facts(self) -> dict[str, Any]:
+        """What the runtime class of this machine is the digest of; empty where no neural network takes part."""
         for part in (self.generator, *(judge for _, judge in self.filters)):
             if (device := part.device()) is not None:
                 batch = {"threads": part.threads, "micro_batch": part.micro_batch} if part.micro_batch else {}
-                return replace(self, runtime=runtime_class(True, device, **batch))
-        return replace(self, runtime=ANY_RUNTIME)
+                return runtime_facts(device, **batch)
+        return {}
 
     def halved(self, problem: str) -> StageWorker:
         """With half the micro-batch, since memory ran out; raises `BuildFailed` where it is one sample already."""

@@ -1,5 +1,6 @@
 """What cards and sheets must know of a kind of samples, and of the funnel of a finished subset, in numbers."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +73,10 @@ def records_of(store: Store, subset: str, kind: SampleKind) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ScoreSpread:
-    """A score of samples that were looked at: how many have it, and its least, middle and largest value."""
+    """A score of samples that were looked at: how many have it, and its least, middle and largest value.
+
+    samples: in which it was measured; unmeasured: others, which have the number ``instead``, and do not count.
+    """
 
     name: str
     meaning: str
@@ -80,20 +84,31 @@ class ScoreSpread:
     least: float
     middle: float
     most: float
+    unmeasured: int = 0
+    instead: float = 0.0
 
 
-def score_spreads(store: Store, subset: str, kind: SampleKind, meanings: Mapping[str, str]) -> list[ScoreSpread]:
-    """The scores that samples have, in order. meanings: by name, without the 0 or 1 of the image that it is of."""
+def score_spreads(
+    store: Store, subset: str, kind: SampleKind, meanings: Mapping[str, str], instead: Mapping[str, float]
+) -> list[ScoreSpread]:
+    """The scores that samples have, in order.
+
+    Args:
+        meanings: by name, without the 0 or 1 of the image that it is of.
+        instead: the number that stands for "not measured", by name.
+    """
     found: dict[str, list[float]] = {}
     for record in records_of(store, subset, kind) if meanings else ():
         for name, value in record.scores.items():
             found.setdefault(name, []).append(value)
-    return [
-        ScoreSpread(
-            name, meanings.get(name) or meanings.get(name[:-1], ""), len(all_), min(all_), median(all_), max(all_)
-        )
-        for name, all_ in sorted(found.items())
-    ]
+    spreads = []
+    for name, all_ in sorted(found.items()):
+        absent = instead.get(name, math.nan)
+        there = [one for one in all_ if one != absent] or [math.nan]
+        said = meanings.get(name) or meanings.get(name[:-1], "")
+        count = sum(not math.isnan(one) for one in there)
+        spreads.append(ScoreSpread(name, said, count, min(there), median(there), max(there), len(all_) - count, absent))
+    return spreads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

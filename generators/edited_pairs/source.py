@@ -67,10 +67,12 @@ class StableDiffusion(DiffusionModel, Source):
     }
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "stable-diffusion")
     scored: ClassVar[Mapping[str, str]] = {
-        "region": "share of the picture where the changed words have their attention (0-1)",
+        "region": "share of the picture (0-1) that was edited: where the words of the edited object have the model's "
+        "attention; 1 stands for an edit of the whole picture",
         "similarity_inside": "likeness of both images there: 1 less the mean difference of colours (0-1)",
-        "similarity_outside": "likeness of both images elsewhere (0-1; -1: it is everywhere)",
+        "similarity_outside": "likeness of both images elsewhere (0-1); -1 stands for an edit of the whole picture",
     }
+    unmeasured: ClassVar[Mapping[str, float]] = {"region": 1.0, "similarity_outside": -1.0}
 
     @model_validator(mode="after")
     def _model_knows_the_words(self) -> StableDiffusion:
@@ -102,7 +104,7 @@ class StableDiffusion(DiffusionModel, Source):
             return f"captions and negative captions of the stage {self.negatives}"
         if is_model_folder(self.vocabulary):
             return "those of a file"
-        return "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"those of {self.vocabulary}"
+        return "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"words of {self.vocabulary}"
 
     @property
     def planned_from(self) -> str:

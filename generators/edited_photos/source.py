@@ -81,6 +81,7 @@ class EditedPhotos(EngineSource):
         "worst_outside": "that of the 32 x 32 pixels that differ most (0-255)",
         "difference_inside": "mean difference of colours within the place (0-255)",
     }
+    unmeasured: ClassVar[Mapping[str, float]] = {"shift": -1.0}
 
     @model_validator(mode="after")
     def _has_places(self) -> EditedPhotos:

@@ -50,6 +50,12 @@ class ExchangedNegatives(Source):
     verb = "written for"
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "exchanged-negatives")
 
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        return (
+            f"Negative captions ({', '.join(kind.replace('_', ' ') for kind in self.kinds)}) take their words from "
+            "other captions, each about as often as the captions themselves have it there."
+        )
+
 
 class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
     """Plans a row for each caption and kind that a change was chosen for; those of a caption are a group."""

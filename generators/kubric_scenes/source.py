@@ -90,6 +90,11 @@ class Kubric(Source):
         return self.manifest
 
     @property
+    def modelled(self) -> bool:
+        """Whether a package makes the assets."""
+        return is_drawn(self.assets)
+
+    @property
     def manifest(self) -> str:
         """Path or URL of the manifest of assets."""
         return on_this_machine(self.assets)

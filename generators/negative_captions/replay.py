@@ -161,7 +161,7 @@ def _check_columns(path: Path, names: Sequence[str]) -> None:
 _READERS = {".json": _json, ".csv": _csv, ".parquet": _parquet}
 
 
-SUGARCREPE = Reference("SugarCrepe", "https://arxiv.org/abs/2306.14610", bibtex("hsieh2023sugarcrepe"))
+SUGARCREPE = Reference("SugarCrepe", "https://arxiv.org/abs/2306.14610", bibtex("hsieh2023sugarcrepe", "lin2014coco"))
 
 
 class ReplayedNegatives(Source):
@@ -180,6 +180,9 @@ class ReplayedNegatives(Source):
     group = "caption"
     verb = "copied from"
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "released")
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        return "Captions and negative captions were copied from released files; their authors say how."
 
     @property
     def made_from(self) -> Reference:

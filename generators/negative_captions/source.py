@@ -73,6 +73,14 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
             raise ValueError("graph_check is for language models; rules change one thing of the parse, leave it out")
         return self
 
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        kinds = ", ".join(kind.replace("_", " ") for kind in self.kinds)
+        if isinstance(self.engine, Rules):
+            who = f"rules, which change words of lists where spaCy's `{self.pipeline}` parses the caption so"
+        else:
+            who = f"a language model (engine `{self.engine.kind}`)"
+        return f"One negative caption of each kind ({kinds}) was asked for every caption. They were written by {who}."
+
     @property
     def incidental(self) -> tuple[str, ...]:
         """As `PlacedSettings.incidental`; also what the engine does not use."""

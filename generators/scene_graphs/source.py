@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 import pyarrow as pa
 from pydantic import Field
@@ -83,6 +83,11 @@ class SceneGraphs(ConfirmedCaptions):
     generator = "twinset.generators.scene_graphs.source:SceneGraphGenerator"
     paper = GENECIS
     verb = "parsed from"
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        second = f", and `{self.confirm}` was asked for a second opinion" if self.confirm else ""
+        return f"Relations were read off each caption as spaCy's `{self.pipeline}` parses it{second}."
+
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 
 

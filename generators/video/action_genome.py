@@ -48,7 +48,9 @@ class ActionGenome(FramePairSource):
 
     generator = "twinset.generators.video.action_genome:ActionGenomeGenerator"
     reports = (CAPTIONS,)
-    reference = Reference("Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome"))
+    reference = Reference(
+        "Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome", "sigurdsson2016hollywood")
+    )
     reasons: ClassVar[Mapping[str, str]] = {
         **FRAME_REASONS,
         **LINE_REASONS,

@@ -38,7 +38,9 @@ class Gebc(FramePairSource):
     licence: str = "other: Kinetics-GEB+ annotations, no licence stated; Kinetics-400 videos, their owners' terms"
 
     generator = "twinset.generators.video.gebc:GebcGenerator"
-    reference = Reference("Kinetics-GEB+ (GEBC)", "https://github.com/showlab/geb-plus", bibtex("wang2022gebplus"))
+    reference = Reference(
+        "Kinetics-GEB+ (GEBC)", "https://github.com/showlab/geb-plus", bibtex("wang2022gebplus", "kay2017kinetics")
+    )
     reasons: ClassVar[Mapping[str, str]] = {**FRAME_REASONS, **reasons_beside(__file__, "gebc")}
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:

@@ -47,7 +47,7 @@ def words_table(found: Mapping[str, Probed]) -> str:
     rows = [
         (kind.replace("_", " "), f"{one.pairs:,}", said(one.auc), as_percent(one.paired)) for kind, one in found.items()
     ]
-    return table(("kind", "pairs asked", "unpaired, area under the curve", "paired, right"), rows)
+    return table(("kind", "pairs asked", "one caption: area under the curve", "both captions: right"), rows)
 
 
 def said(auc: float | None) -> str:

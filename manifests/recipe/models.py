@@ -14,7 +14,7 @@ from twinset.manifests.candidate import SPLIT
 from twinset.manifests.doors import OfKind
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.recipe.rates import Rates
-from twinset.manifests.references import checked_bibtex
+from twinset.manifests.references import checked_bibtex, checked_cite
 from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
@@ -48,6 +48,8 @@ class Subset(Settings):
     pool: the work pool whose workers make it; by default the one that the source asks for.
     known_as: the name that keys and random choices of its samples are made from; its own when empty.
     language: of the captions, as BCP 47 names it, such as ``de`` or ``pt-BR``; the card and Croissant say it.
+    cites: what is to be cited for the captions, ratings or photographs that it reads, where the kind of source does not
+    say it: BibTeX entries, or keys of ``manifests/references.bib``.
     """
 
     source: SourceOfKind
@@ -58,6 +60,7 @@ class Subset(Settings):
     split: str = Field(default="test", pattern=SPLIT)
     known_as: str = Field(default="", pattern=r"^([a-z][a-z0-9-]*)?$", max_length=LONGEST_NAME)
     language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
+    cites: tuple[Annotated[str, AfterValidator(checked_cite)], ...] = ()
     pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
 
     @model_validator(mode="after")
@@ -189,7 +192,7 @@ class Recipe(Settings):
 
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     """What of a stage's settings decides its shards' bytes: not where its files lie, where it runs, how many."""
-    settings = subset.model_dump(mode="json", exclude={"pool", "count", "language"})
+    settings = subset.model_dump(mode="json", exclude={"pool", "count", "language", "cites"})
     described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
     for placed, values in described:
         for path in placed.incidental:

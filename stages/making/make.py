@@ -118,6 +118,8 @@ def write_shard(
         times = {"began": began, "seconds": time.monotonic() - clock, "core_seconds": cpu.core_seconds}
         begun = {"first": cpu.first, **({"first_batch": first_batch} if first_batch else {})}
         spent = {**times, **begun, "gpu": worker.on_gpu, **total(tallies)._asdict()}
+        if worker.runtime != ANY_RUNTIME:
+            spent["runtime"] = worker.runtime_facts()
         _log_shard(store, layout.log(worker.home, planned.shard), spent)
     return receipt
 

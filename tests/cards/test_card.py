@@ -1,12 +1,10 @@
-"""The card says what is true of the data and of its source, and how to make it again."""
+"""The card says what is true of the data and of its source."""
 
 import io
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,41 +12,17 @@ import pytest
 import yaml
 
 from tests import made_samples
-from tests.generators.words_alone.test_probe import captions
+from tests.cards.made_cards import FOLDER_SUBSET, NUMBERS, described, small_card
 from tests.made_datasets import MadeDataset
-from tests.made_samples import MINED_SUBSET, NEGATIVE_SUBSET, TASKS
-from twinset.cards import lineage
-from twinset.cards.describe import card, describe, recipe_of
+from tests.made_samples import MINED_SUBSET, TASKS
+from twinset.cards.describe import card, describe
 from twinset.cards.kinds.kind import IndexSummary, ScoreSpread
-from twinset.cards.kinds.pair import PairStatistics, WordUse
-from twinset.cards.lineage import Earlier, packages
+from twinset.cards.lineage import Earlier
 from twinset.cards.publication import write_overview
-from twinset.generators.blind_guesses import GuessCounts
-from twinset.manifests.canonical import digest
+from twinset.cards.rebuilding import Rebuilding, packages
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import DRAWN, DrawnFolder
-from twinset.manifests.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
-from twinset.manifests.stage import Stage
 from twinset.shards.read import read_settings
 from twinset.shards.storage import layout
-
-NUMBERS = PairStatistics(
-    caption_words={1: 2}, group_pairs={1: 1}, top_groups_share=1.0, frequent=(WordUse("a|b\n<b>", 1, 0, 1),),
-    lopsided=(), fewest=12, distinct_captions=1, distinct_images=1, same_bag=0, given_away=GuessCounts(), sampled=0,
-    image_sizes={}, changes={}, earlier0=None,
-)  # fmt: skip
-FOLDER_SUBSET = {"source": {"kind": "test-folder", "media": "/data"}}
-
-
-def described(dataset: MadeDataset, name: str) -> str:
-    dataset.describe(name)
-    return dataset.text(f"{name}/README.md")
-
-
-def small_card(dataset: MadeDataset, kept: int = 1, flagged: Mapping[str, int] | None = None, **record: Any) -> str:
-    recipe, _ = read_settings(dataset.store, "eq-ag")
-    stage = dataset.stages["eq-ag"].model_copy(update=record)
-    return card(stage, recipe, IndexSummary(kept, kept, {}, {}, {"test": kept}, 1, {}, 0, (), flagged or {}), NUMBERS)
 
 
 def test_flags_are_counted_and_explained(made_pairs: MadeDataset) -> None:
@@ -70,26 +44,15 @@ def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
     assert "Image 0 comes first in time in 100.0%" in text
     assert "# image0.jpg, image1.jpg, caption0.txt, caption1.txt, json" in text
     assert "| guessed caption 0: the caption that has | all | 95 % interval | ties |\n" in text
-    assert "* Too few groups for intervals, and so to tell whether anything is predictable.\n" in text
+    assert (
+        "* **Length: too few videos to say.** Taking the caption that " in text and "They come from 3 videos; " in text
+    )
+    assert re.search(
+        r"Tars: \d, 0\.\d MB together, of \d to \d pairs each\. Candidates fill a tar video by video", text
+    )
     assert "<script>" not in text
     for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", text):
         assert made_pairs.store.size(f"eq-youcook2/{picture}")
-
-
-def test_the_card_flags_kinds_that_are_solved_blind(made: MadeDataset) -> None:
-    pairs = [one for shard in made_samples.text_pair_shards("text") for one in shard if hasattr(one.made, "caption")]
-    plan = []
-    for number in range(60):
-        type_ = ("add", "swap")[number % 2]
-        said = {"caption": "a red disc", "negative_caption": "a red disc, big" if type_ == "add" else "disc red a"}
-        about = {"key": f"text-{number:016d}", "group": f"{number // 3}.jpg", "type": type_, "subtype": "obj"}
-        plan.append(replace(pairs[0], made=replace(pairs[0].made, **said, **about), group=about["group"]))
-    made.add("text", NEGATIVE_SUBSET, [plan])
-    text = described(made, "text")
-    assert '* **Solved blind: all pairs.** Guessing "shorter" is right in 75.0%.\n' in text
-    assert '* **Solved blind: add obj.** Guessing "shorter" is right in 100.0%.\n' in text
-    assert "swap obj.**" not in text and "| **100.0%** |" in text
-    assert "made of the same words in 30 pairs (50.0 %). Only these ask for the order of words.\n" in text
 
 
 def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDataset) -> None:
@@ -99,7 +62,8 @@ def test_the_card_says_of_its_source_what_the_source_says(made_pairs: MadeDatase
     assert "* Frames are taken by the rule of docs/frames.md.\n" in video
     assert "@inproceedings{paper2020" in video and "@misc{videos2021" in video
     assert "8 minimal pairs, made from test-folder: two images" in plain and "| groups | 3 |" in plain
-    assert not re.search(r"[Pp]aper|[Vv]ideo|EqBen|Citation", plain)
+    assert not re.search(r"[Pp]aper|[Vv]ideo|EqBen|bibtex", plain)
+    assert "The recipe names no publication for what stage `plain` reads." in plain and "names no pub" not in video
     croissant = json.loads(made_pairs.text("plain/_meta/croissant.json"))
     assert croissant["citeAs"] == "" and croissant["description"].startswith("8 minimal pairs, made from test-folder: ")
     assert (
@@ -115,24 +79,6 @@ def test_reasons_are_explained_by_source_and_filters(made_pairs: MadeDataset) ->
     text = small_card(made_pairs, excluded={"unsaid": 3, "brand-new": 1}, examples=places)
     assert "Records left out before planning: brand-new 1, unsaid 3.\n\n* `unsaid`: pairs without words\n" in text
     assert "| unsaid | a.json line 7 |\n| unsaid | a\\|b &lt;i> |\n" in text
-
-
-def test_packages_that_brought_kinds_are_named(made_pairs: MadeDataset) -> None:
-    facts = made_pairs.stages["eq-ag"].facts
-    assert "Install these packages first" not in small_card(made_pairs)
-    brought = {
-        "generator": {**facts["generator"], "distribution": "my-videos 1.2"},
-        "filters": [{"kind": "dark", "version": 1, "weights": {}, "distribution": "my-videos 1.2"}],
-    }
-    text = small_card(made_pairs, facts={**facts, **brought})
-    assert f"* `my-videos 1.2`, for source {facts['generator']['kind']}, filter dark\n" in text
-
-
-def test_few_pairs_tell_nothing_of_words(made_pairs: MadeDataset) -> None:
-    few, enough = small_card(made_pairs, kept=11), small_card(made_pairs, kept=12)
-    assert "Too few pairs to tell" in few and "there\nare 11, and it takes 12 in which" in few
-    assert "the same side\n(sign test" in few
-    assert "No word stands on one side more often than chance explains (sign test, p < 0.001 after Bonf" in enough
 
 
 def test_the_hundredth_of_few_conditions_is_not_counted(made_triplets: MadeDataset, made: MadeDataset) -> None:
@@ -154,24 +100,6 @@ def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
     made_pairs.add("hostile", settings, made_samples.pair_shards("hostile"))
     text = described(made_pairs, "hostile")
     assert r"All pairs: CC0 # Gotcha `![x](http://e/x.png)` &lt;img src=y> \`a\`." in text
-
-
-@pytest.mark.parametrize("name", ["eq-ag", "triplets", "index-only", "change-attribute", "text"])
-def test_the_recipe_in_the_card_makes_the_same_stage(
-    made_pairs: MadeDataset,
-    made_triplets: MadeDataset,
-    made_templates: MadeDataset,
-    made_text_pairs: MadeDataset,
-    tmp_path: Path,
-    name: str,
-) -> None:
-    block = re.search(r"```yaml\n(.*?)```", described(made_pairs, name), re.DOTALL)
-    assert block is not None
-    (tmp_path / "recipe.yaml").write_text(block[1], "utf-8")
-    recipe = load_recipe(str(tmp_path / "recipe.yaml"))
-    stage, settings = made_pairs.stages[name], content_of(recipe[name], recipe.seed)
-    assert settings == stage.facts["settings"]
-    assert digest({**stage.facts, "settings": settings}) == stage.content
 
 
 def test_descriptions_have_the_same_bytes_every_time(
@@ -244,7 +172,7 @@ def test_the_card_of_text_pairs_says_what_they_are(made_text_pairs: MadeDataset,
     assert front["configs"][0]["data_files"] == [{"split": "test", "path": path}]
     assert "8 text pairs, made from test-negatives following [A Paper]" in text and "| images | 3 |" in text
     assert ("image.jpg, caption.txt, negative_caption.txt" in text) == (name == "text")
-    assert "guessed without the image" in text and "| fewer words | 75.0% |" in text
+    assert "Which caption is the true one, told without the image:" in text and "| fewer words | 75.0% |" in text
     assert "<script" not in text and made_samples.LONG[:200] not in text
     assert made_text_pairs.store.size(f"{name}/_meta/words.png"), "the source's own picture"
     pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
@@ -283,31 +211,6 @@ def test_a_table_has_a_card_and_no_pictures(made: MadeDataset) -> None:
     assert "look.html" not in made.store.names("")
 
 
-def test_cards_say_what_words_alone_tell(made: MadeDataset, made_text_pairs: MadeDataset) -> None:
-    assert "## What words alone tell" in described(made_text_pairs, "text")
-    made.add("negatives", {"source": {"kind": "test-scores"}}, [])
-    pairs = captions(150, 0)
-    texts = dict(zip(("caption", "negative_caption"), (list(side) for side in zip(*pairs, strict=True)), strict=True))
-    index = io.BytesIO()
-    pq.write_table(pa.table({**texts, "type": ["replace"] * 150, "subtype": ["att"] * 150}), index)
-    made.store.write("negatives/_meta/index.parquet", index.getvalue())
-    describe(made.store, "negatives", IndexSummary(150, 150, {}, {}, {"test": 150}, 1, {}, 0))
-    row = re.search(r"\| replace att \| 150 \| (0\.\d\d) \| (\d+)% \|", made.text("negatives/README.md"))
-    assert row is not None and 0.3 < float(row[1]) < 0.7 and 35 < int(row[2]) < 65
-
-
-@pytest.mark.parametrize("name", shipped_recipes())
-def test_the_recipe_in_a_card_is_the_shipped_one(name: str) -> None:
-    whole = load_recipe(name).model_copy(update={"max_missing": 0.5})
-    for subset in whole.subsets:
-        stage = Stage(name=subset, facts={}, content="", plan="", count=7, planned=7, shards=1, excluded={})
-        pasted = parse_recipe(yaml.safe_load(yaml.safe_dump(recipe_of(whole, stage))))
-        needed = whole.only([subset]).all
-        assert pasted.max_missing == 0.5 and [*pasted.all] == [*needed] and pasted[subset].count == 7
-        for one, settings in needed.items():
-            assert content_of(pasted[one], pasted.seed) == content_of(settings, whole.seed)
-
-
 def test_the_card_counts_what_earlier_stages_left_out(made_pairs: MadeDataset) -> None:
     stage = made_pairs.stages["eq-ag"].model_copy(update={"name": "before", "planned": 9, "excluded": {"unsaid": 2}})
     brought = stage.model_copy(update={"facts": {**stage.facts, "filters": [{"kind": "dark", "distribution": "d 1"}]}})
@@ -315,13 +218,17 @@ def test_the_card_counts_what_earlier_stages_left_out(made_pairs: MadeDataset) -
     recipe, _ = read_settings(made_pairs.store, "eq-ag")
     text = card(
         made_pairs.stages["eq-ag"], recipe, IndexSummary(1, 1, {}, {}, {"test": 1}, 1, {}, 0), NUMBERS,
-        earlier=earlier, scores=[ScoreSpread("direction", "a cosine", 8, -0.25, 0.5, 1.0)],
+        earlier=earlier, scores=[ScoreSpread("direction", "a cosine", 8, -0.25, 0.5, 1.0, 4, -2)],
+        again=Rebuilding(packages([brought], recipe)),
     )  # fmt: skip
     assert "### Stage `before`\n\n|  | reason | candidates | of planned |\n" in text
     assert "| rejected by dark | too-dark | −2 | 22.2 % |\n| **kept** |  | **7** | 77.8 % |\n" in text
     assert "* `too-dark`: nothing is seen\n" in text and "* `unsaid`: no words\n" in text
     assert "* `d 1`, for filter dark\n" in text
-    assert "| direction | 8 | -0.25 | 0.5 | 1 | a cosine |\n" in text
+    assert (
+        "| direction | 8 | -0.25 | 0.5 | 1 | a cosine |\n\n* `direction` does not count 4 other pairs, in which "
+        in text
+    )
 
 
 def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -> None:
@@ -345,11 +252,3 @@ def test_a_card_of_all_subsets_loads_each_by_its_name(made_pairs: MadeDataset) -
     write_overview(made_pairs.store, ["eq-ag", "eq-gebc"])
     assert "eq-gebc" in made_pairs.text("README.md"), "one that twinset wrote is written again"
     assert "# made\n\nBuilt with twinset" in text and "| [`eq-ag`](eq-ag/README.md) | 8 pairs | test (8) |" in text
-
-
-def test_all_folders_that_one_package_draws_are_named(monkeypatch: pytest.MonkeyPatch, made_pairs: MadeDataset) -> None:
-    monkeypatch.setattr(type(DRAWN), "distribution", lambda *_: "draws 1.0")
-    recipe, _ = read_settings(made_pairs.store, "eq-ag")
-    monkeypatch.setattr(type(recipe["eq-ag"].source), "places", lambda _: [("", "", one) for one in "aab"])
-    monkeypatch.setattr(lineage, "drawn_folder", lambda place: DrawnFolder(place, 1, lambda _: None))
-    assert packages([], recipe.only(["eq-ag"])) == {"draws 1.0": ["the files of a", "the files of b"]}

@@ -5,6 +5,8 @@ import itertools
 import math
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from PIL import Image
@@ -12,12 +14,13 @@ from PIL import Image
 from tests import made_samples
 from tests.made_datasets import MadeDataset
 from tests.made_samples import HOSTILE, LONG, MINED_SUBSET
-from twinset.cards.kinds import pair, template, text_pair, triplet
+from twinset.cards.kinds import kind, pair, template, text_pair, triplet
 from twinset.cards.kinds.kind import FREQUENT, LONGEST
 from twinset.cards.kinds.pair import WordUse, fewest, lopsided
 from twinset.cards.plots import MOST_BARS, bin_edges, histograms
 from twinset.generators.blind_guesses import sign_test
 from twinset.manifests.panels import Steps
+from twinset.shards.kinds.pair import PAIR
 
 
 def test_words_and_groups_are_counted(made_pairs: MadeDataset) -> None:
@@ -149,3 +152,14 @@ def test_a_plots_bytes_depend_on_nobodys_settings(monkeypatch: pytest.MonkeyPatc
 def test_matplotlib_is_imported_only_to_plot() -> None:
     code = "import sys, twinset.cards.describe; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_was_not_measured_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = [{"inside": 0.5, "outside": one, "never": -1.0} for one in (-1.0, 0.25, 0.75, -1.0, -1.0)]
+    monkeypatch.setattr(kind, "records_of", lambda *_: [SimpleNamespace(scores=one) for one in scores])
+    meanings, instead = {"outside": "likeness"}, {"outside": -1.0, "never": -1.0}
+    found = {one.name: one for one in kind.score_spreads(cast(Any, None), "eq-x", PAIR, meanings, instead)}
+    outside, inside, never = (found[name] for name in ("outside", "inside", "never"))
+    assert (outside.samples, outside.unmeasured, outside.least, outside.middle, outside.most) == (2, 3, 0.25, 0.5, 0.75)
+    assert (inside.samples, inside.unmeasured, inside.most) == (5, 0, 0.5) and outside.meaning == "likeness"
+    assert (never.samples, never.unmeasured) == (0, 5)

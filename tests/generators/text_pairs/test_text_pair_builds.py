@@ -92,7 +92,7 @@ def test_a_selection_becomes_an_index_with_scores(out: Path) -> None:
     found, expected = (one.read(columns).to_pylist() for one in (index, selected))
     assert sorted(map(str, found)) == sorted(map(str, expected))
     card = (out / "chosen/README.md").read_text("utf-8")
-    assert "Stage `selected`, which it was planned from: Selected by the rules `published`:" in card
+    assert "**Stage `selected`.**\n\nSelected by the rules `published`:" in card
     assert "What each step takes away, by kind:" in card and "(_meta/selected-gaps.png)" in card
     assert Image.open(out / "chosen/_meta/selected-gaps.png").width == 4 * 620
     assert "| higher VERA | 50.0% |" in card and "| higher CoLA | 50.0% |" in card

@@ -10,7 +10,7 @@ from tests.generators.triplets.conftest import RATED, Said, relations_of
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.generator import TripletGenerator
 from twinset.generators.triplets.ratings import Ratings, Rules
-from twinset.generators.triplets.report import SAMPLE, make_report
+from twinset.generators.triplets.report import SAMPLE, UNKNOWN, make_report
 from twinset.generators.triplets.source import Triplets
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
@@ -63,18 +63,24 @@ def test_the_funnel_is_in_the_order_of_the_work(own_said: list[Said], own_rating
     source = mining("strict", 5, 4.6, False)
     report = make_report(relations_of(own_said), own_ratings, source, DRAWS)
     said = source.how_made({"mining.json": report})
-    table = said[said.index("| captions |") : said.index("Of pairs that are drawn")]
+    table = said[said.index("| captions |") : said.index("more steps left out nothing")]
     rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
-    assert rows == list(report["funnel"])
-    first, last = rows.index("relations"), rows.index("subjects")
-    assert all(row.startswith("relations") for row in rows[first:last]) and last - first > 5
-    assert rows[-1] == "references within reach of the threshold"
+    order = list(report["funnel"])
+    assert rows == sorted(rows, key=order.index) and rows[-1] == order[-1] == "references within reach of the threshold"
+    idle = said[said.index("(relations ") : said.index(").\n", said.index("(relations "))].split("; ")
+    counts, steps = report["funnel"], [one for one in order if one.startswith("relations ")]
+    before = dict(zip(order[1:], order, strict=False))
+    assert [one for one in steps if one not in rows] == [one for one in steps if counts[one] == counts[before[one]]]
+    assert len(idle) == len([one for one in steps if one not in rows]) > 5
 
 
 @pytest.mark.parametrize(("max_unsaid", "limited"), [(0.03, True), (1.0, False)])
 def test_the_card_claims_no_limit_that_is_not_set(max_unsaid: float, limited: bool) -> None:
-    said = mining("strict", 5, 4.6, False).model_copy(update={"max_unsaid": max_unsaid}).how_made({})
-    assert ("captions often leave out" in said) == limited and "two captions of a target's" in said
+    source = mining("strict", 5, 4.6, False).model_copy(update={"max_unsaid": max_unsaid})
+    said, unknown = (source.how_made({"mining.json": {"funnel": {step: 1}}}) for step in ("captions", UNKNOWN))
+    assert ("captions often leave out" in said) == limited and "could not be estimated" not in said
+    assert ("objects that are worn are left out" in unknown) == limited and "could not be estimated here" in unknown
+    assert "captions often leave out" not in unknown
 
 
 def test_the_funnel_names_a_limit_as_it_is_set(

@@ -1,0 +1,156 @@
+"""What a card names for whoever makes a subset again: distributions, models, and the machines that made it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, distribution
+from typing import Any
+
+from twinset.manifests.canonical import digest
+from twinset.manifests.doors import DEMO, marks
+from twinset.manifests.locations import DRAWN, is_brought_model, is_drawn, is_model_folder, parsers_folder, symbolic
+from twinset.manifests.recipe import Recipe
+from twinset.manifests.source import Place, PlacedSettings
+from twinset.manifests.stage import ANY_RUNTIME, Stage
+from twinset.models.files import BROUGHT
+from twinset.shards.metering import read_logs
+from twinset.shards.read import finished
+from twinset.shards.storage.store import Store
+
+TWINSET = "twinset"
+ABSENT = "absent"
+
+
+@dataclass(frozen=True, slots=True)
+class Rebuilding:
+    """What decides bytes besides recipe and inputs.
+
+    packages: that brought parts, files or models, ``NAME VERSION``, with what each brought. libraries: versions of the
+    distributions that a digest names, by name; those of networks where shards say which they had. models: of each
+    setting that names a model, stage and key, the model and where it comes from. machines: what made the shards of
+    each stage with a network, in words. unknown: stages with a network whose logs are gone.
+    """
+
+    packages: Mapping[str, list[str]] = field(default_factory=dict)
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, list[str]] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether any machine makes the same bytes."""
+        return not self.machines and not self.unknown
+
+    @property
+    def built_by_pytorch(self) -> bool:
+        """Whether a version is one of PyTorch's own index, such as ``2.9.0+cpu``."""
+        return any("+" in one for one in self.libraries.values())
+
+    @property
+    def own(self) -> dict[str, list[str]]:
+        """Those of the packages that lie in twinset's own repository."""
+        return {name: what for name, what in self.packages.items() if name.split()[0] == DEMO}
+
+    @property
+    def others(self) -> dict[str, list[str]]:
+        """The packages of other people."""
+        return {name: what for name, what in self.packages.items() if name not in self.own}
+
+
+def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuilding:
+    """What decides the bytes of some finished stages, and of what they read. recipe: of these stages alone."""
+    stages = list(stages)
+    libraries = {name: version for stage in stages for name, version in stage.facts["libraries"].items()}
+    machines, unknown = dict[str, list[str]](), list[str]()
+    for stage in stages:
+        home = recipe.home(stage.name)
+        shards = dict[str, int]()  # a shard of each runtime class
+        for number, runtime in finished(store, home).columns("runtime"):
+            shards.setdefault(runtime, number)
+        shards.pop(ANY_RUNTIME, None)
+        logs = read_logs(store, home, shards.values())
+        for runtime, number in shards.items():
+            facts = logs[number].get("runtime")
+            if not isinstance(facts, dict) or digest(facts) != runtime:
+                unknown += [stage.name] if stage.name not in unknown else []
+                continue
+            libraries |= facts["libraries"]
+            machines.setdefault(_in_words(facts), []).append(stage.name)
+    libraries = {name: one for name, one in sorted(libraries.items(), key=_by_name) if one != ABSENT}
+    return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown))
+
+
+def homepage(name: str) -> str:
+    """The address that an installed distribution says of itself; empty where it says none, or is not installed."""
+    try:
+        about = distribution(name.split()[0]).metadata
+    except PackageNotFoundError:
+        return ""
+    urls = dict(one.split(", ", 1) for one in about.get_all("Project-URL") or () if ", " in one)
+    found = {label.lower(): url for label, url in urls.items()}
+    known = (found.get(label, "") for label in ("repository", "source", "homepage"))
+    return next(filter(None, known), "") or next(iter(about.get_all("Home-page") or ()), "")
+
+
+def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
+    """Packages, with their versions, that brought sources, filters, their parts or inputs, with what each brought.
+
+    recipe: of these stages.
+    """
+    found: dict[str, list[str]] = {}
+    places = [symbolic(place) for one in recipe.all.values() for _, _, place in one.source.places()]
+    for name in dict.fromkeys(place.partition(":")[0] for place in places if is_drawn(place)):
+        if package := DRAWN.distribution(name):
+            found.setdefault(package, []).append(f"the files of {name}")
+    for model in dict.fromkeys(model for _, model in _models(recipe) if is_brought_model(model)):
+        found.setdefault(BROUGHT.distribution(model), []).append(f"the model {model}")
+    for stage in stages:
+        for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
+            parts = {f"{part} of {what} {made['kind']}": package for part, package in made.get("parts", {}).items()}
+            if "distribution" in made:
+                parts = {f"{what} {made['kind']}": made["distribution"], **parts}
+            for part, package in parts.items():
+                if part not in found.setdefault(package, []):
+                    found[package].append(part)
+    return found
+
+
+def models(recipe: Recipe) -> dict[str, str]:
+    """Names of models in a recipe, each with where it comes from; folders of somebody's machine are left out."""
+    found = {}
+    for _, model in _models(recipe):
+        if is_model_folder(model):
+            continue
+        if (parsers_folder() / model).is_dir():
+            found[model] = "comes with twinset"
+        elif is_brought_model(model):
+            found[model] = f"comes with {BROUGHT.distribution(model)}"
+        else:
+            found[model] = "of the Hugging Face Hub" if "/" in model else "an installed package"
+    return found
+
+
+def _models(recipe: Recipe) -> Iterator[tuple[str, str]]:
+    for name, one in recipe.all.items():
+        for part in (one.source, *one.filters):
+            yield from ((name, model) for model in _named(part))
+
+
+def _named(settings: PlacedSettings) -> Iterator[str]:
+    for name, mark in marks(type(settings), Place).items():
+        if mark.what == "model" and isinstance(value := getattr(settings, name), str):
+            yield value
+    for _, inner in settings.within():
+        yield from _named(inner)
+
+
+def _by_name(item: tuple[str, str]) -> str:
+    return item[0].lower()
+
+
+def _in_words(facts: Mapping[str, Any]) -> str:
+    """The machine of a runtime class, for people."""
+    processor = " with ".join(filter(None, (facts["machine"], facts["instructions"])))
+    where = f"the processor ({processor})" if facts["device"] == "cpu" else f"{facts['device']} ({processor})"
+    threads, batch = facts["threads"], facts["micro_batch"]
+    return f"{where}, {threads} thread{'s' * (threads != 1)}, {batch} sample{'s' * (batch != 1)} at a time"

@@ -1,0 +1,61 @@
+"""Cards cite all that a subset was made from, and say where nobody says what to cite."""
+
+from pathlib import Path
+
+import pytest
+
+from twinset.cards.lineage import citations_of, uncited
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
+
+
+@pytest.mark.parametrize(
+    ("recipe", "subset", "keys"),
+    [
+        ("demo", "eq-ag", ["wang2023eqben", "ji2020actiongenome", "sigurdsson2016hollywood"]),
+        ("demo", "triplets", ["vaze2023genecis", "brysbaert2014concreteness"]),
+        ("genecis", "triplets", ["vaze2023genecis", "brysbaert2014concreteness", "sharma2018conceptual"]),
+        ("trohn", "trohn-img", ["miranda2024bivlc", "lin2014coco", "warstadt2019cola"]),
+        ("bivlc", "bivlc", ["miranda2024bivlc", "hsieh2023sugarcrepe", "lin2014coco"]),
+    ],
+)
+def test_data_of_all_stages_are_cited(recipe: str, subset: str, keys: list[str]) -> None:
+    found = citations_of(load_recipe(recipe), subset)
+    assert [key for key in keys if f"{{{key}," not in found] == []
+
+
+@pytest.mark.parametrize("name", sorted({*shipped_recipes()} - {"trohn-verified"}))  # it reads a finished stage
+def test_shipped_recipes_cite_their_data(name: str) -> None:
+    recipe = load_recipe(name)
+    assert {subset: uncited(recipe, subset) for subset in recipe.subsets} == {name: [] for name in recipe.subsets}
+
+
+def read_captions(cites: list[str]) -> Recipe:
+    source = {"kind": "image-captions", "captions": "/c.jsonl", "licence": "CC0-1.0"}
+    return parse_recipe({"name": "mine", "subsets": {"mine": {"source": source, "cites": cites}}})
+
+
+def test_a_recipe_cites_by_key_or_in_bibtex() -> None:
+    own, none = read_captions(["lin2014coco", "@misc{me, title = {Mine}}"]), read_captions([])
+    assert citations_of(own, "mine").startswith("@inproceedings{lin2014coco,") and not uncited(own, "mine")
+    assert citations_of(own, "mine").endswith("\n\n@misc{me, title = {Mine}}")
+    assert citations_of(none, "mine") == "" and uncited(none, "mine") == ["mine"]
+    assert content_of(own["mine"], 0) == content_of(none["mine"], 0), "what is cited decides no byte"
+    with pytest.raises(WrongUse, match=r"subsets\.mine\.cites.*'nobody2020' is neither BibTeX nor one of the keys"):
+        read_captions(["nobody2020"])
+
+
+def test_a_plan_says_what_publishing_would_refuse(tmp_path: Path) -> None:
+    import twinset
+
+    (tmp_path / "c.jsonl").write_text('{"caption": "a dog", "image_id": "1"}\n{"caption": "a cat", "image_id": "2"}\n')
+    source = {"kind": "image-captions", "captions": str(tmp_path / "c.jsonl")}
+    stages = {"lacks": {"licence": "CC-BY-4.0"}, "named": {"licence": "CC-BY-4.0", "credit": "me"}}
+    stages["free"] = {"licence": "CC0-1.0"}
+    recipe = parse_recipe({"name": "mine", "subsets": {one: {"source": source | said} for one, said in stages.items()}})
+    for out in (None, tmp_path / "out", tmp_path / "out"):
+        found = twinset.plan(recipe, out)["subsets"]
+        (line,) = found["lacks"]["warnings"]
+        assert line.startswith("lacks: 2 samples have no credit; set subsets.lacks.source.credit, or name it in each")
+        assert line.endswith("twinset publish refuses it so") and not (found["named"] | found["free"])["warnings"]
+        assert not found["named"]["warnings"]
