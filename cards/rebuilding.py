@@ -10,7 +10,7 @@ from twinset.manifests.doors import DEMO, marks
 from twinset.manifests.locations import DRAWN, is_brought_model, is_drawn, is_model_folder, parsers_folder, symbolic
 from twinset.manifests.recipe import Recipe
 from twinset.manifests.source import Place, PlacedSettings
-from twinset.manifests.stage import ANY_RUNTIME, Stage
+from twinset.manifests.stage import ANY_RUNTIME, Stage, runtime_facts
 from twinset.models.files import BROUGHT
 from twinset.shards.metering import read_logs
 from twinset.shards.read import finished
@@ -71,7 +71,7 @@ def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuild
         logs = read_logs(store, home, shards.values())
         for runtime, number in shards.items():
             facts = logs[number].get("runtime")
-            if not isinstance(facts, dict) or digest(facts) != runtime:
+            if not isinstance(facts, dict) or digest(facts) != runtime or facts.keys() != runtime_facts().keys():
                 unknown += [stage.name] if stage.name not in unknown else []
                 continue
             libraries |= facts["libraries"]
