@@ -74,7 +74,7 @@ def _agree(one: Told, other: Told) -> bool:
 def released_tuples(path: Path) -> dict[str, tuple[str, list[Told]]]:
     """Captions of a released file with their tuples, by item."""
     found: dict[str, tuple[str, list[Told]]] = {}
-    for row in rows_of(path, TUPLES):
+    for _, row in rows_of(path, TUPLES):
         inside = _TUPLE.search(row["tuple"])
         parts = [part.strip() for part in inside[1].split(",")] if inside else []
         told = found.setdefault(row["item_id"], (row["text"], []))[1]

@@ -1,7 +1,6 @@
 """People's ratings of generated images: as TIFA, DSG and GenEval released them, or in a table of your own."""
 
 import csv
-import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -61,10 +60,12 @@ def read_ratings(place: str) -> Ratings:
     for batch in opened.batches(["key", "rating", *(["group"] if grouped else [])]):
         keys = batch.texts("key", empty=False).to_pylist()
         prompts = batch.texts("group", empty=False).to_pylist() if grouped else keys
-        for key, group, rating in zip(keys, prompts, batch.numbers("rating").tolist(), strict=True):
+        rows = zip(keys, prompts, batch.numbers("rating").tolist(), strict=True)
+        for row, (key, group, rating) in enumerate(rows, batch.first):
             found.setdefault(key, []).append(rating)
             if groups.setdefault(key, group) != group:
-                raise WrongUse(f"{place}: key {key!r} has the groups {groups[key]!r} and {group!r}; give it one")
+                both = f"{groups[key]!r} and {group!r}"
+                raise WrongUse(f"{place}: row {row}, key {key!r} has the groups {both}; give it one")
     return Ratings(place, {key: Rated(groups[key], (*some,)) for key, some in found.items()}, {}, {})
 
 
@@ -130,21 +131,28 @@ def _dsg(folder: Path) -> Ratings:
 def read_dsg_ratings(path: Path) -> dict[str, Rated]:
     """Ratings, 1 to 5, by ``ITEM/MODEL``, of a file such as ``tifa160-likert-anns.csv``."""
     found = dict[str, Rated]()
-    for row in rows_of(path, ("t2i_model", "item_id", "answer")):
+    for where, row in rows_of(path, ("t2i_model", "item_id", "answer")):
         key = f"{row['item_id']}/{row['t2i_model']}"
         before = found[key].ratings if key in found else ()
-        found[key] = Rated(row["item_id"], (*before, _number(path, row, "answer")))
+        found[key] = Rated(row["item_id"], (*before, _number(where, row, "answer")))
     return found
 
 
 def read_dsg_scores(path: Path) -> dict[str, float]:
     """The score of each image, by ``ITEM/MODEL``, by the answers of one model; only "yes" is a yes."""
     found = dict[str, list[tuple[int, tuple[int, ...], bool]]]()
-    for row in rows_of(path, ("t2i_model", "item_id", "question_id", "dependency_id", "answer")):
-        # 0 is no parent, and what is not a number is none.
-        parents = tuple(int(one) for one in re.findall(r"\d{1,9}", row["dependency_id"]) if int(one))
-        asked = int(_number(path, row, "question_id")), parents, row["answer"].strip().lower() == "yes"
-        found.setdefault(f"{row['item_id']}/{row['t2i_model']}", []).append(asked)
+    for where, row in rows_of(path, ("t2i_model", "item_id", "question_id", "dependency_id", "answer")):
+        number, named = row["question_id"], [one.strip() for one in row["dependency_id"].split(",")]
+        # Of parents 0 is none, and released files have words there.
+        parents = [one for one in named if any(map(str.isdigit, one))]
+        for column, one in [("question_id", number), *(("dependency_id", one) for one in parents)]:
+            if not re.fullmatch(r"[0-9]{1,9}", one) or (column == "question_id" and not int(one)):
+                raise WrongUse(f"{where}: {column} is {one[:50]!r}, not the number of a question; {REFETCH}")
+        asked = found.setdefault(f"{row['item_id']}/{row['t2i_model']}", [])
+        if any(int(number) == other for other, *_ in asked):
+            raise WrongUse(f"{where}: question_id {number} of this image is answered twice; {REFETCH}")
+        yes = row["answer"].strip().lower() == "yes"
+        asked.append((int(number), tuple(int(one) for one in parents if int(one)), yes))
     counts = {key: counted(*zip(*asked, strict=True)) for key, asked in found.items()}
     return {key: sum(yes) / len(yes) for key, yes in counts.items()}
 
@@ -154,7 +162,7 @@ def _geneval(folder: Path) -> Ratings:
     path, images, broken = _first(folder, "evaluation_metadata.jsonl"), dict[str, Rated](), 0
     prompts = [object_of(one, f"{path}: line {line}") for line, one in read_json_lines(path)]
     for file in sorted(folder.glob("annotations_*.csv")):
-        for row in rows_of(file, _GENEVAL):
+        for where, row in rows_of(file, _GENEVAL):
             if not row[_GENEVAL[-1]]:  # cut by a line feed that someone typed
                 broken += row["Input.prompt_id"].isdigit()
                 continue
@@ -163,7 +171,7 @@ def _geneval(folder: Path) -> Ratings:
             try:
                 rating = float(_as_prompted(prompts[number], row))
             except (LookupError, TypeError, ValueError, AttributeError) as error:
-                raise WrongUse(f"{file}, {path}: {key} is not as in GenEval ({error!r}); fetch both again") from error
+                raise WrongUse(f"{where}, {path}: {key} is not as in GenEval ({error!r}); fetch both again") from error
             images[key] = Rated(str(number), (*(images[key].ratings if key in images else ()), rating))
     if not images:
         raise WrongUse(f"{folder}: no annotations_*.csv with answers; fetch GenEval's annotations again")
@@ -197,25 +205,29 @@ def _as_prompted(prompt: Mapping[str, Any], row: Mapping[str, str]) -> bool:
 RELEASED: Mapping[str, Callable[[Path], Ratings]] = {"tifa": _tifa, "dsg": _dsg, "geneval": _geneval}
 
 
-def rows_of(path: Path, columns: Collection[str]) -> Iterator[dict[str, str]]:
-    """The rows of a CSV file with a header; cells that a row lacks are empty. Raises `WrongUse` without a column."""
+def rows_of(path: Path, columns: Collection[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a CSV file with a header, each with its place for messages; cells that a row lacks are empty.
+
+    Raises `WrongUse` without a column.
+    """
     try:
         with path.open(encoding="utf-8", newline="") as lines:
             read = csv.DictReader(lines, restval="")
             if lacking := [name for name in columns if name not in (read.fieldnames or ())]:
                 raise WrongUse(f"{path}: no column {', '.join(lacking)}; {REFETCH}")
-            yield from read
+            for row in read:
+                yield f"{path}: line {read.line_num}", row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise WrongUse(f"{path}: not a CSV file that can be read ({error}); {REFETCH}") from error
 
 
-def _number(path: Path, row: Mapping[str, str], column: str) -> float:
+def _number(where: str, row: Mapping[str, str], column: str) -> float:
     try:
         found = float(row[column])
     except ValueError:
         found = math.nan
     if not _is_number(found):
-        raise WrongUse(f"{path}: {column} is {row[column][:50]!r}, not a number: {json.dumps(row)[:150]}")
+        raise WrongUse(f"{where}: {column} is {row[column][:50]!r}, not a number; {REFETCH}")
     return found
 
 

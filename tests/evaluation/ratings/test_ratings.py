@@ -64,7 +64,7 @@ def test_dsg(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("a,b\n1,2\n", "no column t2i_model"), (ANSWERS + "m,i,one,0,yes\n", "question_id is 'one', not a number")],
+    [("a,b\n1,2\n", "no column t2i_model"), (ANSWERS + "m,i,one,0,yes\n", "line 2: question_id is 'one'")],
 )
 def test_other_files_are_named(tmp_path: Path, content: str, message: str) -> None:
     (tmp_path / "a.csv").write_text(content)
@@ -162,8 +162,22 @@ def test_ratings_of_dsg_that_are_none(tmp_path: Path, row: str, said: str) -> No
         read_ratings(f"dsg={tmp_path}")
 
 
-@pytest.mark.parametrize("number", ["nan", "inf"])
-def test_questions_of_dsg_that_have_no_number(tmp_path: Path, number: str) -> None:
-    (tmp_path / "a.csv").write_text(f"{ANSWERS}m,i,{number},{'9' * 5000},yes\n")
-    with pytest.raises(WrongUse, match=f"question_id is '{number}'"):
+@pytest.mark.parametrize(
+    ("number", "parents", "said"),
+    [
+        ("nan", "9" * 5000, "question_id is 'nan'"),
+        ("-1", "0", "question_id is '-1', not the number of a question; fetch it again"),
+        ("1.7", "0", "question_id is '1.7'"),
+        ("0", "0", "question_id is '0'"),
+        ("", "0", "question_id is ''"),
+        ("\u0662", "0", "question_id is '\u0662'"),
+        ("2", "9" * 5000, f"dependency_id is '{'9' * 50}'"),
+        ("2", '"1, 1.5"', r"dependency_id is '1\.5'"),
+        ("2", "-1", "dependency_id is '-1'"),
+        ("1", "0", "question_id 1 of this image is answered twice"),
+    ],
+)
+def test_questions_of_dsg_that_have_no_number(tmp_path: Path, number: str, parents: str, said: str) -> None:
+    (tmp_path / "a.csv").write_text(f'{ANSWERS}\nm,"i\n",1,"0, outside",yes\nm,"i\n",{number},{parents},yes\n')
+    with pytest.raises(WrongUse, match=rf"a\.csv: line 6: {said}"):  # as an editor counts lines
         read_dsg_scores(tmp_path / "a.csv")

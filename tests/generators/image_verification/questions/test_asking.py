@@ -129,7 +129,7 @@ def test_a_caption_that_names_nothing_has_no_question(nlp: Language, caption: st
 def test_order_and_parents_hold_for_any_caption(nlp: Language) -> None:
     if not DSG.is_dir():
         pytest.skip("the released questions are not in ../shared/data/dsg on this machine")
-    captions = sorted({row["text"] for row in rows_of(DSG / "dsg-1k-anns.csv", ("text",))})[::6]
+    captions = sorted({row["text"] for _, row in rows_of(DSG / "dsg-1k-anns.csv", ("text",))})[::6]
     for doc in nlp.pipe(captions):
         found = questions_of(doc)
         assert [one.id for one in found] == list(range(1, len(found) + 1))
