@@ -20,6 +20,7 @@ LAYOUT = (
     "config.json and weights as safetensors, or with a tokenizer's or scheduler's files"
 )
 WORDS = ("tokenizer.json", "vocab.json", "spiece.model", "tokenizer.model")  # one of these is there
+LARGEST = 1024  # side of the latents of a picture, at most; a picture's is eight times as long as a rule
 TIMESTEPS = 100_000  # of a noise schedule, at most: models have a thousand, and each takes memory
 
 
@@ -108,6 +109,17 @@ def find_pipeline(name: str, editing: bool) -> Found:
         for flag, default in opened[1].flags.items()
     }
     return Found(folder, *opened, parts, flags)
+
+
+def check_side(found: Found) -> None:
+    """Raise `WrongUse` where the denoiser's configuration says no side that pictures can have."""
+    path = found.folder / ("unet" if "unet" in found.parts else "transformer") / "config.json"
+    side = read_json(path).get("sample_size", 1)
+    if type(side) is not int or not 1 <= side <= LARGEST:
+        raise WrongUse(
+            f"{path}: sample_size is {str(side)[:50]}, no side of latents up to {LARGEST}; correct it, or "
+            "set resolution"
+        )
 
 
 def _kind(path: Path, index: Mapping[str, Any], part: str, row: Row) -> str:

@@ -18,7 +18,6 @@ from twinset.models.pipelines.folder import Found, weights_of
 from twinset.models.pipelines.settings import PipelineSettings
 from twinset.shards.kinds.samples import Json, Pixels
 
-LARGEST = 8192
 HEAD = (r"^lm_head\.",)  # of text encoders saved with the head that writes, which is not asked
 
 
@@ -52,13 +51,8 @@ class OpenPipeline:
 
     @property
     def side(self) -> int:
-        """Side of the pictures that the model was trained on."""
-        latents = getattr(self._pipeline, "default_sample_size", None) or self._denoiser.config.sample_size
-        if type(latents) is not int or not 1 <= latents * self._pipeline.vae_scale_factor <= LARGEST:
-            raise WrongUse(
-                f"{self.found.folder}: sample_size is {str(latents)[:50]}, no side of pictures up to {LARGEST} pixels; "
-                "correct the config.json of unet or transformer, or set resolution"
-            )
+        """Side of the pictures that the model was trained on; 1024 pixels as a rule where nothing says it."""
+        latents = getattr(self._pipeline, "default_sample_size", None) or self._denoiser.config.get("sample_size", 128)
         return int(latents * self._pipeline.vae_scale_factor)
 
     @property

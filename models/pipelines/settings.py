@@ -13,7 +13,7 @@ from twinset.manifests.source import Need, Place
 from twinset.models.device import OnDevice, check_installed
 from twinset.models.image_editor import ImageEditorSettings
 from twinset.models.image_engine import ImageEngineSettings
-from twinset.models.pipelines.folder import Found, find_pipeline
+from twinset.models.pipelines.folder import Found, check_side, find_pipeline
 
 
 class PipelineSettings(OnDevice):
@@ -115,6 +115,13 @@ class DiffusersEdits(PipelineSettings, ImageEditorSettings):
         "mask-size": "the mask has another size than the picture",
         "no-instruction": "the model is told what to do, and nothing is said",
     }
+
+    def found(self) -> Found:
+        """As `PipelineSettings.found`; raises `WrongUse` too where neither ``resolution`` nor the model says a size."""
+        found = super().found()
+        if self.resolution is None:
+            check_side(found)
+        return found
 
     @property
     def masked(self) -> bool:  # type: ignore[override]

@@ -149,10 +149,17 @@ def test_two_sets_of_weights_or_two_schedulers_are_refused(copy: Callable[[str],
         find_pipeline(str(at), False)
 
 
-@pytest.mark.parametrize("side", [0, -8, 10**9])
-def test_a_size_that_is_none_is_refused(copy: Callable[[str], Path], opens: Opens, side: int) -> None:
+@pytest.mark.parametrize("side", [0, -8, 10**9, "64", None])
+def test_a_size_that_is_none_is_refused_before_the_model_is_loaded(copy: Callable[[str], Path], side: Any) -> None:
     at = copy("StableDiffusionInstructPix2PixPipeline")
     says(at / "unet/config.json", sample_size=side)
     settings = DiffusersEdits.model_validate({"kind": "diffusers-edit", "model": str(at), "licence": "mit"})
-    with pytest.raises(WrongUse, match=r"sample_size is .*, no side of pictures"):
-        OpenPipeline(settings).side  # noqa: B018
+    with pytest.raises(WrongUse, match=r"engine\.model: .*unet/config\.json: sample_size is .*, no side of latents"):
+        settings.check_inputs("subsets.twins.source.engine", ["models"])
+    settings.model_copy(update={"resolution": 64}).check_inputs("subsets.twins.source.engine", ["models"])
+
+
+def test_a_model_that_says_no_size_edits_at_1024_pixels(saved: Saved) -> None:
+    given = {"kind": "diffusers-edit", "model": str(saved("ZImageInpaintPipeline")), "licence": "mit"}
+    side = OpenPipeline(DiffusersEdits.model_validate(given)).side
+    assert side == 1024
