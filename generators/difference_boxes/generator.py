@@ -17,7 +17,8 @@ from twinset.generators.difference_boxes.source import DifferenceBoxes
 from twinset.generators.difference_boxes.things import Thing, different
 from twinset.generators.image_verification.questions.asking import prepared, questions_of
 from twinset.generators.image_verification.questions.vocabulary import vocabulary
-from twinset.generators.image_verification.source import LONGEST, YES
+from twinset.generators.image_verification.scoring import YES
+from twinset.generators.image_verification.source import LONGEST
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key

@@ -6,6 +6,8 @@ whether these count themselves.
 
 from collections.abc import Sequence
 
+YES = 0.5  # the least probability of an answer that counts as yes
+
 
 def counted(ids: Sequence[int], parents: Sequence[Sequence[int]], yes: Sequence[bool]) -> list[bool]:
     """Which questions of an image count: those answered yes whose parents are all answered yes.

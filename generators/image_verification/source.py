@@ -1,4 +1,4 @@
-"""Asks what captions say of the images of a stage; a row an image (Cho et al. 2023; BiVLC, section 3.2)."""
+"""Asks what captions say of the images of a stage; a row an image or pair (Cho et al. 2023; BiVLC, section 3.2)."""
 
 import hashlib
 import json
@@ -11,15 +11,17 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 import pyarrow as pa
 from pydantic import Field
 
+from twinset.generators.image_verification import pairs
+from twinset.generators.image_verification.pairs import PairCandidate, problem_of, telling
 from twinset.generators.image_verification.questions.asking import ImageQuestion, prepared, questions_of
 from twinset.generators.image_verification.questions.vocabulary import vocabulary
-from twinset.generators.image_verification.scoring import counted
+from twinset.generators.image_verification.scoring import YES, counted
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Need, Place, Reference, StageName
+from twinset.manifests.source import Need, Place, Reference, SourceSettings, StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer, Unanswered, VisualQuestionAnswerer
@@ -31,10 +33,13 @@ DSG = Reference("Davidsonian Scene Graph", "https://arxiv.org/abs/2310.18235", b
 
 
 class ImageVerification(EngineSource):
-    """Yes/no questions of a caption, asked of the image that was generated from it.
+    """Yes/no questions of a caption, asked of the image that was generated from it; of both captions, asked of both
+    images of a pair.
 
-    images: the stage of text pairs, or the folder of a finished one. engine: what answers. threshold: images with a
-    lower score, 0 to 1, are rejected, by the kind of the first question that is answered no; none are when absent.
+    images: the stage of text pairs or pairs, or the folder of a finished one. engine: what answers. threshold: images
+    with a lower score, 0 to 1, are rejected, by the kind of the first question that is answered no; none are when
+    absent. Pairs are rejected if one image has a lower score by its own caption, or if a question that one caption
+    alone asks is not answered yes for its image and no for the other.
     pipeline: spaCy's, by name or folder, which parses the captions. licence: of the captions.
     """
 
@@ -54,6 +59,13 @@ class ImageVerification(EngineSource):
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "image-verification")
 
+    def misfit(self, earlier: SourceSettings) -> str:
+        if earlier.makes not in ("text-pair", "pair"):
+            return (
+                f"questions are asked of text pairs and pairs, and {earlier.kind} makes {earlier.makes}s; name another"
+            )
+        return ""
+
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
         if "models" in needs:
@@ -61,9 +73,17 @@ class ImageVerification(EngineSource):
 
 
 LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
-YES = 0.5  # the least probability of an answer that counts as yes
 _READ = ("key", "identity", "split", "group", "tar", "image_sha256", "caption", "negative_caption")
 _TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")
+COLUMNS = pa.schema(
+    [
+        *(pa.field(name, pa.string(), nullable=False) for name in _TEXT),
+        pa.field("question_count", pa.int32(), nullable=False),
+        pa.field("caption_score", pa.float64(), nullable=False),
+        pa.field("original_score", pa.float64()),
+        pa.field("number", pa.int32(), nullable=False),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,24 +96,38 @@ class VerificationCandidate(Candidate):
     caption: str
     negative_caption: str
 
+    @property
+    def stored_key(self) -> str:
+        return self.image_key
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        return self.caption, self.negative_caption
+
+    @property
+    def images(self) -> Mapping[str, str]:
+        """sha256 by role."""
+        return {"image": self.image_sha256}
+
+
+_Planned = VerificationCandidate | PairCandidate
+
 
 class VerificationGenerator(EngineGenerator[ImageVerification]):
-    """One row an image; those of a caption are a group, as in the earlier stage."""
+    """One row an image or pair; groups are those of the earlier stage."""
 
     version = 2
     engine: VisualQuestionAnswerer
     isolation = "process"  # spaCy holds the interpreter's lock, torch's number of threads is its process's
-    candidate = VerificationCandidate
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "inflect")
-    columns = pa.schema(
-        [
-            *(pa.field(name, pa.string(), nullable=False) for name in _TEXT),
-            pa.field("question_count", pa.int32(), nullable=False),
-            pa.field("caption_score", pa.float64(), nullable=False),
-            pa.field("original_score", pa.float64()),
-            pa.field("number", pa.int32(), nullable=False),
-        ]
-    )
+
+    @cached_property
+    def candidate(self) -> type[_Planned]:  # type: ignore[override] # of a class as a rule
+        return PairCandidate if "caption1" in self.earlier.columns() else VerificationCandidate
+
+    @property
+    def columns(self) -> pa.Schema:  # type: ignore[override]
+        return pairs.COLUMNS if self.candidate is PairCandidate else COLUMNS
 
     def device(self) -> str:
         """The engine's; the parser is a network on the CPU."""
@@ -102,22 +136,27 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
     def weights(self) -> Mapping[str, str]:
         return {**super().weights(), "pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
 
-    def plan(self) -> Iterator[VerificationCandidate]:
-        """Images in the order of the earlier stage, whose index is read a row group at a time.
+    def plan(self) -> Iterator[_Planned]:
+        """Images or pairs in the order of the earlier stage, whose index is read a row group at a time.
 
         Raises `WrongUse` when that stage has no images.
         """
-        for batch in self.earlier.batches(_READ):
+        paired = self.candidate is PairCandidate
+        for batch in self.earlier.batches(pairs.READ if paired else _READ):
             for row in batch.to_pylist():
-                if not row["tar"] or not row["image_sha256"]:
+                key = row.pop("key")
+                if not row["tar"] or not (row["image0_sha256"] if paired else row["image_sha256"]):
                     raise WrongUse(
-                        f"{self.earlier.where}: {row['key']} has no image; name a stage whose source was given images"
+                        f"{self.earlier.where}: {key} has no image; name a stage whose source was given images"
                     )
-                if max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
-                    self.excluded.add("caption-too-long", row["key"])
-                    continue
-                key = self.identified(*json.loads(row["identity"]))["key"]
-                yield VerificationCandidate(key=key, image_key=row["key"], **{name: row[name] for name in _READ[1:]})
+                if paired:
+                    # Whoever reads the verdicts, such as `screened-pairs`, knows pairs by their keys.
+                    yield PairCandidate(**{**self.identified(key), **row}, subject=key)
+                elif max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
+                    self.excluded.add("caption-too-long", key)
+                else:
+                    own = self.identified(*json.loads(row["identity"]))["key"]
+                    yield VerificationCandidate(key=own, image_key=key, **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.
@@ -126,52 +165,76 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
             BrokenTar: an image is absent, broken or not the one that was planned.
             OutOfMemory: a pass of the engine does not fit.
         """
-        planned = cast(Sequence[VerificationCandidate], candidates)
-        questions = self._questions(planned)
-        askable = [one for one in planned if questions[one.caption]]
-        stored = self.earlier.samples((one.tar, one.image_key) for one in askable)
-        inquiries = [self._inquiry(one, stored[one.image_key], questions) for one in askable]
-        answered = dict(zip((one.key for one in askable), self.engine.answers(inquiries), strict=True))
-        said = dict(zip((one.key for one in askable), inquiries, strict=True))
+        planned = cast(Sequence[_Planned], candidates)
+        readable = [one for one in planned if max(map(len, one.texts)) <= LONGEST]
+        questions = self._questions(readable)
+        askable = [one for one in readable if _tells(one, questions)]
+        stored = self.earlier.samples((one.tar, one.stored_key) for one in askable)
+        inquiries = {one.key: self._inquiries(one, stored[one.stored_key], questions) for one in askable}
+        answers = iter(self.engine.answers([each for some in inquiries.values() for each in some]))
         for one in planned:
-            if one.key not in answered:
-                yield Rejected(one.key, "no-question", one.caption[:200])
+            if one.key not in inquiries:
+                reason = "no-question" if one in readable else "caption-too-long"
+                yield Rejected(one.key, reason, one.texts[0][:200])
                 continue
-            answers = answered[one.key]
-            if isinstance(answers, Unanswered):
-                yield Rejected(one.key, answers.reason, answers.detail)
+            given = [next(answers) for _ in inquiries[one.key]]
+            if refused := [each for each in given if isinstance(each, Unanswered)]:
+                yield Rejected(one.key, refused[0].reason, refused[0].detail)
                 continue
-            found = dict(zip(said[one.key].questions, answers, strict=True))
-            row = _row(one, stored[one.image_key], questions, found)
-            if self.source.threshold is not None and row["caption_score"] < self.source.threshold:
-                first = next(each for each in json.loads(row["questions"]) if each["yes"] < YES)
-                detail = f"score {row['caption_score']:.3f}; {first['question'][:200]}"
-                yield Rejected(one.key, f"wrong-{first['kind']}", detail)
-            else:
-                yield TableRows(one.key, [row])
+            said = cast(list[list[float]], given)
+            found = [
+                dict(zip(of.questions, each, strict=True)) for of, each in zip(inquiries[one.key], said, strict=True)
+            ]
+            yield self._judged(one, stored[one.stored_key], questions, found)
 
-    def _questions(self, planned: Sequence[VerificationCandidate]) -> dict[str, list[ImageQuestion]]:
-        texts = list(dict.fromkeys(text for one in planned for text in (one.caption, one.negative_caption)))
+    def _judged(
+        self,
+        one: _Planned,
+        stored: Stored[Any],
+        questions: Mapping[str, list[ImageQuestion]],
+        found: Sequence[Mapping[str, float]],
+    ) -> TableRows | Rejected:
+        threshold = self.source.threshold
+        if isinstance(one, PairCandidate):
+            row = pairs.row_of(one, tuple(questions[text] for text in one.texts), found)
+            problem = problem_of(row, threshold) if threshold is not None else None
+            return TableRows(one.key, [row]) if problem is None else Rejected(one.key, *problem)
+        row = _row(one, stored, questions, found[0])
+        if threshold is None or row["caption_score"] >= threshold:
+            return TableRows(one.key, [row])
+        first = next(each for each in json.loads(row["questions"]) if each["yes"] < YES)
+        detail = f"score {row['caption_score']:.3f}; {first['question'][:200]}"
+        return Rejected(one.key, f"wrong-{first['kind']}", detail)
+
+    def _questions(self, planned: Sequence[_Planned]) -> dict[str, list[ImageQuestion]]:
+        texts = list(dict.fromkeys(text for one in planned for text in one.texts))
         nlp = parser_of(self._pipeline).nlp
         with nlp.memory_zone():
             return dict(zip(texts, map(questions_of, nlp.pipe(map(prepared, texts), batch_size=BATCH)), strict=True))
 
-    def _inquiry(
-        self, one: VerificationCandidate, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
-    ) -> Inquiry:
-        image = stored.images["image"]
-        if hashlib.sha256(image).hexdigest() != one.image_sha256:
-            raise BrokenTar(
-                f"{self.earlier.where}/{one.tar}: the image of {one.image_key} is not the one that was planned from; "
-                f"run the build of {self.source.images} again"
-            )
-        both = (*questions[one.caption], *questions[one.negative_caption])
+    def _inquiries(
+        self, one: _Planned, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
+    ) -> list[Inquiry]:
+        """What is asked of each image: the questions of both captions."""
+        for role, expected in one.images.items():
+            if hashlib.sha256(stored.images[role]).hexdigest() != expected:
+                raise BrokenTar(
+                    f"{self.earlier.where}/{one.tar}: the {role} of {one.stored_key} is not the one that was planned "
+                    f"from; run the build of {self.source.images} again"
+                )
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
-        return Inquiry(one.image_key, image, media_type, tuple(dict.fromkeys(each.question for each in both)))
+        asked = tuple(dict.fromkeys(each.question for text in one.texts for each in questions[text]))
+        return [Inquiry(one.stored_key, stored.images[role], media_type, asked) for role in one.images]
 
     @cached_property
     def _pipeline(self) -> Pipeline:
         return find_pipeline(self.source.pipeline)
+
+
+def _tells(one: _Planned, questions: Mapping[str, list[ImageQuestion]]) -> bool:
+    """Whether anything can be asked: of a caption, or of what tells two captions apart."""
+    first, second = (questions[text] for text in one.texts)
+    return bool(telling(first, second) | telling(second, first) if isinstance(one, PairCandidate) else first)
 
 
 def _row(
@@ -207,15 +270,7 @@ def _scored(
     yes = [answer >= YES for answer in answers]
     counting = counted([one.id for one in questions], [one.parents for one in questions], yes)
     told = [
-        {
-            "id": one.id,
-            "parents": list(one.parents),
-            "kind": one.kind,
-            "tuple": list(one.words),
-            "question": one.question,
-            "yes": answer,
-            "counted": counts,
-        }
+        {**one.told(), "yes": answer, "counted": counts}
         for one, answer, counts in zip(questions, answers, counting, strict=True)
     ]
     return told, sum(counting) / len(counting)

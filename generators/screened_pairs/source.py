@@ -1,4 +1,4 @@
-"""The pairs of a stage that people kept, copied byte by byte."""
+"""The pairs of a stage that people or a model kept, copied byte by byte."""
 
 import json
 from collections import Counter
@@ -27,10 +27,10 @@ REPORT = "screening.json"
 
 
 class ScreenedPairs(Source):
-    """The pairs of a stage without those that people dropped.
+    """The pairs of a stage without those that people dropped, or a model.
 
-    pairs: the stage that made them. decisions: the stage of `pair-screening` that asked people about them. licence:
-    unused: each pair keeps that of its own source.
+    pairs: the stage that made them. decisions: the stage of `pair-screening` that asked people about them, or of
+    `image-verification` with a threshold, which asked a model. licence: unused: each pair keeps that of its own source.
     """
 
     kind: Literal["screened-pairs"]
@@ -51,7 +51,7 @@ class ScreenedPairs(Source):
 
     def misfit(self, earlier: SourceSettings) -> str:
         if earlier.makes not in ("pair", "table"):
-            return f"people keep or drop pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+            return f"pairs are kept or dropped, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
         return ""
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
@@ -59,7 +59,7 @@ class ScreenedPairs(Source):
         return block_of(self.card_template, "how_made", found=reports.get(REPORT), said=said)
 
 
-UNDECIDED = "undecided"
+UNDECIDED, REFUTED = "undecided", "refuted"
 SLICE = 4096  # pairs that are Python objects at a time
 TOGETHER = 64  # pairs that are looked for in a tar at once
 
@@ -118,14 +118,14 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             yield rejected or copied(self._pairs, one, found[one.key])
 
     def reports(self) -> Mapping[str, bytes]:
-        """``screening.json``: pairs planned, made, repeated, shown to people, kept, undecided, and dropped by what they
-        said."""
+        """``screening.json``: pairs planned, made, repeated, shown, kept, undecided, and dropped by what people said,
+        or by the reason of a model's stage."""
         repeated = self._twins
         verdicts = Counter(verdict for key, verdict in self._verdicts.items() if key not in repeated)
         dropped = Counter[str]()
         for (reason, detail), count in verdicts.items():
             if reason not in ("", UNDECIDED):
-                dropped[detail or reason] += count
+                dropped[detail.partition(":")[0] if reason == REFUTED else detail or reason] += count
         kept, undecided = verdicts["", ""], sum(n for (why, _), n in verdicts.items() if why == UNDECIDED)
         found = {
             "planned": self._pairs.record.planned,
@@ -135,16 +135,23 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             "kept": kept,
             "undecided": undecided,
             "dropped": dict(sorted(dropped.items(), key=lambda item: (-item[1], item[0]))),
-            "simulated": read_report(self._decisions)["simulated"] is not None,
+            "simulated": not self._by_model and read_report(self._decisions)["simulated"] is not None,
+            "model": self._by_model,
         }
         return {REPORT: json.dumps(found).encode()}
 
     @cached_property
     def _verdicts(self) -> Mapping[str, tuple[str, str]]:
-        """By key of a pair: why it was dropped, empty where it was kept, and what people said."""
+        """By key of a pair: why it was dropped, empty where it was kept, and what was said."""
         rejected = self._decisions.rejected(["identity", "reason", "detail"]).to_pylist()
         found = {json.loads(row["identity"])[0]: (row["reason"], row["detail"]) for row in rejected}
+        if self._by_model:
+            found = {key: (REFUTED, f"{reason}: {detail}") for key, (reason, detail) in found.items()}
         return found | dict.fromkeys(self._decisions.read(["subject"])["subject"].to_pylist(), ("", ""))
+
+    @cached_property
+    def _by_model(self) -> bool:
+        return "telling_score" in self._decisions.columns()
 
     @cached_property
     def _twins(self) -> Mapping[str, str]:

@@ -9,6 +9,7 @@ import yaml
 from PIL import Image
 
 import twinset
+from tests.models.visual_questions.tiny_models import save_blip
 from tests.stages.test_pipelines_build import kill_midway, tars
 from twinset.manifests.recipe import load_recipe
 from twinset_demo import miniature
@@ -42,6 +43,7 @@ def test_vismin(tmp_path: Path) -> None:
     }
     (tmp_path / "negatives.json").write_text(json.dumps([row]))
     own = {"kind": "replayed-negatives", "captions": str(tmp_path / "negatives.json"), "licence": "CC0-1.0"}
+    blip = f"{{kind: transformers, model: {save_blip(tmp_path / 'blip')}}}"
     kept = built(
         "vismin",
         tmp_path / "out",
@@ -51,9 +53,11 @@ def test_vismin(tmp_path: Path) -> None:
         "stages.position-images.source.suffix=''",
         f"stages.position-images.source.engine={SMALL}",
         "stages.position-verified.source.engine={kind: small-world}",
-        f"subsets.vismin-object.source.photos={tmp_path}",
-        f"subsets.vismin-object.source.instances={tmp_path / 'instances.json'}",
-        *(f"subsets.vismin-{name}.source.engine={{kind: simple}}" for name in ("object", "attribute", "count")),
+        f"stages.object-edits.source.photos={tmp_path}",
+        f"stages.object-edits.source.instances={tmp_path / 'instances.json'}",
+        *(f"stages.{name}-verified.source.engine={blip}" for name in ("object", "attribute", "count")),
+        *(f"stages.{name}-edits.source.engine={{kind: simple}}" for name in ("object", "attribute", "count")),
+        "stages.attribute-verified.source.threshold=null",  # weights at random know no cars
     )
     assert kept["vismin-attribute"] == 1 and kept["vismin-object"] == kept["vismin-count"] == 0
     assert kept["vismin-position"]

@@ -6,8 +6,9 @@ parents of those that are about what these are like.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twinset.generators.image_verification.questions.entities import Entities
 from twinset.generators.image_verification.questions.facts import (
@@ -33,7 +34,8 @@ class ImageQuestion:
     """A question.
 
     id: from 1. parents: ids of the questions that must be answered yes for this one to count. kind: one of `KINDS`.
-    words: the tuple that it asks for, such as ``(man, bench, sitting on)``.
+    words: the tuple that it asks for, such as ``(man, bench, sitting on)``. meaning: equal for questions of two
+    captions that ask for the same, though one says "dogs" and one "a dog".
     """
 
     id: int
@@ -41,6 +43,12 @@ class ImageQuestion:
     kind: str
     words: tuple[str, ...]
     question: str
+    meaning: tuple[str, ...]
+
+    def told(self) -> dict[str, Any]:
+        """As JSON of a row has it."""
+        words = {"parents": list(self.parents), "kind": self.kind, "tuple": list(self.words)}
+        return {"id": self.id, **words, "question": self.question}
 
 
 def prepared(caption: str) -> str:
@@ -62,6 +70,10 @@ def questions_of(doc: Doc) -> list[ImageQuestion]:
     facts += Relations(doc, entities, words).facts()
     asked: dict[str, ImageQuestion] = {}
     ids: dict[int, int] = {}
+    named, told = dict[int, str](), Counter[str]()
+    for entity in entities.all:
+        told[entity.singular] += 1
+        named[entity.number] = f"{entity.singular} {told[entity.singular]}"
     for fact in sorted(facts, key=lambda one: KINDS.index(one.kind)):
         if fact.question in asked:
             continue
@@ -71,5 +83,9 @@ def questions_of(doc: Doc) -> list[ImageQuestion]:
             parents: tuple[int, ...] = ()
         else:
             parents = tuple(dict.fromkeys(ids[one.number] for one in fact.about))
-        asked[fact.question] = ImageQuestion(number, parents, fact.kind, fact.words, fact.question)
+        others = {one.name for one in fact.about}
+        meaning = *(named[one.number] for one in fact.about), *(word for word in fact.words if word not in others)
+        asked[fact.question] = ImageQuestion(
+            number, parents, fact.kind, fact.words, fact.question, (fact.kind, *meaning)
+        )
     return list(asked.values())

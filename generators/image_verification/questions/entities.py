@@ -34,7 +34,8 @@ class Entity:
 
     number: its place among the entities, from 0. name: in lower case, with what is compounded to it. lemma: of its
     head. plural: whether it takes "are". there: as it stands after "is there". the: how a question refers to it.
-    object: the same behind a verb or preposition, where "grass" and "horses" need no article.
+    object: the same behind a verb or preposition, where "grass" and "horses" need no article. singular: its name with
+    the head in the singular.
     """
 
     number: int
@@ -44,6 +45,7 @@ class Entity:
     there: str
     the: str
     object: str
+    singular: str
 
 
 class Entities:
@@ -90,6 +92,8 @@ class Entities:
 
     def _entity(self, token: Token) -> Entity:
         name, lemma, plural = name_of(token, self.words), lemma_of(token), token.tag_ in PLURAL
+        head = token.lower_ if token.lower_ in self.words.clothing else lemma
+        singular = f"{name[: -len(token.text)]}{head}"
         lemma = name if name in self.words.names else lemma  # a hot dog is not a dog
         fixed = {child.lower_ for child in modifiers(token, self.words) if child.dep_ in ("det", "poss")}
         plural = (plural and not fixed & {"a", "an"}) or lemma in ("people", "cattle", "police")
@@ -109,7 +113,7 @@ class Entities:
             there = f"{article_of(name)} {name}"
         bare = not fixed and not again and (plural or lemma in self.words.mass)
         there = the if lemma in _UNIQUE else there
-        entity = Entity(len(self.all), name, lemma, plural, there, the, name if bare else the)
+        entity = Entity(len(self.all), name, lemma, plural, there, the, name if bare else the, singular)
         self.all.append(entity)
         return entity
 

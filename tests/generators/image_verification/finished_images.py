@@ -1,6 +1,7 @@
-"""A finished stage of text pairs, written by the real writers without an engine."""
+"""A finished stage of text pairs or pairs, written by the real writers without an engine."""
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from twinset.manifests.recipe import Encoding
 from twinset.manifests.stage import Stage
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.fields import fields_of
+from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Frame, MediaFile, encode_image
 from twinset.shards.kinds.text_pair import TextPair
 from twinset.shards.storage import layout
@@ -37,7 +39,17 @@ class Drawn:
     caption_id: str = "7"
 
 
-def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> FinishedStage:
+@dataclass(frozen=True)
+class DrawnPair:
+    """A pair of images of one colour each, and their captions."""
+
+    captions: tuple[str, str]
+    colours: tuple[tuple[int, int, int], tuple[int, int, int]] = ((200, 30, 30), (20, 60, 220))
+    caption_id: str = "7"
+    number: int = 0
+
+
+def finish(folder: Path, drawn: Sequence[Drawn | DrawnPair], with_images: bool = True) -> FinishedStage:
     """A stage with one shard of these images."""
     store, rows = Store(str(folder)), []
     tar_path = layout.tar(HOME, "test", 0)
@@ -45,7 +57,7 @@ def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> Finish
     (folder / tar_path).unlink(missing_ok=True)
     with TarWriter(folder / tar_path) as tar:
         for one in drawn:
-            sample = _sample(one)
+            sample = _sample(one) if isinstance(one, Drawn) else _pair(one)
             images = {role: encode_image(frame, Encoding()) for role, frame in sample.pictures().items()}
             tar.add_sample(sample.key, fields_of(sample, images, HOME, Terms("CC0-1.0"), "jpg"))
             rows.append(
@@ -55,9 +67,8 @@ def finish(folder: Path, drawn: list[Drawn], with_images: bool = True) -> Finish
                     "tar": tar_path.removeprefix(f"{HOME}/") if with_images else "",
                     "split": "test",
                     "group": sample.group,
-                    "caption": one.caption,
-                    "negative_caption": one.original,
-                    "image_sha256": images["image"].sha256 if with_images else None,
+                    **sample.described(),
+                    **{f"{role}_sha256": image.sha256 if with_images else None for role, image in images.items()},
                 }
             )
     index = folder / layout.meta(HOME, "index.parquet")
@@ -101,4 +112,23 @@ def _sample(one: Drawn) -> TextPair:
         image=Frame(key, pixels, -1.0, MediaFile("made", 0, "")),
         caption=one.caption,
         negative_caption=one.original,
+    )
+
+
+def _pair(one: DrawnPair) -> Pair:
+    key = sample_key(HOME, one.caption_id, one.number)
+    frames = [
+        Frame(f"{key}#{side}", np.full((32, 48, 3), colour, np.uint8), -1.0, MediaFile("made", 0, ""))
+        for side, colour in enumerate(one.colours)
+    ]
+    return Pair(
+        key=key,
+        group=sample_key(HOME, one.caption_id),
+        split="test",
+        provenance={"caption_id": one.caption_id},
+        change="made",
+        image0=frames[0],
+        image1=frames[1],
+        captions0=one.captions[:1],
+        captions1=one.captions[1:],
     )

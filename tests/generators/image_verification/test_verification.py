@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import pytest
 
-from tests.generators.image_verification.finished_images import HOME, Drawn, finish
+from tests.generators.image_verification.finished_images import HOME, Drawn, DrawnPair, finish
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.generators.contract import check_source
 from twinset.generators.image_verification.source import LONGEST, ImageVerification
@@ -50,7 +50,11 @@ class Told:
 
 
 def opened(
-    folder: Path, drawn: list[Drawn], monkeypatch: pytest.MonkeyPatch, yes: Callable[[Inquiry, str], float], **more: Any
+    folder: Path,
+    drawn: Sequence[Drawn | DrawnPair],
+    monkeypatch: pytest.MonkeyPatch,
+    yes: Callable[[Inquiry, str], float],
+    **more: Any,
 ) -> tuple[Any, Told]:
     earlier, engine = finish(folder, drawn), Told(yes)
     monkeypatch.setattr(Transformers, "open", lambda _: engine)

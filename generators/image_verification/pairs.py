@@ -1,0 +1,113 @@
+"""Questions of both captions of a pair, asked of both images (VisMin, section 3): a row a pair."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from twinset.generators.image_verification.questions.asking import ImageQuestion
+from twinset.generators.image_verification.scoring import YES, counted
+from twinset.manifests.candidate import Candidate
+
+SIDES = (0, 1)
+SHOWN = ("image0_sha256", "image1_sha256", "caption0", "caption1")
+READ = ("key", "split", "group", "tar", *SHOWN)
+COLUMNS = pa.schema(
+    [
+        *(pa.field(name, pa.string(), nullable=False) for name in ("subject", *SHOWN, "questions")),
+        *(pa.field(name, pa.int32(), nullable=False) for name in ("question_count", "telling_count")),
+        *(pa.field(name, pa.float64(), nullable=False) for name in ("score0", "score1", "telling_score")),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairCandidate(Candidate):
+    """A pair of an earlier stage. tar, subject: where it lies, and its key."""
+
+    tar: str
+    subject: str
+    image0_sha256: str
+    image1_sha256: str
+    caption0: str
+    caption1: str
+
+    @property
+    def stored_key(self) -> str:
+        return self.subject
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        return self.caption0, self.caption1
+
+    @property
+    def images(self) -> Mapping[str, str]:
+        """sha256 by role."""
+        return {"image0": self.image0_sha256, "image1": self.image1_sha256}
+
+
+def telling(one: Sequence[ImageQuestion], other: Sequence[ImageQuestion]) -> set[tuple[str, ...]]:
+    """Meanings of the questions of one caption that the other one does not ask."""
+    return {each.meaning for each in one} - {each.meaning for each in other}
+
+
+def row_of(
+    one: PairCandidate, asked: tuple[Sequence[ImageQuestion], ...], found: Sequence[Mapping[str, float]]
+) -> dict[str, Any]:
+    """A row with all answers.
+
+    A question is answered rightly if it counts for the image of its caption and, where the other caption does not ask
+    it, not for the other image.
+
+    Args:
+        asked: questions of both captions.
+        found: probability of yes by question, for both images.
+    """
+    told: list[dict[str, Any]] = []
+    for side in SIDES:
+        questions, tells = asked[side], telling(asked[side], asked[1 - side])
+        ids, parents = [each.id for each in questions], [each.parents for each in questions]
+        own, other = (
+            counted(ids, parents, [found[image][each.question] >= YES for each in questions])
+            for image in (side, 1 - side)
+        )
+        told += [
+            {
+                "caption": side,
+                **each.told(),
+                "tells": each.meaning in tells,
+                "yes": [float(answers[each.question]) for answers in found],
+                "counted": here,
+                "right": here and not (each.meaning in tells and there),
+            }
+            for each, here, there in zip(questions, own, other, strict=True)
+        ]
+    scores = [_share([each["counted"] for each in told if each["caption"] == side]) for side in SIDES]
+    apart = [each["right"] for each in told if each["tells"]]
+    return {
+        **{name: getattr(one, name) for name in ("subject", *SHOWN)},
+        "questions": json.dumps(told, ensure_ascii=False),
+        "question_count": len(told),
+        "telling_count": len(apart),
+        "score0": scores[0],
+        "score1": scores[1],
+        "telling_score": _share(apart),
+    }
+
+
+def problem_of(row: Mapping[str, Any], threshold: float) -> tuple[str, str] | None:
+    """Reason and detail of a rejection: the first question that is answered wrongly, of those that tell the captions
+    apart if there is one; None where these are all right and both images have the threshold by their own captions."""
+    if row["telling_score"] == 1 and min(row["score0"], row["score1"]) >= threshold:
+        return None
+    wrong = [each for each in json.loads(row["questions"]) if not each["right"]]
+    first = next((each for each in wrong if each["tells"]), wrong[0])
+    yes = " and ".join(f"{value:.2f}" for value in first["yes"])
+    detail = f"of caption {first['caption']}: {first['question'][:200]} yes {yes} for image 0 and 1"
+    return f"wrong-{first['kind']}", detail
+
+
+def _share(right: Sequence[bool]) -> float:
+    return sum(right) / len(right) if right else 1.0
