@@ -1,7 +1,7 @@
 """Images of negative captions, drawn by an engine (BiVLC, section 3.2; TROHN-Img, section 5.1)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -12,12 +12,11 @@ from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, generator_for, sample_key
+from twinset.manifests.canonical import generator_for, sample_key
 from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.manifests.source import StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request
-from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Frame, Json, MediaFile, Rejected
 from twinset.shards.kinds.text_pair import TextPair
 
@@ -103,15 +102,7 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
     version = 1
     engine: ImageGenerator
     candidate = ImageCandidate
-
-    def __init__(self, source: NegativeImages, context: Context) -> None:
-        super().__init__(source, context)
-        # Of a class as a rule; here each engine has its own.
-        self.isolation, self.libraries = self.engine.isolation, self.engine.libraries  # type: ignore[misc]
-        self.passes = PASSES
-
-    def weights(self) -> Mapping[str, str]:
-        return {"engine": digest([self.source.engine.kind, self.engine.version]), **super().weights()}
+    passes = PASSES
 
     def plan(self) -> Iterator[ImageCandidate]:
         """Images in the order of the table, which is read a row group at a time."""

@@ -9,12 +9,13 @@ from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from pydantic import Field
 
+from twinset.manifests.canonical import digest
 from twinset.manifests.errors import naming
 from twinset.manifests.source import Need, Place, PlacedSettings, Pool
 from twinset.manifests.tally import Tally
 from twinset.models.device import OnDevice, check_installed, load_within_memory
 from twinset.models.files import ModelFiles
-from twinset.shards.contracts import Context, Source, StageGenerator
+from twinset.shards.contracts import Component, Context, Source, StageGenerator
 
 
 class Engine(Protocol):
@@ -175,12 +176,17 @@ class EngineGenerator(StageGenerator[S]):
         super().__init__(source, context)
         self.engine = source.engine.open()
         self.micro_batch, self.threads = self.engine.micro_batch, self.engine.threads
+        if isinstance(self.engine, Component):  # each has its own; of a class as a rule
+            self.isolation, self.libraries = self.engine.isolation, self.engine.libraries  # type: ignore[misc]
 
     def device(self) -> str | None:
         return self.engine.device()
 
     def weights(self) -> Mapping[str, str]:
-        return self.engine.weights()
+        weights = self.engine.weights()
+        if isinstance(self.engine, Component):
+            return {"engine": digest([self.source.engine.kind, self.engine.version]), **weights}
+        return weights
 
     def with_micro_batch(self, micro_batch: int) -> Self:
         other = super().with_micro_batch(micro_batch)

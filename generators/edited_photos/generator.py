@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from twinset.generators.edited_photos.places import BadMask, Bools, Instances, Place, chosen, mask_of, most_of, stored
+from twinset.generators.edited_photos.proof import against, figures
 from twinset.generators.edited_photos.source import EditedPhotos
 from twinset.generators.edited_photos.wording import Nouns, Wanted, names_of, nouns_of, wanted
 from twinset.generators.image_files import ImageFiles, UnusableImage
@@ -21,19 +23,20 @@ from twinset.manifests.canonical import digest, generator_for, sample_key, sha25
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.licences.names import forbids_changes
 from twinset.manifests.licences.terms import TERMS, Terms
+from twinset.manifests.references import reasons_beside
 from twinset.models.detection import LocalDetector
 from twinset.models.engines import EngineGenerator
 from twinset.models.image_editor import Edit, ImageEditor
 from twinset.models.image_engine import Drawn
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected, encode_image
-from twinset.shards.media.comparison import RADIUS, UNKNOWN, differences, grown, likeness, shifts
+from twinset.shards.kinds.samples import Frame, Json, MediaFile, Pixels, Rejected, encode_image
+from twinset.shards.media.comparison import grown
 from twinset.shards.media.decode import decode
 
-#: Pixels around a mask that its change reaches by the codec's blocks of 8 and the window of structural similarity.
-REACH = 16
 SLICE = 4096  # rows that are Python objects at a time
+PROOF = reasons_beside(__file__, "edited-photos")  # of these, another seed may do better
+NOTHING_FAILED: Json = {"reason": "", "seed": 0, "image": ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +81,6 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
 
     def __init__(self, source: EditedPhotos, context: Context) -> None:
         super().__init__(source, context)
-        # Of a class as a rule; here each editor has its own.
-        self.isolation = self.engine.isolation  # type: ignore[misc]
         self.libraries = tuple({*self.engine.libraries, "numpy", "opencv-python", "pillow"})  # type: ignore[misc]
         self.passes = self.engine.passes
         self.detector: LocalDetector | None = source.detector.open() if source.detector is not None else None
@@ -94,8 +95,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         return digest([self.earlier.digest, instances, vocabulary().digest])
 
     def weights(self) -> Mapping[str, str]:
-        detector = {} if self.detector is None else self.detector.weights()
-        return {"engine": digest([self.source.engine.kind, self.engine.version]), **super().weights(), **detector}
+        return {**super().weights(), **({} if self.detector is None else self.detector.weights())}
 
     def plan(self) -> Iterator[EditCandidate]:
         """Edits photo by photo, in the order in which negative captions first name them."""
@@ -153,17 +153,42 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         planned = cast(Sequence[EditCandidate], candidates)
         photos = self._photos.read(one.photo for one in planned)
         asked = {one.key: self._asked(one, photos[one.photo]) for one in planned}
-        edited = self.engine.edit([one for one in asked.values() if isinstance(one, Edit)])
+        settled: dict[str, Pair | Rejected] = {key: one for key, one in asked.items() if isinstance(one, Rejected)}
+        failed: dict[str, Json] = {}
+
+        def edits(number: int) -> Iterator[tuple[EditCandidate, Edit]]:
+            for one in planned:
+                if one.key not in settled:
+                    edit = cast(Edit, asked[one.key])
+                    yield one, replace(edit, seed=self._seed(one, number)) if number else edit
+
+        for number in range(self.source.tries - 1):
+            for key, result in self._tried([*edits(number)], photos, failed):
+                if isinstance(result, Pair) or result.reason not in PROOF:
+                    settled[key] = result
+        last = self._tried([*edits(self.source.tries - 1)], photos, failed)
         for one in planned:
-            edit, photo = asked[one.key], photos[one.photo]
-            if isinstance(edit, Rejected) or isinstance(photo, UnusableImage):
-                yield cast(Rejected, edit)
-                continue
+            yield settled[one.key] if one.key in settled else next(last)[1]
+
+    def _tried(
+        self,
+        edits: Sequence[tuple[EditCandidate, Edit]],
+        photos: Mapping[str, Frame | UnusableImage],
+        failed: dict[str, Json],
+    ) -> Iterator[tuple[str, Pair | Rejected]]:
+        """By key, what becomes of each edit. failed: by key, the last picture that was not proved."""
+        edited = self.engine.edit([edit for _, edit in edits])
+        for one, edit in edits:
             given = next(edited, None)
             if given is None or given.key != one.key:
-                title = self.source.engine.title
-                raise BuildFailed(f"{title}: gives no result for {one.key}, or not in order; correct its package")
-            yield given if isinstance(given, Rejected) else self._proved(one, photo, edit, given)
+                kind = self.source.engine.kind
+                raise BuildFailed(f"{kind}: gives no result for {one.key}, or not in order; correct its package")
+            photo = cast(Frame, photos[one.photo])
+            yield one.key, given if isinstance(given, Rejected) else self._proved(one, photo, edit, given, failed)
+
+    def _seed(self, one: EditCandidate, number: int = 0) -> int:
+        key = f"{one.key} {number}" if number else one.key
+        return int(generator_for(self.seed, self.name, key).integers(2**63))
 
     def _asked(self, one: EditCandidate, photo: Frame | UnusableImage) -> Edit | Rejected:
         if isinstance(photo, UnusableImage):
@@ -188,11 +213,12 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             )
         if shared > self.source.shared:
             return Rejected(one.key, "place-shared", f"{shared:.2f} of another instance")
-        seed = int(generator_for(self.seed, self.name, one.key).integers(2**63))
         caption, negative = one.captions0[0], one.captions1[0]
-        return Edit(one.key, photo.pixels, mask, caption, negative, one.phrase, one.instruction, seed)
+        return Edit(one.key, photo.pixels, mask, caption, negative, one.phrase, one.instruction, self._seed(one))
 
-    def _proved(self, one: EditCandidate, photo: Frame, edit: Edit, given: Drawn) -> Pair | Rejected:
+    def _proved(
+        self, one: EditCandidate, photo: Frame, edit: Edit, given: Drawn, failed: dict[str, Json]
+    ) -> Pair | Rejected:
         """The pair with the figures of its proof, or what speaks against it."""
         before, after, mask = edit.pixels, given.pixels, cast(Bools, edit.mask)
         if after.shape != before.shape:
@@ -205,8 +231,13 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         raw = self._stored(after)
         if self.source.paste:
             after = np.where(mask[..., None], after, before)
-        scores = self._figures(self._stored(before), raw, self._stored(after), mask)
-        if reason := self._against(scores):
+        scores = figures(self._stored(before), raw, self._stored(after), mask)
+        if reason := against(scores, self.source.bounds):
+            failed[one.key] = {
+                "reason": reason,
+                "seed": edit.seed,
+                "image": base64.b64encode(self._encoded(given.pixels)).decode(),
+            }
             return Rejected(one.key, reason, ", ".join(f"{name} {value:g}" for name, value in scores.items()))
         # URLs: what an editor was made of does not lie in the folder of the photos.
         made_of, editor = given.sources or (MediaFile("", 0, ""),), f"editor://{self.source.engine.kind}"
@@ -226,37 +257,16 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
                 "paste": self.source.paste,
                 "seed": edit.seed,
                 "engine": dict(given.provenance),
+                **({} if self.source.tries == 1 else {"failed": failed.get(one.key, NOTHING_FAILED)}),
             },
         )
 
-    def _figures(self, before: Pixels, raw: Pixels, after: Pixels, mask: Bools) -> dict[str, float]:
-        outside = ~grown(mask, REACH)
-        moved = shifts(before, raw, outside)
-        alike = likeness(before, after, outside)
-        return {
-            "place": round(float(mask.mean()), 4),
-            "shift": round(float(np.quantile(np.nan_to_num(moved, nan=RADIUS), 0.9)), 1) if len(moved) else UNKNOWN,
-            "ssim_outside": alike.ssim,
-            "difference_outside": alike.difference,
-            "worst_outside": alike.worst,
-            "difference_inside": round(float(differences(before, after)[mask].mean()), 3),
-        }
-
-    def _against(self, scores: Mapping[str, float]) -> str:
-        bounds = self.source.bounds
-        if scores["difference_outside"] == UNKNOWN:
-            return "place-too-large"
-        if scores["shift"] > bounds.shift:
-            return "moved"
-        alike = scores["ssim_outside"] >= bounds.ssim and scores["difference_outside"] <= bounds.difference
-        if not alike or scores["worst_outside"] > bounds.worst:
-            return "changed-outside"
-        return "hardly-changed" if scores["difference_inside"] < bounds.changed else ""
+    def _encoded(self, pixels: Pixels) -> bytes:
+        return encode_image(Frame("", pixels, -1.0, MediaFile("", 0, "")), self.context.encoding).content
 
     def _stored(self, pixels: Pixels) -> Pixels:
         """A picture as readers of the stage will see it."""
-        frame = Frame("", pixels, -1.0, MediaFile("", 0, ""))
-        return np.asarray(decode(encode_image(frame, self.context.encoding).content, ""))
+        return np.asarray(decode(self._encoded(pixels), ""))
 
     @cached_property
     def _photos(self) -> ImageFiles:

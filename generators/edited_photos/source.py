@@ -46,7 +46,8 @@ class EditedPhotos(EngineSource):
     margin: pixels that a mask is wider than the outline. smallest, largest: share of the picture that a place may
     have (0-1). shared: most of another instance that may lie in it (0-1). paste: whether what lies outside of the
     mask is taken from the photo after the shift was measured, for editors that redraw the whole picture. bounds: of
-    the proof.
+    the proof. tries: edits, each of another seed, until one is proved; with more than one the JSON of a pair has the
+    last that was not, for ``--format edit-preferences``.
     licence: of what the editor paints. allow_no_derivatives: whether it edits where a licence allows no derivatives.
     """
 
@@ -63,9 +64,11 @@ class EditedPhotos(EngineSource):
     shared: float = Field(default=0.1, ge=0, le=1)
     paste: bool = False
     bounds: Bounds = Bounds()
+    tries: int = Field(default=1, ge=1, le=16)
     licence: str = ""
     allow_no_derivatives: bool = False
 
+    added = ("tries",)
     generator = "twinset.generators.edited_photos.generator:EditedPhotoGenerator"
     makes = "pair"
     paper = VISMIN

@@ -19,7 +19,7 @@ from twinset.generators.contract import check_source
 from twinset.generators.edited_photos.places import BadMask, Instances, outline_mask
 from twinset.generators.edited_photos.source import EditedPhotos
 from twinset.generators.negative_captions.replay import ReplayedNegatives
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.image_editor import Edit, ImageEditor
 from twinset.models.image_engine import Drawn
 from twinset.shards.contracts import Context, LeftOut
@@ -168,6 +168,69 @@ def test_what_lies_outside_is_taken_from_the_photo_after_the_shift_was_measured(
     assert isinstance(pasted, Pair) and pasted.scores["difference_outside"] == 0
     shifted = made(folder, earlier, lambda one: np.roll(inside(one), 2, axis=0), paste=True)
     assert isinstance(shifted, Rejected) and shifted.reason == "moved"
+
+
+def shifted(one: Edit) -> Pixels:
+    return np.roll(inside(one), 2, axis=0)
+
+
+def test_another_seed_is_tried_and_the_last_failed_edit_is_kept_with_the_pair(
+    folder: Path, earlier: Callable[[str], FinishedStage]
+) -> None:
+    seeds: list[int] = []
+
+    def third_is_right(one: Edit) -> Pixels:
+        seeds.append(one.seed)
+        return [one.pixels, shifted(one), inside(one)][len(seeds) - 1]
+
+    pair = made(folder, earlier, third_is_right, tries=4)
+    assert isinstance(pair, Pair) and len(set(seeds)) == 3 and pair.provenance["seed"] == seeds[2]
+    failed: Any = pair.provenance["failed"]
+    assert (failed["reason"], failed["seed"]) == ("moved", seeds[1])
+    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(failed["image"]))))
+    assert np.abs(shown.astype(int) - np.roll(pair.image1.pixels, 2, axis=0)).mean() < 5
+    # The first try is that of a stage with one.
+    seeds.clear()
+    assert isinstance(rejected := made(folder, earlier, third_is_right), Rejected) and rejected.reason == "same-image"
+    alone, _ = seeds[0], seeds.clear()
+    at_once = made(folder, earlier, lambda one: seeds.append(one.seed) or inside(one), tries=2)  # type: ignore[func-returns-value]
+    assert isinstance(at_once, Pair) and seeds == [alone]
+    assert at_once.provenance["failed"] == {"reason": "", "seed": 0, "image": ""}
+    assert "failed" not in made(folder, earlier, inside).provenance  # type: ignore[union-attr]
+
+
+def test_what_no_try_proves_is_rejected_once_and_what_the_editor_refuses_is_not_tried_again(
+    folder: Path, earlier: Callable[[str], FinishedStage]
+) -> None:
+    seeds: list[int] = []
+    result = made(folder, earlier, lambda one: seeds.append(one.seed) or shifted(one), tries=3)  # type: ignore[func-returns-value]
+    assert isinstance(result, Rejected) and result.reason == "moved" and len(set(seeds)) == 3
+
+    check_source(source(folder, tries=3), Context("twins", earlier=earlier))
+    generator: Any = source(folder, tries=3).open(Context("twins", earlier=earlier))
+    planned, plain = list(generator.plan()), source(folder).open(Context("twins", earlier=earlier))
+    asked: list[str] = []
+    edit = generator.engine.edit
+    generator.engine.edit = lambda edits: asked.extend(one.key for one in edits) or edit(edits)
+    kept, wanted = list(generator.make(planned)), list(plain.make(planned))
+    assert [type(one) for one in kept] == [type(one) for one in wanted] and len(asked) == len({*asked}) == 3
+    assert [one.reason for one in kept if isinstance(one, Rejected)] == ["cannot-paint", "bad-mask"]
+
+    generator.engine = Fake(lambda one: inside(one) if one.seed % 2 else shifted(one))
+
+    def told(results: list[Any]) -> list[Any]:
+        return [(one.key, one.provenance if isinstance(one, Pair) else one.reason) for one in results]
+
+    alone = [result for one in planned for result in generator.make([one])]
+    assert told(list(generator.make(planned))) == told(alone) and isinstance(alone[0], Pair)
+
+
+def test_an_editor_that_gives_other_results_is_named(folder: Path, earlier: Callable[[str], FinishedStage]) -> None:
+    generator: Any = source(folder).open(Context("twins", earlier=earlier))
+    generator.engine = Fake(inside)
+    generator.engine.edit = lambda edits: iter(())
+    with pytest.raises(BuildFailed, match=r"^simple: gives no result for twins-"):
+        list(generator.make(list(generator.plan())))
 
 
 def test_a_place_is_neither_too_small_nor_too_large(folder: Path, earlier: Callable[[str], FinishedStage]) -> None:

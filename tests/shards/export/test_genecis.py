@@ -72,7 +72,10 @@ def test_two_subsets_of_one_task_are_refused(made_templates: MadeDataset, tmp_pa
 def test_what_a_format_does_not_hold_is_told_what_fits(
     made_templates: MadeDataset, made_pairs: MadeDataset, tmp_path: Path
 ) -> None:
-    with pytest.raises(WrongUse, match=r"eq-ag holds pairs, and --format genecis takes templates.*bivlc, eqben, llava"):
+    with pytest.raises(
+        WrongUse,
+        match=r"eq-ag holds pairs, and --format genecis takes templates.*bivlc, edit-preferences, eqben, llava",
+    ):
         export(made_pairs.store, ["eq-ag"], "genecis", tmp_path / "to")
     for format in ("eqben", "openclip"):
         with pytest.raises(WrongUse, match=rf"focus-object holds templates, and --format {format} .* --format genecis"):
