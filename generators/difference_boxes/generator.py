@@ -5,27 +5,23 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar, cast
+from dataclasses import asdict, dataclass, replace
+from typing import ClassVar, cast
 
 import numpy as np
 from PIL import Image
 
 from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPairCandidate, copied, planned
+from twinset.generators.difference_boxes.labels import Label, labels_of
 from twinset.generators.difference_boxes.source import DifferenceBoxes
-from twinset.generators.difference_boxes.things import Thing, different
-from twinset.generators.image_verification.questions.asking import prepared, questions_of
-from twinset.generators.image_verification.questions.vocabulary import vocabulary
+from twinset.generators.image_verification.pairs import SIDES
+from twinset.generators.image_verification.questions.asking import ImageQuestion
+from twinset.generators.image_verification.questions.generator import LONGEST, QUESTION_LIBRARIES, QuestionGenerator
 from twinset.generators.image_verification.scoring import YES
-from twinset.generators.image_verification.source import LONGEST
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key
 from twinset.manifests.errors import WrongUse
-from twinset.models.engines import EngineGenerator
-from twinset.models.spacy_pipelines import Pipeline, find_pipeline
-from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered, VisualQuestionAnswerer
+from twinset.models.visual_questions.settings import Inquiry
 from twinset.shards.kinds.kind import Copy, Stored
 from twinset.shards.kinds.pair import BoxAnswer, CopiedPair, DifferenceBox, PairRecord
 from twinset.shards.kinds.samples import Rejected
@@ -42,33 +38,20 @@ class BoxCandidate(CopiedPairCandidate):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What differs in a pair: by the captions, on each side, and in the pictures."""
+    """What differs in a pair: by the captions, and in the pictures."""
 
-    pictures: tuple[Image.Image, Image.Image]
-    things: tuple[list[Thing], list[Thing]]
+    pictures: Sequence[Image.Image]
+    labels: list[Label]
     boxes: list[Box]
 
-    @property
-    def questions(self) -> tuple[str, ...]:
-        return tuple(thing.question for side in self.things for thing in side)
 
-
-class DifferenceBoxGenerator(EngineGenerator[DifferenceBoxes]):
+class DifferenceBoxGenerator(QuestionGenerator[DifferenceBoxes]):
     """One pair a pair of the stage, in its order and groups."""
 
     version = 1
-    engine: VisualQuestionAnswerer
-    isolation = "process"  # spaCy holds the interpreter's lock, torch's number of threads is its process's
     candidate = BoxCandidate
-    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "inflect", "numpy", "opencv-python", "pillow")
+    libraries: ClassVar[tuple[str, ...]] = (*QUESTION_LIBRARIES, "numpy", "opencv-python", "pillow")
     numbers = tuple(DifferenceBoxes.scored)
-
-    def device(self) -> str:
-        """The engine's; the parser is a network on the CPU."""
-        return super().device() or "cpu"
-
-    def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), "pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
 
     def plan(self) -> Iterator[BoxCandidate]:
         """All pairs, a row group at a time. Raises `WrongUse` when the stage has no images."""
@@ -94,56 +77,51 @@ class DifferenceBoxGenerator(EngineGenerator[DifferenceBoxes]):
         every = cast(Sequence[BoxCandidate], candidates)
         stored = self.earlier.samples((one.tar, one.pair_key) for one in every)
         pairs = {one.key: copied(self.earlier, one, stored[one.pair_key]) for one in every}
-        things = self._things(every)
-        found = {one.key: self._found(one, stored[one.pair_key], things[one.key]) for one in every}
-        answers = self._answers(found)
-        for one in every:
-            seen = found[one.key]
-            boxes = seen if isinstance(seen, Rejected) else self._boxes(one.key, seen, answers)
-            yield boxes if isinstance(boxes, Rejected) else _with_boxes(pairs[one.key], one, boxes)
-
-    def _things(self, every: Sequence[BoxCandidate]) -> dict[str, tuple[list[Thing], list[Thing]]]:
-        texts = list(dict.fromkeys(text for one in every for text in (one.captions0[0], one.captions1[0])))
-        nlp = parser_of(self._pipeline).nlp
-        with nlp.memory_zone():
-            asked = dict(zip(texts, map(questions_of, nlp.pipe(map(prepared, texts), batch_size=BATCH)), strict=True))
-        return {one.key: different(asked[one.captions0[0]], asked[one.captions1[0]]) for one in every}
+        questions = self.questions(text for pair in pairs.values() for text in pair.captions)
+        found = {one.key: self._found(one.key, stored[one.pair_key], questions) for one in every}
+        seen = {key: one for key, one in found.items() if isinstance(one, _Found) and self.source.asks}
+        answers = self.answers({key: list(self._inquiries(key, one)) for key, one in seen.items()})
+        for key, pair in pairs.items():
+            one, answered = found[key], answers.get(key, [])
+            if isinstance(one, Rejected):
+                yield one
+            elif isinstance(answered, Rejected):
+                yield answered
+            elif boxes := _boxes(one, answered):
+                yield _with_boxes(pair, boxes)
+            else:
+                detail = f"{len(one.boxes)} boxes; {one.labels[0].question[:200]}"
+                yield Rejected(key, "box-does-not-hold", detail)
 
     def _found(
-        self, one: BoxCandidate, stored: Stored[PairRecord], things: tuple[list[Thing], list[Thing]]
+        self, key: str, stored: Stored[PairRecord], questions: Mapping[str, list[ImageQuestion]]
     ) -> _Found | Rejected:
-        if not any(things):
-            return Rejected(one.key, "no-question", f"{one.captions0[0][:100]} / {one.captions1[0][:100]}")
-        pictures = tuple(decode(stored.images[role], one.pair_key) for role in IMAGES)
-        if pictures[0].size != pictures[1].size:
+        captions, settings = stored.texts.values(), self.source
+        if not (labels := labels_of([questions[caption] for caption in captions])):
+            return Rejected(key, "no-question", " / ".join(caption[:100] for caption in captions))
+        pictures = [decode(stored.images[role], stored.key) for role in IMAGES]
+        width, height = pictures[0].size
+        if pictures[1].size != (width, height):
             sizes = [f"{picture.width} x {picture.height}" for picture in pictures]
-            return Rejected(one.key, "other-size", " and ".join(sizes))
-        (width, height), settings = pictures[0].size, self.source
+            return Rejected(key, "other-size", " and ".join(sizes))
         grain = max(1, round(settings.grain * max(width, height)))
-        first, second = (np.asarray(picture) for picture in pictures)
+        first, second = map(np.asarray, pictures)
         boxes = regions(first, second, settings.threshold, grain, settings.smallest * width * height)
         share = sum(box.area for box in boxes) / (width * height)
         if not boxes:
-            return Rejected(one.key, "no-difference")
+            return Rejected(key, "no-difference")
         if share > settings.largest:
-            return Rejected(one.key, "difference-too-large", f"{share:.3f}")
+            return Rejected(key, "difference-too-large", f"{share:.3f}")
         if len(boxes) > settings.most:
-            return Rejected(one.key, "too-many-boxes", str(len(boxes)))
-        return _Found((pictures[0], pictures[1]), things, boxes)
+            return Rejected(key, "too-many-boxes", str(len(boxes)))
+        return _Found(pictures, labels, boxes)
 
-    def _answers(self, found: Mapping[str, _Found | Rejected]) -> dict[str, list[Answers]]:
-        """By key, what is answered of each box, first of image 0, then of image 1."""
-        inquiries = [
-            (key, Inquiry(f"{key} box {number} image{side}", self._crop(picture, box), "image/png", one.questions))
-            for key, one in found.items()
-            if isinstance(one, _Found) and self.source.asks
-            for number, box in enumerate(one.boxes)
-            for side, picture in enumerate(one.pictures)
-        ]
-        answered: dict[str, list[Answers]] = {key: [] for key in found}
-        for (key, _), said in zip(inquiries, self.engine.answers([one for _, one in inquiries]), strict=True):
-            answered[key].append(said)
-        return answered
+    def _inquiries(self, key: str, found: _Found) -> Iterator[Inquiry]:
+        """Box by box, first of image 0, then of image 1."""
+        questions = tuple(label.question for label in found.labels)
+        for number, box in enumerate(found.boxes):
+            for side, picture in enumerate(found.pictures):
+                yield Inquiry(f"{key} box {number} image{side}", self._crop(picture, box), "image/png", questions)
 
     def _crop(self, picture: Image.Image, box: Box) -> bytes:
         grown, stream = box.at_least(self.source.crop, *picture.size), io.BytesIO()
@@ -151,57 +129,40 @@ class DifferenceBoxGenerator(EngineGenerator[DifferenceBoxes]):
         picture.crop(edges).save(stream, "PNG")
         return stream.getvalue()
 
-    def _boxes(self, key: str, found: _Found, answers: Mapping[str, list[Answers]]) -> list[DifferenceBox] | Rejected:
-        if not (said := answers[key]):
-            return [_labelled(box, found.things, ()) for box in found.boxes]
-        if (lacking := next((one for one in said if isinstance(one, Unanswered)), None)) is not None:
-            return Rejected(key, lacking.reason, lacking.detail)
-        sides = [side for side, things in enumerate(found.things) for _ in things]
-        kept = []
-        for number, box in enumerate(found.boxes):
-            yes0, yes1 = (cast(list[float], one) for one in said[2 * number : 2 * number + 2])
-            told = tuple(
-                BoxAnswer(question=asked, caption=side, yes0=first, yes1=second)
-                for asked, side, first, second in zip(found.questions, sides, yes0, yes1, strict=True)
-            )
-            if _holds(told):
-                kept.append(_labelled(box, found.things, told))
-        return kept or Rejected(key, "box-does-not-hold", f"{len(found.boxes)} boxes; {found.questions[0][:200]}")
 
-    @cached_property
-    def _pipeline(self) -> Pipeline:
-        return find_pipeline(self.source.pipeline)
+def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[DifferenceBox]:
+    """Boxes with their labels, without those that the model refuted. answers: of each inquiry; empty for none."""
+    label0, label1 = (", ".join(one.text for one in found.labels if one.caption == side) for side in SIDES)
+    boxes = []
+    for number, box in enumerate(found.boxes):
+        told: tuple[BoxAnswer, ...] = ()
+        if answers:
+            yes0, yes1 = answers[2 * number : 2 * number + 2]
+            told = tuple(
+                BoxAnswer(question=(asked := one.question), caption=one.caption, yes0=yes0[asked], yes1=yes1[asked])
+                for one in found.labels
+            )
+        if _holds(told):
+            difference = f"image 0: {label0 or f'no {label1}'}; image 1: {label1 or f'no {label0}'}"
+            boxes.append(
+                DifferenceBox(**asdict(box), label0=label0, label1=label1, difference=difference, answers=told)
+            )
+    return boxes
 
 
 def _holds(answers: Sequence[BoxAnswer]) -> bool:
     """Whether each image shows all that its caption names, and the other one does not."""
-    for side in (0, 1):
+    for side in SIDES:
         both = [(one.yes0, one.yes1)[:: -1 if side else 1] for one in answers if one.caption == side]
         if both and not (all(own >= YES for own, _ in both) and any(other < YES for _, other in both)):
             return False
     return True
 
 
-def _labelled(box: Box, things: tuple[list[Thing], list[Thing]], answers: tuple[BoxAnswer, ...]) -> DifferenceBox:
-    first, second = (", ".join(thing.label for thing in side) for side in things)
-    return DifferenceBox(
-        left=box.left,
-        top=box.top,
-        width=box.width,
-        height=box.height,
-        label0=first,
-        label1=second,
-        difference=f"image 0: {first or f'no {second}'}; image 1: {second or f'no {first}'}",
-        answers=answers,
-    )
-
-
-def _with_boxes(pair: CopiedPair, one: BoxCandidate, boxes: Sequence[DifferenceBox]) -> CopiedPair:
+def _with_boxes(pair: CopiedPair, boxes: Sequence[DifferenceBox]) -> CopiedPair:
     """The pair with its boxes in the JSON, and with the numbers of the largest in its scores."""
-    first = boxes[0]
-    places = {name: float(getattr(first, name)) for name in ("left", "top", "width", "height")}
+    places = {name: float(getattr(boxes[0], name)) for name in ("left", "top", "width", "height")}
     scores = {**pair.scores, "boxes": float(len(boxes)), **places}
-    changed: dict[str, Any] = {"boxes": tuple(boxes), "scores": scores, "group": one.group, "split": one.split}
-    record = pair.record.model_copy(update={**changed, **one.terms.columns})
+    record = pair.record.model_copy(update={"boxes": tuple(boxes), "scores": scores})
     fields = {**pair.copy.fields, "json": canonical_json(record.model_dump(mode="json"))}
     return replace(pair, record=record, scores=scores, copy=Copy(fields, pair.copy.images))

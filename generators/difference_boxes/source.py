@@ -8,14 +8,12 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, SerializeAsAny
 
+from twinset.generators.image_verification.questions.generator import QuestionSource
 from twinset.generators.papers import IMG_DIFF
-from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.manifests.doors import OfKind
 from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Need, Place, SourceSettings, StageName
+from twinset.manifests.source import Need, SourceSettings, StageName
 from twinset.models.device import check_opencv
-from twinset.models.engines import EngineSource
-from twinset.models.spacy_pipelines import EMBEDDED, check_installed
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS, Answers, Inquiry, QuestionAnswererSettings
 
 
@@ -52,7 +50,7 @@ class Nobody:
         return self
 
 
-class DifferenceBoxes(EngineSource):
+class DifferenceBoxes(QuestionSource):
     """The pairs of a stage with boxes around what differs between their images, and what is there in each.
 
     pairs: the stage that made them, or the folder of a finished one; images, captions and split stay. engine: what is
@@ -60,7 +58,7 @@ class DifferenceBoxes(EngineSource):
     colours (0-255) from which places differ. grain: radius of the windows that are compared, as a share of the longer
     side (0-1). smallest: share of the picture (0-1) that a box must take; largest: that all may take. most: boxes of a
     pair. crop: pixels that the side of a crop has at least when it is asked about, where the picture has them.
-    pipeline: spaCy's, by name or folder, which parses the captions. licence: unused: each pair keeps its own.
+    licence: unused: each pair keeps its own.
     """
 
     kind: Literal["difference-boxes"]
@@ -72,7 +70,6 @@ class DifferenceBoxes(EngineSource):
     largest: float = Field(default=0.5, gt=0, le=1)
     most: int = Field(default=5, ge=1, le=100)
     crop: int = Field(default=64, ge=1, le=4096)
-    pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
     licence: str = ""
 
     generator = "twinset.generators.difference_boxes.generator:DifferenceBoxGenerator"
@@ -105,7 +102,5 @@ class DifferenceBoxes(EngineSource):
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
-        if "models" in needs:
-            check_installed(key, self.pipeline, *LIBRARIES)
         if "media" in needs:
             check_opencv(key)

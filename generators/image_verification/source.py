@@ -2,29 +2,26 @@
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import pyarrow as pa
 from pydantic import Field
 
 from twinset.generators.image_verification import pairs
 from twinset.generators.image_verification.pairs import PairCandidate, problem_of, telling
-from twinset.generators.image_verification.questions.asking import ImageQuestion, prepared, questions_of
-from twinset.generators.image_verification.questions.vocabulary import vocabulary
+from twinset.generators.image_verification.questions.asking import ImageQuestion
+from twinset.generators.image_verification.questions.generator import LONGEST, QuestionGenerator, QuestionSource
 from twinset.generators.image_verification.scoring import YES, counted
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Need, Place, Reference, SourceSettings, StageName
-from twinset.models.engines import EngineGenerator, EngineSource
-from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
-from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer, Unanswered, VisualQuestionAnswerer
+from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.tar_reader import BrokenTar
@@ -32,7 +29,7 @@ from twinset.shards.storage.tar_reader import BrokenTar
 DSG = Reference("Davidsonian Scene Graph", "https://arxiv.org/abs/2310.18235", bibtex("cho2024davidsonian"))
 
 
-class ImageVerification(EngineSource):
+class ImageVerification(QuestionSource):
     """Yes/no questions of a caption, asked of the image that was generated from it; of both captions, asked of both
     images of a pair.
 
@@ -40,14 +37,13 @@ class ImageVerification(EngineSource):
     with a lower score, 0 to 1, are rejected, by the kind of the first question that is answered no; none are when
     absent. Pairs are rejected if one image has a lower score by its own caption, or if a question that one caption
     alone asks is not answered yes for its image and no for the other.
-    pipeline: spaCy's, by name or folder, which parses the captions. licence: of the captions.
+    licence: of the captions.
     """
 
     kind: Literal["image-verification"]
     images: StageName
     engine: QuestionAnswerer
     threshold: float | None = Field(default=None, gt=0, le=1)
-    pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
     licence: str = ""
 
     generator = "twinset.generators.image_verification.source:VerificationGenerator"
@@ -66,13 +62,7 @@ class ImageVerification(EngineSource):
             )
         return ""
 
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        super().check_inputs(key, needs)
-        if "models" in needs:
-            check_installed(key, self.pipeline, *LIBRARIES, "inflect")
 
-
-LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
 _READ = ("key", "identity", "split", "group", "tar", "image_sha256", "caption", "negative_caption")
 _TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")
 COLUMNS = pa.schema(
@@ -113,13 +103,10 @@ class VerificationCandidate(Candidate):
 _Planned = VerificationCandidate | PairCandidate
 
 
-class VerificationGenerator(EngineGenerator[ImageVerification]):
+class VerificationGenerator(QuestionGenerator[ImageVerification]):
     """One row an image or pair; groups are those of the earlier stage."""
 
     version = 2
-    engine: VisualQuestionAnswerer
-    isolation = "process"  # spaCy holds the interpreter's lock, torch's number of threads is its process's
-    libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "inflect")
 
     @cached_property
     def candidate(self) -> type[_Planned]:  # type: ignore[override] # of a class as a rule
@@ -128,13 +115,6 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
     @property
     def columns(self) -> pa.Schema:  # type: ignore[override]
         return pairs.COLUMNS if self.candidate is PairCandidate else COLUMNS
-
-    def device(self) -> str:
-        """The engine's; the parser is a network on the CPU."""
-        return super().device() or "cpu"
-
-    def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), "pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
 
     def plan(self) -> Iterator[_Planned]:
         """Images or pairs in the order of the earlier stage, whose index is read a row group at a time.
@@ -167,25 +147,19 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         """
         planned = cast(Sequence[_Planned], candidates)
         readable = [one for one in planned if max(map(len, one.texts)) <= LONGEST]
-        questions = self._questions(readable)
+        questions = self.questions(text for one in readable for text in one.texts)
         askable = [one for one in readable if _tells(one, questions)]
         stored = self.earlier.samples((one.tar, one.stored_key) for one in askable)
         inquiries = {one.key: self._inquiries(one, stored[one.stored_key], questions) for one in askable}
-        answers = iter(self.engine.answers([each for some in inquiries.values() for each in some]))
+        answers = self.answers(inquiries)
         for one in planned:
             if one.key not in inquiries:
                 reason = "no-question" if one in readable else "caption-too-long"
                 yield Rejected(one.key, reason, one.texts[0][:200])
-                continue
-            given = [next(answers) for _ in inquiries[one.key]]
-            if refused := [each for each in given if isinstance(each, Unanswered)]:
-                yield Rejected(one.key, refused[0].reason, refused[0].detail)
-                continue
-            said = cast(list[list[float]], given)
-            found = [
-                dict(zip(of.questions, each, strict=True)) for of, each in zip(inquiries[one.key], said, strict=True)
-            ]
-            yield self._judged(one, stored[one.stored_key], questions, found)
+            elif isinstance(found := answers[one.key], Rejected):
+                yield found
+            else:
+                yield self._judged(one, stored[one.stored_key], questions, found)
 
     def _judged(
         self,
@@ -206,12 +180,6 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         detail = f"score {row['caption_score']:.3f}; {first['question'][:200]}"
         return Rejected(one.key, f"wrong-{first['kind']}", detail)
 
-    def _questions(self, planned: Sequence[_Planned]) -> dict[str, list[ImageQuestion]]:
-        texts = list(dict.fromkeys(text for one in planned for text in one.texts))
-        nlp = parser_of(self._pipeline).nlp
-        with nlp.memory_zone():
-            return dict(zip(texts, map(questions_of, nlp.pipe(map(prepared, texts), batch_size=BATCH)), strict=True))
-
     def _inquiries(
         self, one: _Planned, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
     ) -> list[Inquiry]:
@@ -225,10 +193,6 @@ class VerificationGenerator(EngineGenerator[ImageVerification]):
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
         asked = tuple(dict.fromkeys(each.question for text in one.texts for each in questions[text]))
         return [Inquiry(one.stored_key, stored.images[role], media_type, asked) for role in one.images]
-
-    @cached_property
-    def _pipeline(self) -> Pipeline:
-        return find_pipeline(self.source.pipeline)
 
 
 def _tells(one: _Planned, questions: Mapping[str, list[ImageQuestion]]) -> bool:
