@@ -16,7 +16,6 @@ from twinset.shards.metering import read_logs
 from twinset.shards.read import finished
 from twinset.shards.storage.store import Store
 
-TWINSET = "twinset"
 ABSENT = "absent"
 
 
@@ -25,8 +24,8 @@ class Rebuilding:
     """What decides bytes besides recipe and inputs.
 
     packages: that brought parts, files or models, ``NAME VERSION``, with what each brought. libraries: versions of the
-    distributions that a digest names, by name; those of networks where shards say which they had. models: of each
-    setting that names a model, stage and key, the model and where it comes from. machines: what made the shards of
+    distributions that a digest names, by name; those of networks where shards say which they had. models: where each
+    comes from, by name. machines: what made the shards of
     each stage with a network, in words. unknown: stages with a network whose logs are gone.
     """
 
@@ -76,7 +75,7 @@ def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuild
                 continue
             libraries |= facts["libraries"]
             machines.setdefault(_in_words(facts), []).append(stage.name)
-    libraries = {name: one for name, one in sorted(libraries.items(), key=_by_name) if one != ABSENT}
+    libraries = {name: one for name, one in sorted(libraries.items(), key=lambda one: one[0].lower()) if one != ABSENT}
     return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown))
 
 
@@ -102,7 +101,7 @@ def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
     for name in dict.fromkeys(place.partition(":")[0] for place in places if is_drawn(place)):
         if package := DRAWN.distribution(name):
             found.setdefault(package, []).append(f"the files of {name}")
-    for model in dict.fromkeys(model for _, model in _models(recipe) if is_brought_model(model)):
+    for model in dict.fromkeys(filter(is_brought_model, _models(recipe))):
         found.setdefault(BROUGHT.distribution(model), []).append(f"the model {model}")
     for stage in stages:
         for what, made in [("source", stage.facts["generator"]), *(("filter", one) for one in stage.facts["filters"])]:
@@ -118,7 +117,7 @@ def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
 def models(recipe: Recipe) -> dict[str, str]:
     """Names of models in a recipe, each with where it comes from; folders of somebody's machine are left out."""
     found = {}
-    for _, model in _models(recipe):
+    for model in _models(recipe):
         if is_model_folder(model):
             continue
         if (parsers_folder() / model).is_dir():
@@ -130,10 +129,10 @@ def models(recipe: Recipe) -> dict[str, str]:
     return found
 
 
-def _models(recipe: Recipe) -> Iterator[tuple[str, str]]:
-    for name, one in recipe.all.items():
+def _models(recipe: Recipe) -> Iterator[str]:
+    for one in recipe.all.values():
         for part in (one.source, *one.filters):
-            yield from ((name, model) for model in _named(part))
+            yield from _named(part)
 
 
 def _named(settings: PlacedSettings) -> Iterator[str]:
@@ -142,10 +141,6 @@ def _named(settings: PlacedSettings) -> Iterator[str]:
             yield value
     for _, inner in settings.within():
         yield from _named(inner)
-
-
-def _by_name(item: tuple[str, str]) -> str:
-    return item[0].lower()
 
 
 def _in_words(facts: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from twinset.generators.edited_photos.places import BadMask, Bools, Instances, Place, chosen, mask_of, most_of, stored
+from twinset.generators.edited_photos.places import BadMask, Instances, Place, chosen, largest_overlap, mask_of, stored
 from twinset.generators.edited_photos.proof import against, figures
 from twinset.generators.edited_photos.source import EditedPhotos
 from twinset.generators.edited_photos.wording import Nouns, Wanted, names_of, nouns_of, wanted
@@ -31,7 +31,7 @@ from twinset.models.image_engine import Drawn
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Frame, Json, MediaFile, Pixels, Rejected, encode_image
-from twinset.shards.media.comparison import grown
+from twinset.shards.media.comparison import Bools, box_of, grown
 from twinset.shards.media.decode import decode
 
 SLICE = 4096  # rows that are Python objects at a time
@@ -153,40 +153,23 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         planned = cast(Sequence[EditCandidate], candidates)
         photos = self._photos.read(one.photo for one in planned)
         asked = {one.key: self._asked(one, photos[one.photo]) for one in planned}
-        settled: dict[str, Pair | Rejected] = {key: one for key, one in asked.items() if isinstance(one, Rejected)}
-        failed: dict[str, Json] = {}
+        made: dict[str, Pair | Rejected] = {key: edit for key, edit in asked.items() if isinstance(edit, Rejected)}
+        failed: dict[str, Json] = {}  # by key, the last edit that was not proved
+        left = [one for one in planned if one.key not in made]
+        for number in range(self.source.tries):
+            edits = [replace(cast(Edit, asked[one.key]), seed=self._seed(one, number)) for one in left]
+            edited = self.engine.edit(edits)
+            for one, edit in zip(left, edits, strict=True):
+                given = next(edited, None)
+                if given is None or given.key != one.key:
+                    kind = self.source.engine.kind
+                    raise BuildFailed(f"{kind}: gives no result for {one.key}, or not in order; correct its package")
+                photo = cast(Frame, photos[one.photo])
+                made[one.key] = given if isinstance(given, Rejected) else self._proved(one, photo, edit, given, failed)
+            left = [one for one in left if isinstance(no := made[one.key], Rejected) and no.reason in PROOF]
+        yield from (made[one.key] for one in planned)
 
-        def edits(number: int) -> Iterator[tuple[EditCandidate, Edit]]:
-            for one in planned:
-                if one.key not in settled:
-                    edit = cast(Edit, asked[one.key])
-                    yield one, replace(edit, seed=self._seed(one, number)) if number else edit
-
-        for number in range(self.source.tries - 1):
-            for key, result in self._tried([*edits(number)], photos, failed):
-                if isinstance(result, Pair) or result.reason not in PROOF:
-                    settled[key] = result
-        last = self._tried([*edits(self.source.tries - 1)], photos, failed)
-        for one in planned:
-            yield settled[one.key] if one.key in settled else next(last)[1]
-
-    def _tried(
-        self,
-        edits: Sequence[tuple[EditCandidate, Edit]],
-        photos: Mapping[str, Frame | UnusableImage],
-        failed: dict[str, Json],
-    ) -> Iterator[tuple[str, Pair | Rejected]]:
-        """By key, what becomes of each edit. failed: by key, the last picture that was not proved."""
-        edited = self.engine.edit([edit for _, edit in edits])
-        for one, edit in edits:
-            given = next(edited, None)
-            if given is None or given.key != one.key:
-                kind = self.source.engine.kind
-                raise BuildFailed(f"{kind}: gives no result for {one.key}, or not in order; correct its package")
-            photo = cast(Frame, photos[one.photo])
-            yield one.key, given if isinstance(given, Rejected) else self._proved(one, photo, edit, given, failed)
-
-    def _seed(self, one: EditCandidate, number: int = 0) -> int:
+    def _seed(self, one: EditCandidate, number: int) -> int:
         key = f"{one.key} {number}" if number else one.key
         return int(generator_for(self.seed, self.name, key).integers(2**63))
 
@@ -203,7 +186,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         try:
             mask = mask_of(places, *photo.pixels.shape[:2])
             mask = grown(mask, self.source.margin) if mask.any() else mask
-            shared = most_of(others, mask)
+            shared = largest_overlap(others, mask)
         except BadMask as error:
             return Rejected(one.key, "bad-mask", str(error))
         share = float(mask.mean())
@@ -214,7 +197,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         if shared > self.source.shared:
             return Rejected(one.key, "place-shared", f"{shared:.2f} of another instance")
         caption, negative = one.captions0[0], one.captions1[0]
-        return Edit(one.key, photo.pixels, mask, caption, negative, one.phrase, one.instruction, self._seed(one))
+        return Edit(one.key, photo.pixels, mask, caption, negative, one.phrase, one.instruction, seed=0)
 
     def _proved(
         self, one: EditCandidate, photo: Frame, edit: Edit, given: Drawn, failed: dict[str, Json]
@@ -243,7 +226,6 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         made_of, editor = given.sources or (MediaFile("", 0, ""),), f"editor://{self.source.engine.kind}"
         first, *others = (replace(file, path=f"{editor}/{file.path}") for file in made_of)
         told = ("caption_id", "image_id", "type", "subtype", "photo", "noun", "phrase", "instruction")
-        left, top, width, height = _box(mask)
         return Pair(
             **one.placed,
             change=one.change,
@@ -253,7 +235,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             sources=tuple(others),
             provenance={
                 **{name: getattr(one, name) for name in told},
-                "box": {"left": left, "top": top, "width": width, "height": height},
+                "box": asdict(box_of(mask)),
                 "paste": self.source.paste,
                 "seed": edit.seed,
                 "engine": dict(given.provenance),
@@ -275,10 +257,3 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
 
 def _of(change: Wanted) -> dict[str, Any]:
     return {name: value for name, value in asdict(change).items() if name != "categories"}
-
-
-def _box(mask: Bools) -> tuple[int, int, int, int]:
-    """Left, top, width and height."""
-    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
-    left, top = int(columns[0]), int(rows[0])
-    return left, top, int(columns[-1]) + 1 - left, int(rows[-1]) + 1 - top

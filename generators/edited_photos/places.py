@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
 from twinset.generators.annotation_files import read_json, refuse_unusable, text_of
 from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import LeftOut
+from twinset.shards.media.comparison import Bools
 
-Bools = NDArray[np.bool_]
 SIDES = 2  # numbers of a corner
 FARTHEST = 1e9  # pixels
 LONGEST_RUN = 60  # bits of a number
@@ -135,19 +134,18 @@ def stored(places: Sequence[Place]) -> str:
 
 def mask_of(text: str, height: int, width: int) -> Bools:
     """Where some `stored` places are in a picture of that size; raises `BadMask`."""
-    mask = np.zeros((height, width), np.bool_)
-    for box, outline in json.loads(text):
-        mask |= box_mask(box, height, width) if not outline else outline_mask(outline, height, width)
-    return mask
+    return np.asarray(np.logical_or.reduce([np.zeros((height, width), np.bool_), *_masks(text, height, width)]))
 
 
-def most_of(text: str, mask: Bools) -> float:
+def largest_overlap(text: str, mask: Bools) -> float:
     """The largest share of any of some `stored` places that lies in a mask (0-1); raises `BadMask`."""
-    shares = [0.0]
+    others = _masks(text, *mask.shape)
+    return max((float((other & mask).sum() / max(other.sum(), 1)) for other in others), default=0.0)
+
+
+def _masks(text: str, height: int, width: int) -> Iterator[Bools]:
     for box, outline in json.loads(text):
-        other = mask_of(json.dumps([[box, outline]]), *mask.shape)
-        shares.append(float((other & mask).sum() / max(other.sum(), 1)))
-    return max(shares)
+        yield outline_mask(outline, height, width) if outline else box_mask(box, height, width)
 
 
 def box_mask(box: Sequence[float], height: int, width: int) -> Bools:

@@ -71,6 +71,13 @@ class Likeness:
     worst: float
 
 
+def box_of(mask: Bools) -> Box:
+    """The smallest box that holds a mask, which must not be empty."""
+    rows, columns = np.flatnonzero(mask.any(axis=1)), np.flatnonzero(mask.any(axis=0))
+    left, top = int(columns[0]), int(rows[0])
+    return Box(left, top, int(columns[-1]) + 1 - left, int(rows[-1]) + 1 - top)
+
+
 def grown(mask: Bools, pixels: int) -> Bools:
     """A mask with all that is at most that far from it, diagonals too."""
     import cv2
