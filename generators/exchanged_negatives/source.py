@@ -53,7 +53,7 @@ class ExchangedNegatives(Source):
     def how_made(self, reports: Mapping[str, Any]) -> str:
         return (
             f"Negative captions ({', '.join(kind.replace('_', ' ') for kind in self.kinds)}) take their words from "
-            "other captions, each about as often as the captions themselves have it there.\n"
+            "other captions, each about as often as the captions themselves have it there."
         )
 
 

@@ -86,7 +86,7 @@ class SceneGraphs(ConfirmedCaptions):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         second = f", and `{self.confirm}` was asked for a second opinion" if self.confirm else ""
-        return f"Relations were read off each caption as spaCy's `{self.pipeline}` parses it{second}.\n"
+        return f"Relations were read off each caption as spaCy's `{self.pipeline}` parses it{second}."
 
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 

@@ -98,7 +98,7 @@ def test_a_source_that_names_no_generator_cannot_be_opened() -> None:
 def test_words_of_the_demo_are_markdown(graphs: Callable[[str], FinishedStage]) -> None:
     for stage in Recipe.model_validate(DEMO).all.values():
         for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
-            assert "{" not in text and (not text or text.endswith(("\n", "?")))
+            assert "{" not in text and (not text or text.endswith(("\n", ".", "?")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
