@@ -25,17 +25,17 @@ def classes(root: Path, names: list[str]) -> None:
 
 
 def test_scores_are_those_of_open_clips_zero_shot_classifier(tmp_path: Path) -> None:
-    classes(tmp_path, ["a_cup", "dog", "zebra"])
+    classes(tmp_path, ["a_cup", "zebra"])
     found = queries(open_benchmark("imagenet", tmp_path))
     model, running = "random:ViT-B-32", Running()
     ours = similarities_of(open_model(model, running), tmp_path / "cache", running)
     assert isinstance(ours, ByFeatures) and ours.prepare(found) == {}
     torch.manual_seed(0)
     scorer = ours.encoder
-    names = ["a cup", "dog", "zebra"]
+    names = ["a cup", "zebra"]
     with torch.inference_mode():
         each = [
-            np.stack([scorer.text_features([template(name)])[0] for template in OPENAI_IMAGENET_TEMPLATES])
+            np.stack(list(scorer.text_features([template(name) for template in OPENAI_IMAGENET_TEMPLATES])))
             for name in names
         ]
     normed = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in each]
