@@ -86,16 +86,16 @@ def stage_facts(
     }
 
 
-def runtime_class(neural: bool, device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> str:
-    """Machines of one class give the same bytes; ``any`` where no neural network takes part.
-
-    device: ``cpu`` or the GPU's model name. threads: torch threads. micro_batch: samples a forward pass.
-    """
-    return digest(runtime_facts(device, threads, micro_batch)) if neural else ANY_RUNTIME
+def runtime_class(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> str:
+    """Machines of one class give the same bytes where a neural network takes part."""
+    return digest(runtime_facts(device, threads, micro_batch))
 
 
 def runtime_facts(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> dict[str, Any]:
-    """What a runtime class is the digest of, where a neural network takes part; as `runtime_class`."""
+    """What a runtime class is the digest of.
+
+    device: ``cpu`` or the GPU's model name. threads: torch threads. micro_batch: samples a forward pass.
+    """
     return {
         "machine": platform.machine(),
         "instructions": _instruction_set() if device == "cpu" else "",

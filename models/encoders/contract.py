@@ -64,7 +64,7 @@ class Running:
 
     def runtime(self) -> str:
         """Digest of what decides the last bits: `manifests.stage.runtime_class`."""
-        return runtime_class(True, self.device_name(), self._threads(), self.batch)
+        return runtime_class(self.device_name(), self._threads(), self.batch)
 
     def _threads(self) -> int:
         return self.threads or len(os.sched_getaffinity(0))

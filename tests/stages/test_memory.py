@@ -27,7 +27,7 @@ def test_a_micro_batch_takes_several_groups_and_splits_none(tmp_path: Path, plan
     # Groups of 2, 2; 1, 1, 1, 2; 1 pairs, of which as many come together as make 4 or more.
     assert PASSES == [4, 5, 1]
     assert (receipt.micro_batch, receipt.requested_runtime, receipt.kept) == (4, "", 10)
-    assert receipt.runtime == receipt.machine == runtime_class(True, "cpu", threads=1, micro_batch=4)
+    assert receipt.runtime == receipt.machine == runtime_class("cpu", threads=1, micro_batch=4)
 
 
 def test_a_shard_begins_again_with_half_of_it(
@@ -37,8 +37,8 @@ def test_a_shard_begins_again_with_half_of_it(
     trouble("c", "memory 1")  # the fifth pair needs a micro-batch of 1
     receipt = build.make(0)
     assert PASSES == [4, 1, 2, 2, 1, 2, 2, 1] and MADE[-5:] == list("aabbc")
-    assert receipt.micro_batch == 1 and receipt.runtime == runtime_class(True, "cpu", 1, 1)
-    assert receipt.requested_runtime == receipt.machine == runtime_class(True, "cpu", 1, 4)
+    assert receipt.micro_batch == 1 and receipt.runtime == runtime_class("cpu", 1, 1)
+    assert receipt.requested_runtime == receipt.machine == runtime_class("cpu", 1, 4)
     assert build.worker.generator.micro_batch == 4
     # Nothing of the first tries is left: a micro-batch of 1 from the start gives the same samples.
     with build.store.open("eq-x/_meta/rows/00000.parquet") as stream:
@@ -59,7 +59,7 @@ def test_the_next_shard_begins_with_all_of_it_and_the_build_can_end(
     refuse_mixed_runtimes("OUT/eq-x", {halved.machine, whole.machine})
     assert build.state().todo == []
     with pytest.raises(BuildFailed, match=r"OUT/eq-x: made on different types of machine.*threads or micro_batch"):
-        refuse_mixed_runtimes("OUT/eq-x", {halved.machine, runtime_class(True, "cpu", 1, 2)})
+        refuse_mixed_runtimes("OUT/eq-x", {halved.machine, runtime_class("cpu", 1, 2)})
 
 
 def test_where_not_even_one_sample_fits_the_shard_fails_with_what_to_do(

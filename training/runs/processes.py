@@ -72,7 +72,7 @@ def joined(settings: RunSettings) -> Iterator[Process]:
         device = f"cuda:{local}"
     round_alike(threads)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    runtime = runtime_class(True, running.device_name(), threads, settings.batch // settings.accumulate // world)
+    runtime = runtime_class(running.device_name(), threads, settings.batch // settings.accumulate // world)
     if world == 1:
         yield Process(0, 1, device, runtime)
         return

@@ -18,7 +18,6 @@ TWINS: dict[str, tuple[str, str]] = {
     "replace-attribute": ("replace", "att"),
     "replace-object": ("replace", "obj"),
 }
-_TRIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
