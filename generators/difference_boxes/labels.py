@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from twinset.generators.image_verification.pairs import SIDES, telling
+from twinset.generators.image_verification.pairs import SIDES, distinguishing
 from twinset.generators.image_verification.questions.asking import ImageQuestion
 
 #: First words of attributes that say where something is, which a box by itself does not show.
@@ -26,7 +26,7 @@ def labels_of(asked: Sequence[Sequence[ImageQuestion]]) -> list[Label]:
             Label(side, " ".join(reversed(one.words)), one.question)
             for side in SIDES
             for one in asked[side]
-            if one.kind == kind and one.meaning in telling(asked[side], asked[1 - side])
+            if one.kind == kind and one.meaning in distinguishing(asked[side], asked[1 - side])
             if kind == "entity" or one.words[1].split()[0] not in _PLACES
         ]
         if found:

@@ -17,8 +17,8 @@ READ = ("key", "split", "group", "tar", *SHOWN)
 COLUMNS = pa.schema(
     [
         *(pa.field(name, pa.string(), nullable=False) for name in ("subject", *SHOWN, "questions")),
-        *(pa.field(name, pa.int32(), nullable=False) for name in ("question_count", "telling_count")),
-        *(pa.field(name, pa.float64(), nullable=False) for name in ("score0", "score1", "telling_score")),
+        *(pa.field(name, pa.int32(), nullable=False) for name in ("question_count", "distinguishing_count")),
+        *(pa.field(name, pa.float64(), nullable=False) for name in ("score0", "score1", "distinguishing_score")),
     ]
 )
 
@@ -48,7 +48,7 @@ class PairCandidate(Candidate):
         return {"image0": self.image0_sha256, "image1": self.image1_sha256}
 
 
-def telling(one: Sequence[ImageQuestion], other: Sequence[ImageQuestion]) -> set[tuple[str, ...]]:
+def distinguishing(one: Sequence[ImageQuestion], other: Sequence[ImageQuestion]) -> set[tuple[str, ...]]:
     """Meanings of the questions of one caption that the other one does not ask."""
     return {each.meaning for each in one} - {each.meaning for each in other}
 
@@ -67,7 +67,7 @@ def row_of(
     """
     told: list[dict[str, Any]] = []
     for side in SIDES:
-        questions, tells = asked[side], telling(asked[side], asked[1 - side])
+        questions, alone = asked[side], distinguishing(asked[side], asked[1 - side])
         ids, parents = [each.id for each in questions], [each.parents for each in questions]
         own, other = (
             counted(ids, parents, [found[image][each.question] >= YES for each in questions])
@@ -76,34 +76,34 @@ def row_of(
         told += [
             {
                 "caption": side,
-                **each.told(),
-                "tells": each.meaning in tells,
+                **each.as_json(),
+                "distinguishes": each.meaning in alone,
                 "yes": [float(answers[each.question]) for answers in found],
                 "counted": here,
-                "right": here and not (each.meaning in tells and there),
+                "right": here and not (each.meaning in alone and there),
             }
             for each, here, there in zip(questions, own, other, strict=True)
         ]
     scores = [_share([each["counted"] for each in told if each["caption"] == side]) for side in SIDES]
-    apart = [each["right"] for each in told if each["tells"]]
+    apart = [each["right"] for each in told if each["distinguishes"]]
     return {
         **{name: getattr(one, name) for name in ("subject", *SHOWN)},
         "questions": json.dumps(told, ensure_ascii=False),
         "question_count": len(told),
-        "telling_count": len(apart),
+        "distinguishing_count": len(apart),
         "score0": scores[0],
         "score1": scores[1],
-        "telling_score": _share(apart),
+        "distinguishing_score": _share(apart),
     }
 
 
 def problem_of(row: Mapping[str, Any], threshold: float) -> tuple[str, str] | None:
     """Reason and detail of a rejection: the first question that is answered wrongly, of those that tell the captions
     apart if there is one; None where these are all right and both images have the threshold by their own captions."""
-    if row["telling_score"] == 1 and min(row["score0"], row["score1"]) >= threshold:
+    if row["distinguishing_score"] == 1 and min(row["score0"], row["score1"]) >= threshold:
         return None
     wrong = [each for each in json.loads(row["questions"]) if not each["right"]]
-    first = next((each for each in wrong if each["tells"]), wrong[0])
+    first = next((each for each in wrong if each["distinguishes"]), wrong[0])
     yes = " and ".join(f"{value:.2f}" for value in first["yes"])
     detail = f"of caption {first['caption']}: {first['question'][:200]} yes {yes} for image 0 and 1"
     return f"wrong-{first['kind']}", detail

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from twinset.generators.image_verification import pairs
-from twinset.generators.image_verification.pairs import PairCandidate, problem_of, telling
+from twinset.generators.image_verification.pairs import PairCandidate, distinguishing, problem_of
 from twinset.generators.image_verification.questions.asking import ImageQuestion
 from twinset.generators.image_verification.questions.generator import LONGEST, QuestionGenerator, QuestionSource
 from twinset.generators.image_verification.scoring import YES, counted
@@ -198,7 +198,8 @@ class VerificationGenerator(QuestionGenerator[ImageVerification]):
 def _tells(one: _Planned, questions: Mapping[str, list[ImageQuestion]]) -> bool:
     """Whether anything can be asked: of a caption, or of what tells two captions apart."""
     first, second = (questions[text] for text in one.texts)
-    return bool(telling(first, second) | telling(second, first) if isinstance(one, PairCandidate) else first)
+    paired = isinstance(one, PairCandidate)
+    return bool(distinguishing(first, second) | distinguishing(second, first) if paired else first)
 
 
 def _row(
@@ -234,7 +235,7 @@ def _scored(
     yes = [answer >= YES for answer in answers]
     counting = counted([one.id for one in questions], [one.parents for one in questions], yes)
     told = [
-        {**one.told(), "yes": answer, "counted": counts}
+        {**one.as_json(), "yes": answer, "counted": counts}
         for one, answer, counts in zip(questions, answers, counting, strict=True)
     ]
     return told, sum(counting) / len(counting)

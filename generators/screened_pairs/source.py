@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, cast
 from twinset.generators.copied_pairs import COPIED, CopiedPairCandidate, copied, planned
 from twinset.generators.decisions.questions import DROP, KeepPair
 from twinset.generators.decisions.report import read_report
+from twinset.generators.image_verification.pairs import COLUMNS as VERIFIED
 from twinset.generators.screened_pairs.pair_screening import DUPLICATE, SCREENED_OUT, twins
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest
@@ -151,7 +152,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
 
     @cached_property
     def _by_model(self) -> bool:
-        return "telling_score" in self._decisions.columns()
+        return {*VERIFIED.names} <= {*self._decisions.columns()}
 
     @cached_property
     def _twins(self) -> Mapping[str, str]:

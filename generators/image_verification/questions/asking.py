@@ -45,8 +45,8 @@ class ImageQuestion:
     question: str
     meaning: tuple[str, ...]
 
-    def told(self) -> dict[str, Any]:
-        """As JSON of a row has it."""
+    def as_json(self) -> dict[str, Any]:
+        """As the column ``questions`` has it."""
         words = {"parents": list(self.parents), "kind": self.kind, "tuple": list(self.words)}
         return {"id": self.id, **words, "question": self.question}
 

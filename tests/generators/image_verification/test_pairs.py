@@ -56,9 +56,9 @@ def test_a_row_has_every_answer_of_both_images(tmp_path: Path, monkeypatch: pyte
     (planned,) = generator.plan()
     assert list(row) == generator.columns.names
     assert (row["subject"], row["caption0"], row["caption1"]) == (planned.subject, DOG, CAT)
-    assert (row["question_count"], row["telling_count"]) == (8, 6)
-    assert (row["score0"], row["score1"], row["telling_score"]) == (1, 1, 1)
-    told = [(one["caption"], one["question"], one["tells"], one["yes"]) for one in json.loads(row["questions"])]
+    assert (row["question_count"], row["distinguishing_count"]) == (8, 6)
+    assert (row["score0"], row["score1"], row["distinguishing_score"]) == (1, 1, 1)
+    told = [(one["caption"], one["question"], one["distinguishes"], one["yes"]) for one in json.loads(row["questions"])]
     assert told == [
         (0, "Is there a dog?", True, [0.9, 0.1]),
         (0, "Is there a bench?", False, [0.9, 0.9]),
@@ -93,7 +93,7 @@ def test_a_pair_is_rejected_by_the_first_question_that_is_answered_wrongly(
     low = judged(tmp_path, monkeypatch, (DOG, CAT), (wrong,), threshold=0.1)
     assert isinstance(low, TableRows) is (reason is None)
     row = judged(tmp_path, monkeypatch, (DOG, CAT), (wrong,), threshold=None).rows[0]
-    assert (row["telling_score"] < 1) is (reason is not None)
+    assert (row["distinguishing_score"] < 1) is (reason is not None)
 
 
 def test_what_both_captions_say_is_measured_by_the_threshold_alone(
@@ -105,7 +105,7 @@ def test_what_both_captions_say_is_measured_by_the_threshold_alone(
     expected = "of caption 1: Is there a bench? yes 0.90 and 0.10 for image 0 and 1"
     assert (found.reason, found.detail) == ("wrong-entity", expected)
     kept = judged(tmp_path, monkeypatch, captions, wrong, threshold=0.5).rows[0]
-    assert (kept["score0"], kept["score1"], kept["telling_score"]) == (1, 0.5, 1)
+    assert (kept["score0"], kept["score1"], kept["distinguishing_score"]) == (1, 0.5, 1)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_which_questions_tell_two_captions_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, captions: tuple[str, str], telling: list[str]
 ) -> None:
     row = judged(tmp_path, monkeypatch, captions, threshold=None).rows[0]
-    assert [one["question"] for one in json.loads(row["questions"]) if one["tells"]] == telling
-    assert row["telling_count"] == len(telling)
+    assert [one["question"] for one in json.loads(row["questions"]) if one["distinguishes"]] == telling
+    assert row["distinguishing_count"] == len(telling)
 
 
 @pytest.mark.parametrize(
