@@ -70,11 +70,11 @@ def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuild
         logs = read_logs(store, home, shards.values())
         for runtime, number in shards.items():
             facts = logs[number].get("runtime")
-            if not isinstance(facts, dict) or digest(facts) != runtime or facts.keys() != runtime_facts().keys():
-                unknown += [stage.name] if stage.name not in unknown else []
-                continue
-            libraries |= facts["libraries"]
-            machines.setdefault(_in_words(facts), []).append(stage.name)
+            if isinstance(facts, dict) and digest(facts) == runtime and facts.keys() == runtime_facts().keys():
+                libraries |= facts["libraries"]
+                machines.setdefault(_in_words(facts), []).append(stage.name)
+            elif stage.name not in unknown:
+                unknown.append(stage.name)
     libraries = {name: one for name, one in sorted(libraries.items(), key=lambda one: one[0].lower()) if one != ABSENT}
     return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown))
 

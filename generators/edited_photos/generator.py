@@ -211,16 +211,13 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             return Rejected(one.key, "blank")
         if np.array_equal(before, after):
             return Rejected(one.key, "same-image")
-        raw = self._stored(after)
+        content = self._encoded(after)
         if self.source.paste:
             after = np.where(mask[..., None], after, before)
-        scores = figures(self._stored(before), raw, self._stored(after), mask)
+        scores = figures(self._stored(before), np.asarray(decode(content, "")), self._stored(after), mask)
         if reason := against(scores, self.source.bounds):
-            failed[one.key] = {
-                "reason": reason,
-                "seed": edit.seed,
-                "image": base64.b64encode(self._encoded(given.pixels)).decode(),
-            }
+            image = base64.b64encode(content).decode()
+            failed[one.key] = {"reason": reason, "seed": edit.seed, "image": image}
             return Rejected(one.key, reason, ", ".join(f"{name} {value:g}" for name, value in scores.items()))
         # URLs: what an editor was made of does not lie in the folder of the photos.
         made_of, editor = given.sources or (MediaFile("", 0, ""),), f"editor://{self.source.engine.kind}"
