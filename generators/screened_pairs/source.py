@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
-from twinset.generators.copied_pairs import COPIED, CopiedPairCandidate, copied, planned
+from twinset.generators.copied_pairs import COPIED, HASHED, CopiedPairCandidate, copied, planned
 from twinset.generators.decisions.questions import DROP, KeepPair
 from twinset.generators.decisions.report import read_report
 from twinset.generators.image_verification.pairs import COLUMNS as VERIFIED
@@ -93,9 +93,9 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
     def plan(self) -> Iterator[ScreenedPairCandidate]:
         """All pairs of the stage.
 
-        Raises `WrongUse` when a stage is of another kind, or a pair was never asked about.
+        Raises `WrongUse` when a stage is of another kind, or a pair was never asked about, or with other images.
         """
-        verdicts, repeated = self._verdicts, self._twins
+        verdicts, repeated, seen = self._verdicts, self._twins, self._seen
         pairs = self._pairs.read(COPIED)
         for start in range(0, len(pairs), SLICE):
             for row in pairs.slice(start, SLICE).to_pylist():
@@ -104,6 +104,11 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
                     raise WrongUse(
                         f"{self._decisions.where}: nobody was asked about {row['key']} of {self._pairs.where}; name "
                         "the stage that asks about these pairs, and build it again"
+                    )
+                if (shown := [row[name] for name in HASHED]) != seen.get(row["key"], shown):
+                    raise WrongUse(
+                        f"{self._decisions.where}: asked about other images of {row['key']} than {self._pairs.where} "
+                        "has; build the stage that asks again, from these pairs"
                     )
                 dropped, detail = (DUPLICATE, f"same as {twin}") if twin else verdicts[row["key"]]
                 yield ScreenedPairCandidate(**planned(row), dropped=dropped, detail=detail)
@@ -152,7 +157,20 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
 
     @cached_property
     def _by_model(self) -> bool:
-        return {*VERIFIED.names} <= {*self._decisions.columns()}
+        """Whether a model decided; raises `WrongUse` where nothing was decided by what it answered."""
+        by_model = {*VERIFIED.names} <= {*self._decisions.columns()}
+        if by_model and self._decisions.stage.facts["settings"]["source"]["threshold"] is None:
+            raise WrongUse(
+                f"{self._decisions.where}: has no threshold, so that it drops no pair, whatever was answered; set "
+                "source.threshold of this stage, such as 1.0"
+            )
+        return by_model
+
+    @cached_property
+    def _seen(self) -> Mapping[str, list[str]]:
+        """By key of a pair that a model kept: sha256 of the images that it saw."""
+        rows = self._decisions.read(["subject", *HASHED]).to_pylist() if self._by_model else []
+        return {row["subject"]: [row[name] for name in HASHED] for row in rows}
 
     @cached_property
     def _twins(self) -> Mapping[str, str]:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from PIL import Image
 from pydantic import ValidationError
@@ -17,7 +19,10 @@ from tests.generators.decisions.tasks import insert
 from twinset.generators.contract import check_source
 from twinset.generators.decisions.answers import FILE, Answer, schema
 from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.image_verification.pairs import COLUMNS
 from twinset.generators.screened_pairs.pair_screening import PairScreening
+from twinset.generators.screened_pairs.source import ScreenedPairs
+from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import DecisionsMissing, WrongUse
 from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context, Source
@@ -228,3 +233,31 @@ def test_an_answer_that_nobody_gave_is_no_decision_of_people(pairs: Path, tmp_pa
 def test_only_questions_that_drop_pairs_screen_them(question: str, said: str) -> None:
     with pytest.raises(ValidationError, match=said):
         PairScreening(kind="pair-screening", pairs="made", question=question)
+
+
+def planned_after(threshold: float | None, seen: str) -> list[Candidate]:
+    """What is planned of the pair p0 that a model kept, asked about an image of a hash."""
+    shown = {"image0_sha256": "zero", "image1_sha256": "one"}
+    whole = {"key": "p0", "identity": "[]", "tar": "t", "split": "test", "group": "p0", "content": "c", **shown}
+    terms = {"licence": "", "credit": "", "source_url": "", "caption0": "a", "caption1": "b", "sources": []}
+    asked = {**dict.fromkeys(COLUMNS.names), "subject": "p0", **shown, "image1_sha256": seen}
+    stages = {"pairs": [{**whole, **terms}], "verified": [asked]}
+
+    def earlier(name: str) -> Any:
+        table = pa.Table.from_pylist(stages[name])
+        facts = {"settings": {"source": {"threshold": threshold}}}
+        none = pa.table({one: pa.array([], pa.string()) for one in ("identity", "reason", "detail")})
+        found = Mock(where=name, rejected=none.select, read=table.select, columns=lambda: table.column_names)
+        found.stage.facts = facts
+        return found
+
+    source = ScreenedPairs(kind="screened-pairs", pairs="pairs", decisions="verified")
+    return list(source.open(Context("screened", earlier=earlier)).plan())
+
+
+def test_answers_without_a_threshold_or_about_other_images_keep_no_pair() -> None:
+    assert [one.key for one in planned_after(0.5, "one")] == ["p0"]
+    with pytest.raises(WrongUse, match=r"^verified: has no threshold, so that it drops no pair"):
+        planned_after(None, "one")
+    with pytest.raises(WrongUse, match=r"^verified: asked about other images of p0 than pairs has; build"):
+        planned_after(0.5, "another")
