@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import Field, SerializeAsAny
 
 from twinset.manifests.doors import OfKind, Registry
+from twinset.manifests.errors import BuildFailed
 from twinset.models.engines import Engine, EngineSettings, LocalSettings
 from twinset.models.files import WEIGHTS, Layout, ModelFiles, ModelMissing, find_model, read_json
 from twinset.models.language_models.settings import LanguageModelSettings, OpenAI
@@ -49,6 +51,28 @@ class VisualQuestionAnswerer(Engine, Protocol):
             BuildFailed: the model cannot be used now; running the same command again resumes.
             OutOfMemory: a pass does not fit into memory.
         """
+
+
+def answers_of(engine: VisualQuestionAnswerer, kind: str, inquiries: Sequence[Inquiry]) -> list[Answers]:
+    """What an engine, which may be somebody else's, answers; kind: its name.
+
+    Raises `BuildFailed` where that is not a probability for each question; else as `VisualQuestionAnswerer.answers`.
+    """
+    given = engine.answers(inquiries)
+    problem = "" if len(given) == len(inquiries) else f"gives {len(given):,} results for {len(inquiries):,} images"
+    for one, said in zip(inquiries, given, strict=False):
+        if isinstance(said, Unanswered) or (
+            isinstance(said, list) and len(said) == len(one.questions) and all(map(_is_probability, said))
+        ):
+            continue
+        problem = problem or f"{one.key}: answers {str(said)[:100]} to {len(one.questions)} questions"
+    if problem:
+        raise BuildFailed(f"{kind}: {problem}; an engine gives a probability, 0 to 1, for each: correct its package")
+    return given
+
+
+def _is_probability(value: object) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) <= 1
 
 
 WORDS = ("tokenizer.json", "vocab.txt")

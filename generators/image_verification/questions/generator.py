@@ -12,7 +12,7 @@ from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_o
 from twinset.manifests.source import Need, Place
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
-from twinset.models.visual_questions.settings import Inquiry, Unanswered, VisualQuestionAnswerer
+from twinset.models.visual_questions.settings import Inquiry, Unanswered, VisualQuestionAnswerer, answers_of
 from twinset.shards.kinds.samples import Rejected
 
 LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
@@ -59,7 +59,8 @@ class QuestionGenerator(EngineGenerator[S]):
 
     def answers(self, inquiries: Mapping[str, Sequence[Inquiry]]) -> dict[str, list[dict[str, float]] | Rejected]:
         """By key, the probability of yes by question for each inquiry, or why there is none."""
-        given = iter(self.engine.answers([one for some in inquiries.values() for one in some]))
+        every = [one for some in inquiries.values() for one in some]
+        given = iter(answers_of(self.engine, self.source.engine.kind, every))
         found: dict[str, list[dict[str, float]] | Rejected] = {}
         for key, some in inquiries.items():
             answers = [next(given) for _ in some]

@@ -14,7 +14,7 @@ from twinset.generators.edited_photos.source import EditedPhotos
 from twinset.generators.image_verification.source import LONGEST, ImageVerification
 from twinset.generators.screened_pairs.source import ScreenedPairs
 from twinset.generators.triplets.source import Triplets
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import Rejected, TableRows
@@ -189,3 +189,10 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
         generator = source.open(context)
         planned = list(generator.plan())
         assert list(generator.make(planned)) == [made for one in planned for made in generator.make([one])]
+
+
+def test_an_engine_that_gives_other_results_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator, engine = opened(tmp_path, [DrawnPair((DOG, CAT))], monkeypatch, lambda *_: 1.0)
+    engine.answers = lambda inquiries: [[1.0]] * (len(inquiries) - 1)  # type: ignore[method-assign]
+    with pytest.raises(BuildFailed, match=r"^transformers: gives 1 results for 2 images"):
+        list(generator.make(list(generator.plan())))
