@@ -139,7 +139,7 @@ def _block(pair: Stored[PairRecord]) -> Block:
     ]
     held = dict.fromkeys(one.difference for one in pair.json.boxes)
     noted = [pair.json.change, *held, *in_group(pair.key, pair.json.group)]
-    return Block(pair.key, cells, 2, " | ".join(noted))
+    return Block(pair.key, cells, 2, " | ".join(filter(None, noted)))
 
 
 def _panels(numbers: PairStatistics, group: str) -> dict[str, Counts]:

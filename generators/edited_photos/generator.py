@@ -150,7 +150,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """A pair each, or why there is none. Raises what `ImageEditor.edit` raises."""
-        planned = cast(Sequence[EditCandidate], candidates)
+        planned, kind = cast(Sequence[EditCandidate], candidates), self.source.engine.kind
         photos = self._photos.read(one.photo for one in planned)
         asked = {one.key: self._asked(one, photos[one.photo]) for one in planned}
         made: dict[str, Pair | Rejected] = {key: edit for key, edit in asked.items() if isinstance(edit, Rejected)}
@@ -162,8 +162,10 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             for one, edit in zip(left, edits, strict=True):
                 given = next(edited, None)
                 if given is None or given.key != one.key:
-                    kind = self.source.engine.kind
                     raise BuildFailed(f"{kind}: gives no result for {one.key}, or not in order; correct its package")
+                if isinstance(given, Drawn) and (given.pixels.dtype != np.uint8 or given.pixels.shape[2:] != (3,)):
+                    form = f"{given.pixels.dtype} {given.pixels.shape}, not uint8 (height, width, 3)"
+                    raise BuildFailed(f"{kind}: {one.key} is {form}; correct its package")
                 photo = cast(Frame, photos[one.photo])
                 made[one.key] = given if isinstance(given, Rejected) else self._proved(one, photo, edit, given, failed)
             left = [one for one in left if isinstance(no := made[one.key], Rejected) and no.reason in PROOF]
@@ -190,10 +192,10 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         except BadMask as error:
             return Rejected(one.key, "bad-mask", str(error))
         share = float(mask.mean())
-        if not self.source.smallest <= share <= self.source.largest:
-            return Rejected(
-                one.key, f"place-too-{'small' if share < self.source.smallest else 'large'}", f"{share:.4f}"
-            )
+        if not mask.any() or share < self.source.smallest:  # a place at the border can have no pixel
+            return Rejected(one.key, "place-too-small", f"{share:.4f}")
+        if share > self.source.largest:
+            return Rejected(one.key, "place-too-large", f"{share:.4f}")
         if shared > self.source.shared:
             return Rejected(one.key, "place-shared", f"{shared:.2f} of another instance")
         caption, negative = one.captions0[0], one.captions1[0]

@@ -9,6 +9,8 @@ from pydantic import Field
 from twinset.shards.kinds.kind import Copy, Described, ImageRecord, JsonByRole, Record, Sample, SampleKind
 from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, encode_mask
 
+MOST_PIXELS = 1 << 20  # of a side, past what any format has
+
 
 class PairSources(Described):
     """Where the two images come from. dataset: kind of the source, such as ``gebc``."""
@@ -40,10 +42,10 @@ class DifferenceBox(Described):
     difference: both in one text. answers: what was asked of the two crops; none where nobody was.
     """
 
-    left: int
-    top: int
-    width: int
-    height: int
+    left: int = Field(ge=0, lt=MOST_PIXELS)
+    top: int = Field(ge=0, lt=MOST_PIXELS)
+    width: int = Field(gt=0, lt=MOST_PIXELS)
+    height: int = Field(gt=0, lt=MOST_PIXELS)
     label0: str
     label1: str
     difference: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,12 @@ from tests.generators.finished_stage import finished, write_index
 from twinset.generators.contract import check_source
 from twinset.generators.difference_boxes.generator import DifferenceBoxGenerator
 from twinset.generators.difference_boxes.source import DifferenceBoxes
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.manifests.recipe import parse_recipe
 from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.pair import CopiedPair
+from twinset.shards.kinds.pair import CopiedPair, DifferenceBox
 from twinset.shards.kinds.samples import Pixels, Rejected
 from twinset.shards.media.decode import decode
 from twinset.shards.read import read_samples
@@ -256,3 +257,16 @@ def test_long_captions_are_counted(out: Path, tmp_path: Path) -> None:
     write_index(index.set_column(index.column_names.index("caption1"), "caption1", [texts]), tmp_path, "long", 10)
     generator = source().open(Context("boxes", earlier=finished(tmp_path, "long")))
     assert len(list(generator.plan())) == len(PAIRS) - 1 and generator.excluded == {"caption-too-long": 1}
+
+
+def test_an_engine_that_gives_other_results_is_named(earlier: Callable[[str], FinishedStage]) -> None:
+    with pytest.raises(BuildFailed, match=r"^transformers: .* box 0 image0: answers \[nan"):
+        made(earlier, Answerer(lambda *_: math.nan))
+
+
+@pytest.mark.parametrize("given", [{"left": -1}, {"top": 10**30}, {"width": 0}, {"height": -5}])
+def test_a_box_that_no_picture_has_is_refused_when_it_is_read(given: Mapping[str, int]) -> None:
+    whole = {"left": 0, "top": 0, "width": 1, "height": 1, "label0": "", "label1": "", "difference": "", "answers": ()}
+    assert DifferenceBox.model_validate(whole)
+    with pytest.raises(ValidationError):
+        DifferenceBox.model_validate({**whole, **given})

@@ -231,6 +231,17 @@ def test_an_editor_that_gives_other_results_is_named(folder: Path, earlier: Call
     generator.engine.edit = lambda edits: iter(())
     with pytest.raises(BuildFailed, match=r"^simple: gives no result for twins-"):
         list(generator.make(list(generator.plan())))
+    for other in (lambda one: inside(one).astype(np.float32), lambda one: inside(one)[..., :1]):
+        with pytest.raises(BuildFailed, match=r"^simple: twins-.* not uint8 \(height, width, 3\); correct its package"):
+            made(folder, earlier, other)
+
+
+def test_a_place_without_a_pixel_is_too_small(folder: Path, earlier: Callable[[str], FinishedStage]) -> None:
+    file = folder / "instances.json"
+    beside = {"image_id": 7, "category_id": 1, "bbox": [WIDTH + 0.5, 10, 0.1, 5]}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "annotations": [beside]}))
+    result = made(folder, earlier, lambda one: one.pixels ^ 1, smallest=0)
+    assert isinstance(result, Rejected) and result.reason == "place-too-small"
 
 
 def test_a_place_is_neither_too_small_nor_too_large(folder: Path, earlier: Callable[[str], FinishedStage]) -> None:
