@@ -14,10 +14,12 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.terms import TERMS
 from twinset.shards.export.formats import Format
 from twinset.shards.export.generated_pairs import split_schema, write_splits
+from twinset.shards.kinds.fields import REMEDY
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.pair import PAIR, PairRecord
 from twinset.shards.read import of_kind, pictured_tars, read_tar
 from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar
 
 USE = "--format edit-preferences"
 PICTURES = ("image", "chosen", "rejected")
@@ -28,18 +30,20 @@ def export_edits(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """Write a Parquet file a split with the images inside; returns the number of rows.
 
     A row is a pair with a failed edit: the photo, the instruction, the edit that was proved, and the one that was not.
-    Raises `WrongUse` for pairs that say nothing of failed edits.
+    Raises `WrongUse` for pairs that say nothing of failed edits, and where there are pairs and all have none.
     """
+    read = 0
 
     def tables() -> Iterator[tuple[str, pa.Table]]:
+        nonlocal read
         schema = split_schema(COLUMNS, PICTURES)
         for subset in subsets:
             for tar, split, _ in pictured_tars(store, subset, USE):
-                pairs = of_kind(read_tar(store, tar), PAIR, USE)
-                rows = [row for pair in pairs if (row := _row(pair))]
-                yield split, pa.Table.from_pylist(rows, schema)
+                rows = [_row(pair) for pair in of_kind(read_tar(store, tar), PAIR, USE)]
+                read += len(rows)
+                yield split, pa.Table.from_pylist([row for row in rows if row], schema)
 
-    if count := write_splits(tables(), folder):
+    if (count := write_splits(tables(), folder)) or not read:
         return count
     raise WrongUse(f"{', '.join(subsets)}: every edit was proved at once or not at all, so there is no worse answer")
 
@@ -51,18 +55,23 @@ def _row(pair: Stored[PairRecord]) -> dict[str, Any] | None:
             f"{pair.key} comes from {pair.json.source.dataset} and says nothing of failed edits; {USE} "
             "takes pairs of edited-photos with tries of 2 or more: name such subsets with --only"
         )
-    if not about["failed"]["image"]:
+    try:
+        prompt, reason, image = about["instruction"], about["failed"]["reason"], about["failed"]["image"]
+        failed = base64.b64decode(image, validate=True)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BrokenTar(f"{pair.key}: its JSON says nothing readable of failed edits ({error!r}); {REMEDY}") from error
+    if not failed:
         return None
-    pictures = (*pair.images.values(), base64.b64decode(about["failed"]["image"]))
+    pictures = (*pair.images.values(), failed)
     return {
-        "prompt": about["instruction"],
+        "prompt": str(prompt),
         **{
             name: {"bytes": content, "path": f"{pair.key}.{name}.{pair.extension}"}
             for name, content in zip(PICTURES, pictures, strict=True)
         },
         "caption": pair.texts["caption0"],
         "negative_caption": pair.texts["caption1"],
-        "reason": about["failed"]["reason"],
+        "reason": str(reason),
         **pair.json.terms.columns,
     }
 

@@ -122,6 +122,8 @@ def test_edits_are_proved_by_pixels_and_by_questions(folder: Path, monkeypatch: 
         chosen, rejected = (np.asarray(row[name]).astype(int) for name in ("chosen", "rejected"))
         assert np.abs(chosen - np.asarray(Image.open(io.BytesIO(pair.images["image1"])))).max() == 0
         assert np.abs(np.roll(chosen, 3, axis=1) - rejected).mean() < 6 < np.abs(chosen - rejected).mean()
+    with pytest.raises(WrongUse, match="no sample of twins is under MIT alone"):
+        export(Store("out"), ["twins"], "edit-preferences", folder / "none", ["MIT"])
     with pytest.raises(WrongUse, match="comes from edited-photos and says nothing of failed edits"):
         twinset.build("recipe.yaml", "plain", settings=["stages.edits.source.tries=1"])
         export(Store("plain"), ["twins"], "edit-preferences", folder / "none")
