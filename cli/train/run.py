@@ -44,8 +44,11 @@ def tell(found: dict[str, Any]) -> None:
         say(f"{found['steps']:,} steps{resumed}; loss {found['loss']:.4f}")
     if idle := said_of(found["idle"], min(PATIENCE, found["steps"])):
         say(f"part of the loss trained nothing: {idle}")
+    chance = found["validation"].get("chance")
     for name, value in found["validation"].items():
-        say(f"  validation {name:10} {value:8.3f}")
+        if name != "chance":
+            beside = f" (chance {chance:.2f} %)" if name == "accuracy" and chance is not None else ""
+            say(f"  validation {name:10} " + (f"{value:.4f}" if name == "loss" else f"{value:.2f} %{beside}"))
     say(f"best weights: {found['best']} (step {found['best_step']:,})")
     say(found["report"], found["model"], sep="\n")
 

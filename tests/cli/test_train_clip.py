@@ -12,7 +12,8 @@ from twinset.cli.main import main
 FOUND = {
     "model": "open_clip:out", "best": "out/best.safetensors", "last": "out/last.safetensors", "sha256": "e",
     "best_step": 4, "steps": 8,
-    "resumed_at": 0, "idle": {}, "loss": 1.25, "validation": {"accuracy": 50.0}, "report": "out/report.html",
+    "resumed_at": 0, "idle": {}, "loss": 1.25, "report": "out/report.html",
+    "validation": {"loss": 1.5, "accuracy": 50.0, "chance": 12.5, "text": 40.0},
 }  # fmt: skip
 
 
@@ -39,6 +40,8 @@ def test_only_what_was_said_is_a_setting(asked: list[Any], capsys: pytest.Captur
     assert asked[1][2] == said
     printed = capsys.readouterr().out
     assert "8 steps; loss 1.2500" in printed and "best weights: out/best.safetensors (step 4)" in printed
+    validated = [line.split(maxsplit=2)[2] for line in printed.splitlines() if "validation" in line][:3]
+    assert validated == ["1.5000", "50.00 % (chance 12.50 %)", "40.00 %"]
     assert json.loads(printed.splitlines()[-1]) == FOUND
 
 

@@ -39,6 +39,7 @@ class Validation:
         """Figures of the weights as they are now, in percent; the loss as it is.
 
         ``accuracy``: mean of both directions, over the logits that the objective compares, as BiVLC's code chooses by.
+        ``chance``: its value for guesses, where the objective logs it.
         ``text``, ``image``, ``group``: EqBen's scores (section 5.1) for twins; first the mean of each group of
         examples (an image, a video, a scene), then the mean of the groups, so that none counts for more.
         """
@@ -57,6 +58,7 @@ class Validation:
                     for name, flags in twin_outcomes(_cosines(features)).items():
                         right[name].append(flags)
         found = {"loss": float(np.mean(losses)), "accuracy": 100 * float(np.mean(accuracies))}
+        found |= {"chance": 100 * logged["chance"]} if "chance" in logged else {}
         if self.has_twins:
             found |= {name: mean_of_groups(np.concatenate(flags), groups) for name, flags in right.items()}
         return found

@@ -78,13 +78,14 @@ def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, f
         text_rows: logits of texts against images, shape (n, at least n).
 
     Returns:
-        The loss, and in-batch accuracies: shares of rows whose highest logit is the answer.
+        The loss, and in-batch accuracies: shares of rows whose highest logit is the answer; their mean for guesses.
     """
     answers = torch.arange(len(image_rows), device=image_rows.device)
     loss = (functional.cross_entropy(image_rows, answers) + functional.cross_entropy(text_rows, answers)) / 2
     with torch.no_grad():
         right = torch.stack([(rows.argmax(1) == answers).float().mean() for rows in (image_rows, text_rows)]).tolist()
-    return loss, {"image_accuracy": right[0], "text_accuracy": right[1]}
+    chance = (1 / image_rows.shape[1] + 1 / text_rows.shape[1]) / 2
+    return loss, {"image_accuracy": right[0], "text_accuracy": right[1], "chance": chance}
 
 
 def open_objective(name: str) -> InfoNCE:

@@ -18,7 +18,7 @@ from twinset.training.runs.idle import PATIENCE, said_of
 from twinset.training.runs.settings import RunSettings
 
 #: Of a row of the history, what is not a curve.
-NO_CURVES = frozenset({"step", "epoch", "left_out", "validation"})
+NO_CURVES = frozenset({"step", "epoch", "left_out", "validation", "chance"})
 
 
 class Curves(contextlib.AbstractContextManager["Curves"]):

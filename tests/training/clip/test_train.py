@@ -41,7 +41,7 @@ def test_a_run_writes_weights_that_evaluation_opens_and_a_second_call_does_nothi
     assert told == [(step, 8) for step in range(1, 9)] and {path.name for path in out.iterdir()} == FILES
     assert (done.digest, done.resumed_at) == (sha256(out / "last.safetensors"), 0)
     assert [row["step"] for row in done.history if "validation" in row] == [4, 8]
-    assert {"loss", "accuracy", "text", "image", "group"} == done.history[-1]["validation"].keys()
+    assert {"loss", "accuracy", "chance", "text", "image", "group"} == done.history[-1]["validation"].keys()
     best = max(row["validation"]["accuracy"] for row in done.history if "validation" in row)
     assert done.history[done.best_step - 1]["validation"]["accuracy"] == best
     # open_clip:OUT has the best weights; images go through the transform of the configuration.

@@ -57,7 +57,8 @@ def test_an_objective_equals_its_formula_in_loops(name: str, n: int, seed: int, 
     given = features(n, seed, name)
     loss, logged = open_objective(name)(given, torch.tensor(scale, dtype=torch.float64))
     assert loss.item() == pytest.approx(slow(name, given, scale), abs=1e-6)
-    assert set(logged) == {"image_accuracy", "text_accuracy"}
+    chance = {"infonce": 1 / n, "negative-pairs": 1 / n / 2}.get(name, (1 / n + 1 / n / 2) / 2)
+    assert set(logged) == {"image_accuracy", "text_accuracy", "chance"} and logged["chance"] == pytest.approx(chance)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES.kinds())
@@ -82,10 +83,11 @@ def test_an_objective_without_its_class_is_refused(monkeypatch: pytest.MonkeyPat
 def test_accuracy_counts_rows_whose_best_column_is_their_own() -> None:
     eye = torch.eye(4)
     loss, logged = open_objective("infonce")(Features(eye, eye[[0, 1, 3, 2]]), torch.tensor(10.0))
-    assert logged == {"image_accuracy": 0.5, "text_accuracy": 0.5} and loss > 4
+    assert logged == {"image_accuracy": 0.5, "text_accuracy": 0.5, "chance": 0.25} and loss > 4
     # A negative text that equals the image takes the answer from the image's row, not from the text's.
     harder = Features(eye, functional.normalize(eye + 0.1), None, eye)
-    assert open_objective("negclip")(harder, torch.tensor(10.0))[1] == {"image_accuracy": 0.0, "text_accuracy": 1.0}
+    found = open_objective("negclip")(harder, torch.tensor(10.0))[1]
+    assert (found["image_accuracy"], found["text_accuracy"]) == (0, 1)
 
 
 def test_only_negative_pairs_pushes_a_caption_away_from_the_negative_image() -> None:
