@@ -55,6 +55,8 @@ def plan(asked: argparse.Namespace) -> None:
     for line in in_words(named):
         say(line, file=sys.stderr)
     found = {**twinset.plan(recipe, asked.out, like=asked.like), "outside": named}
+    for line in found["not_found"]:
+        say("not found here:", line, file=sys.stderr)
     _show(asked, found, planning=True)
     if not asked.json:
         with contextlib.redirect_stdout(asked.stdout):

@@ -18,7 +18,10 @@ def print_estimates(stages: Mapping[str, Mapping[str, Any]]) -> None:
     """Print what `twinset.plan` estimates: a line a stage, and the sums of those that are known."""
     known = [row["estimate"] for row in stages.values() if row["estimate"] is not None]
     if not known:
-        say("What it takes is unknown: no receipts below OUT, and no rates in the recipe; see --like")
+        say(
+            "What it takes is not known: nothing was built to measure it by. Build a few samples and name their folder "
+            "with --like"
+        )
         return
     unknown = ("unknown", "", "", "", "", "", "")
     print_columns(
@@ -35,17 +38,23 @@ def print_estimates(stages: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def said_afterwards(out: str, recipe: Recipe, since: float) -> Iterator[str]:
-    """What each stage that was made since some time took, with the estimate in brackets where there was one."""
+    """What each stage that was made since some time took, and in brackets what was estimated."""
     store = Store(out)
     for name in recipe.all:
         record = read_cost(store, recipe.home(name))
         if "measured" not in record or record["ended"] < since:
             continue
-        was, before = record["measured"], record["estimated"] or {}
-        cells = zip(_cells(was)[2:6], _cells(before)[2:6] if before else [""] * 4, ("samples", "", "", ""), strict=True)
-        told = [f"{now} {what}".strip() + (f" ({then})" if then else "") for now, then, what in cells if now or then]
-        origin = f"; in brackets as estimated from {before['from']}" if before else "; nothing told it before"
-        yield f"{name} took: {', '.join(told)}{origin}"
+        what = "rows" if recipe[name].source.makes == "table" else "samples"
+        took, before = _said(record["measured"], what), record["estimated"]
+        origin = f"estimated from {before['from']}: {_said(before, what)}" if before else "no estimate"
+        yield f"{name}: {took} ({origin})"
+
+
+def _said(cost: Mapping[str, Any], what: str) -> str:
+    """What a stage takes, in a line. what: it makes."""
+    samples, written, seconds, asked = _cells(cost)[2:6]
+    of = "" if cost["gpu"] else " of a core"
+    return ", ".join(filter(None, (f"{samples} {what}", written, f"{seconds}{of}", asked)))
 
 
 def _cells(cost: Mapping[str, Any]) -> tuple[str, ...]:
@@ -54,7 +63,7 @@ def _cells(cost: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         *(f"{cost[what]:,}" for what in ("candidates", "shards", "samples")),
         _size(cost["bytes"]),
-        _time(cost["seconds"]) + (" GPU" if cost["gpu"] else ""),
+        _time(cost["seconds"]) + (" of a GPU" if cost["gpu"] else ""),
         f"{cost['answers']:,} requests, {tokens}{priced}" if cost["answers"] else "",
         cost.get("from", ""),
     )

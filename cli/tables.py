@@ -9,34 +9,29 @@ from twinset.manifests.errors import missing_words
 
 def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
     """Print what `twinset.plan`, `build` or `status` returned. planning: without what only shards can tell."""
-    from rich.console import Console
-    from rich.table import Column, Table
-
-    stages = {**counts.get("stages", {}), **counts["subsets"]}
-    if planning:
-        table = Table(Column("stage", no_wrap=True), "reads", "planned", "shards", "state")
-    else:
-        table = Table(Column("subset", no_wrap=True), "planned", "kept", "rejected", "shards")
+    stages, rows = {**counts.get("stages", {}), **counts["subsets"]}, list[Sequence[str]]()
     for name, row in stages.items():
         shards = _number(row["shards"])
         if row.get("done") is not None:
             shards = f"{row['done']:,} of {shards}"
         if row.get("stale"):
             shards += f", {len(row['stale'])} stale"
+        state = row.get("state", "")
         planned, rejected = _number(row["planned"]), ", ".join(f"{n:,} {why}" for why, n in row["rejected"].items())
         if planning:
-            table.add_row(name, ", ".join(row["reads"]), planned, shards, row["state"])
+            rows.append((name, ", ".join(row["reads"]), planned, shards, state))
         else:
-            table.add_row(name, planned, _number(row["kept"]), rejected, shards)
-    console = Console()
-    with console.capture() as shown:
-        console.print(table)
-    print(shown.get(), end="")  # rich would end the process with 1 when the reader has seen enough
+            rows.append((name, planned, _number(row["kept"]), state or shards, rejected))
+    last = ("reads", "planned", "shards", "state") if planning else ("planned", "kept", "shards", "rejected")
+    print_columns(("stage", *last), rows)
+    if planning and any(row["planned"] is None for row in stages.values()):
+        say("?: known once the stages that it reads are built")
     for name, row in stages.items():
         if row.get("kinds"):
             say(f"{name}:", ", ".join(f"{count:,} {kind}" for kind, count in row["kinds"].items()))
         for reason, count in row.get("excluded", {}).items():
-            say(f"{name}: {count:,} left out by the plan: {reason}")
+            meaning = row.get("meanings", {}).get(reason)
+            say(f"{name}: {count:,} left out by the plan: {reason}" + (f" ({meaning})" if meaning else ""))
         for number, why in row.get("stale", {}).items():
             say(f"{name} shard {number}: stale, {why}")
         if waiting := row.get("waiting"):
@@ -49,6 +44,9 @@ def print_counts(counts: dict[str, Any], planning: bool = False) -> None:
             say(problem)
     for line in counts.get("slurm", []):
         say(line)
+    told = planning or counts.get("slurm") or any(row.get("waiting") for row in stages.values())
+    if not told and any(row.get("missing") or row.get("stale") or row.get("state") for row in stages.values()):
+        say("Not finished: unless a build is running, run the same twinset build again")
 
 
 def print_verified(found: dict[str, Any]) -> None:

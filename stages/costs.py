@@ -9,7 +9,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from twinset.manifests.errors import TwinsetError
@@ -191,10 +191,14 @@ def _of_another(store: Store, recipe: Recipe, name: str) -> Measured | None:
 
 
 def keep_estimate(job: Job, state: StageState, estimate: dict[str, Any] | None) -> None:
-    """Write the estimate of a planned stage beside its logs, unless that of the same plan is there."""
-    record = {"content": state.stage.content, "planned": state.stage.planned}
-    if not record.items() <= read_cost(job.store, state.home).items():
-        _write(job.store, state.home, {**record, "estimated": estimate})
+    """Write beside the logs of a planned stage its estimate, unless that of the same plan is there, and what this build
+    is asked for.
+    """
+    record, before = {"content": state.stage.content, "planned": state.stage.planned}, read_cost(job.store, state.home)
+    asked = {"asked": {job.recipe.home(name): job.recipe.reads(name) for name in job.recipe.all}}
+    if not {**record, **asked}.items() <= before.items():
+        kept = before if record.items() <= before.items() else record
+        _write(job.store, state.home, {"estimated": estimate, **kept, **asked, "begun": time.time()})
 
 
 def keep_measured(job: Job, name: str, state: StageState) -> None:
@@ -202,6 +206,14 @@ def keep_measured(job: Job, name: str, state: StageState) -> None:
     if (found := measured(job.store, job.recipe, name, state.home, state)) is not None:
         record = read_cost(job.store, state.home)
         _write(job.store, state.home, {**record, "measured": found.cost._asdict(), "ended": time.time()})
+
+
+def last_asked(store: Store, homes: Iterable[str]) -> dict[str, list[str]]:
+    """The stages of the last build by home, each with the names of those that it reads; empty if no log says it."""
+    records = [one for home in homes if isinstance((one := read_cost(store, home)).get("begun"), float)]
+    asked = max(records, key=lambda one: one["begun"], default={}).get("asked")
+    found = asked.items() if isinstance(asked, dict) else ()
+    return {home: [*map(str, reads)] for home, reads in found if isinstance(reads, list)}
 
 
 def read_cost(store: Store, home: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from twinset.manifests.doors import UnknownKind
@@ -96,6 +96,19 @@ def check_devices(recipe: Recipe, names: Collection[str] = ()) -> None:
     for name in names or recipe.all:
         for key, part in _parts(recipe, name):
             part.check_device(key)
+
+
+def not_found(recipe: Recipe) -> list[str]:
+    """The models and devices of a recipe that are not on this machine, each with what to do about it."""
+    found = list[str]()
+    for name in recipe.all:
+        for key, part in _parts(recipe, name):
+            for check in (partial(part.check_inputs, key, ["models"]), partial(part.check_device, key)):
+                try:
+                    check()
+                except (WrongUse, ImportError, OSError) as error:
+                    found.append(str(error))
+    return found
 
 
 def _parts(recipe: Recipe, name: str) -> Iterator[tuple[str, Source | Filter]]:

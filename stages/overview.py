@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext, suppress
 from typing import Any
 
+from twinset.cards.lineage import meanings_of
 from twinset.cards.terms import TermCounts, lacking
 from twinset.manifests.doors import is_installed
 from twinset.manifests.errors import NoDataset, TwinsetError, WrongUse, missing_words, suggested
@@ -11,7 +12,7 @@ from twinset.shards.metering import spent
 from twinset.shards.records import planned_stage, stages_in, subsets_in, unplanned_in
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.stages.costs import estimated, keep_estimate, read_cost
+from twinset.stages.costs import estimated, keep_estimate, last_asked, read_cost
 from twinset.stages.job import Job, job_of
 from twinset.stages.plan import DESCRIBED, count_plan, planned_terms, prepare
 from twinset.stages.status import StageState, missing_problem, state_of
@@ -26,6 +27,7 @@ _NO_STATUS: dict[str, Any] = {
     "missing_files": None,
     "cost": {},
     "examples": [],
+    "meanings": {},
     "waiting": {},
     "stale": {},
 }
@@ -49,7 +51,8 @@ def plan_states(job: Job, write: bool, like: Store | None = None) -> dict[str, A
             estimates[name] = estimated(job, name, row["planned"], row["shards"], state, like, estimates)
             if state is not None:
                 keep_estimate(job, state, estimates[name])
-            found[part][name] = {**row, "reads": job.recipe.reads(name), "estimate": estimates[name]}
+            told = {"reads": job.recipe.reads(name), "estimate": estimates[name]}
+            found[part][name] = {**row, **told, "meanings": _meanings(job, name, row["excluded"])}
     return found
 
 
@@ -73,6 +76,12 @@ def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageSta
     return {**state.counts(), **found, "state": words}, state
 
 
+def _meanings(job: Job, name: str, reasons: Iterable[str]) -> dict[str, str]:
+    """What these reasons mean, where the stage explains them."""
+    known = meanings_of(job.recipe, name)
+    return {reason: known[reason] for reason in reasons if reason in known}
+
+
 def _warnings(job: Job, name: str, terms: TermCounts) -> list[str]:
     """A line where a subset lacks terms without which it cannot be published."""
     found = lacking(name, terms) if name in job.recipe.subsets else []
@@ -84,12 +93,14 @@ def stage_status(job: Job, name: str) -> dict[str, Any]:
     home, worker = job.recipe.home(name), job.worker(name)
     state = state_of(job.store, home, worker.source.media_files())
     tally = spent(job.store, home) if worker.source.metered else None
+    cost = read_cost(job.store, home)
     took = {} if tally is None else {"spent": {**tally._asdict(), "cost": worker.source.cost(tally)}}
     return {
         **state.counts(),
         **took,
-        "cost": {what: read_cost(job.store, home).get(what) for what in ("estimated", "measured")},
+        "cost": {what: cost.get(what) for what in ("estimated", "measured")},
         "examples": state.stage.examples,
+        "meanings": _meanings(job, name, state.stage.excluded),
         "done": len(state.done),
         "missing": len(state.missing),
         "waiting": _waiting(job, name, state),
@@ -206,6 +217,9 @@ def of_all(
 ) -> dict[str, Any]:
     """What a function says of the stages below OUT, or of those named, as ``{"subsets": {NAME: …}, "stages": …}``.
 
+    Of `stage_status` also of the stages of the last build that are not planned yet, whose ``state`` says what they
+    wait for.
+
     otherwise: says it of a stage that ``look`` cannot open, given its home and the error.
     """
     planned, lost = chosen(store, only)
@@ -219,6 +233,14 @@ def of_all(
             if otherwise is not None:
                 with suppress(TwinsetError):
                     results[home] = otherwise(store, home, error)
+    if look is stage_status:
+        done = {
+            home.rsplit("/", 1)[-1] for home, row in results.items() if row["done"] and row["done"] == row["shards"]
+        }
+        for home, reads in last_asked(store, planned).items():
+            waits = [f"waits for {', '.join(one for one in reads if one not in done)}"] if {*reads} - done else []
+            row = {**unknown, "problems": [], "state": ", ".join(["not planned yet", *waits])}
+            results.setdefault(home, row)
     split: dict[str, Any] = {"subsets": {}, "stages": {}}
     for home, counts in results.items():
         split["stages" if "/" in home else "subsets"][home.rsplit("/", 1)[-1]] = counts

@@ -101,13 +101,13 @@ def plan(
         and a ``state``: ``counted``, ``waits for`` a stage that is not built, or how many shards lie below ``out``.
         ``estimate``: what all of it takes (`stages.costs.Cost`) and whose rates these are (``from``); None if unknown.
         ``outside``: ``{"reads", "writes", "hosts", "variables"}``, what the recipe names outside of its folder, each
-        by key path.
+        by key path. ``not_found``: models and GPUs that the recipe names and that are not here, each with a remedy.
     """
     from twinset.manifests.recipe import Recipe
     from twinset.manifests.recipe.loading import recipe_folder
     from twinset.manifests.recipe.outside import outside
     from twinset.shards.storage.store import Store
-    from twinset.stages.job import Job, check_inputs
+    from twinset.stages.job import Job, check_inputs, not_found
     from twinset.stages.overview import plan_states
 
     loaded = _recipe(recipe, settings).only(names_in(only))
@@ -116,7 +116,7 @@ def plan(
     with tempfile.TemporaryDirectory() as nothing:
         trial = None if like is None else Store(str(like))
         states = plan_states(Job(loaded, Store(str(out or nothing))), out is not None, trial)
-    return {**states, "outside": named}
+    return {**states, "outside": named, "not_found": not_found(loaded)}
 
 
 def build(
