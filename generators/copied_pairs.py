@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.kind import Copy, Stored
 from twinset.shards.kinds.pair import CopiedPair, PairRecord
 from twinset.shards.kinds.samples import MediaFile
-from twinset.shards.storage.tar_reader import BrokenTar
 
 IMAGES = ("image0", "image1")
 HASHED = tuple(f"{role}_sha256" for role in IMAGES)
@@ -48,12 +46,8 @@ def planned(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRecord]) -> CopiedPair:
     """The sample, under the candidate's key. Raises `BrokenTar`: its images are not those that were planned from."""
-    hashed = tuple(hashlib.sha256(stored.images[role]).hexdigest() for role in IMAGES)
-    if hashed != one.image_sha256s:
-        raise BrokenTar(
-            f"{pairs.where}/{one.tar}: the images of {stored.key} are not those that this stage was planned from; run "
-            "its build again"
-        )
+    sha256s = dict(zip(IMAGES, one.image_sha256s, strict=True))
+    pairs.check_images(one.tar, stored, sha256s)
     return CopiedPair(
         key=one.key,
         group=one.group,
@@ -63,5 +57,5 @@ def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRe
         sources=tuple(MediaFile(**json.loads(file)) for file in one.sources),
         record=stored.json,
         captions=(stored.texts["caption0"], stored.texts["caption1"]),
-        copy=Copy(stored.fields, dict(zip(IMAGES, hashed, strict=True))),
+        copy=Copy(stored.fields, sha256s),
     )

@@ -1,6 +1,7 @@
 """A finished stage as a later one reads it: its index, in columns."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
@@ -79,6 +80,15 @@ class FinishedStage:
                 if len(batch):
                     yield batch.select(columns)
 
+    def pictured_rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Columns of each row, a row group at a time, with ``key`` and ``tar``; raises `WrongUse` without images."""
+        for batch in self.batches(columns):
+            for row in batch.to_pylist():
+                if not row["tar"]:
+                    what = f"{row['key']} has no image"
+                    raise WrongUse(f"{self.where}: {what}; name a stage whose source was given images")
+                yield row
+
     def samples(self, places: Iterable[tuple[str, str]]) -> dict[str, Stored[Any]]:
         """Samples by key; each tar is opened once, and where its members lie is read once in a process.
 
@@ -97,6 +107,13 @@ class FinishedStage:
             if lacking := sorted(keys - found.keys()):
                 raise BrokenTar(f"{self.store.root}/{place}: lacks {lacking[0]}, which its index names; {REMEDY}")
         return found
+
+    def check_images(self, tar: str, stored: Stored[Any], sha256s: Mapping[str, str]) -> None:
+        """Raise `BrokenTar` where images of a sample are not those that were planned from. sha256s: by role."""
+        for role, sha256 in sha256s.items():
+            if hashlib.sha256(stored.images[role]).hexdigest() != sha256:
+                what = f"the {role} of {stored.key} is not the one that was planned from"
+                raise BrokenTar(f"{self.where}/{tar}: {what}; run the build again")
 
     @contextmanager
     def _index(self, columns: Sequence[str]) -> Iterator[BinaryIO]:

@@ -1,13 +1,11 @@
 """The images of tasks, as the page serves them."""
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
 from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder
-from twinset.shards.storage.tar_reader import BrokenTar
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +29,9 @@ def picture_of_stage(stage: FinishedStage, name: str, tar: str, sha256: str) -> 
     """
     key, _, role = name.partition("/")
     stored = stage.samples([(tar, key)])[key]
-    content = stored.images[role or "image"]
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise BrokenTar(f"{stage.where}/{tar}: the image {name} is not the one that was planned; run its build again")
-    return Picture(content, _media_type(stored.extension))
+    role = role or "image"
+    stage.check_images(tar, stored, {role: sha256})
+    return Picture(stored.images[role], _media_type(stored.extension))
 
 
 def photo_of(folder: ImageFolder | None, name: str) -> Picture:

@@ -20,7 +20,6 @@ from twinset.generators.image_verification.questions.generator import LONGEST, Q
 from twinset.generators.image_verification.scoring import YES
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import canonical_json, sample_key
-from twinset.manifests.errors import WrongUse
 from twinset.models.visual_questions.settings import Inquiry
 from twinset.shards.kinds.kind import Copy, Stored
 from twinset.shards.kinds.pair import BoxAnswer, CopiedPair, DifferenceBox, PairRecord
@@ -55,17 +54,12 @@ class DifferenceBoxGenerator(QuestionGenerator[DifferenceBoxes]):
 
     def plan(self) -> Iterator[BoxCandidate]:
         """All pairs, a row group at a time. Raises `WrongUse` when the stage has no images."""
-        for batch in self.earlier.batches(COPIED):
-            for row in batch.to_pylist():
-                if not row["tar"]:
-                    raise WrongUse(
-                        f"{self.earlier.where}: {row['key']} has no images; name a stage whose source was given images"
-                    )
-                if max(len(row["caption0"]), len(row["caption1"])) > LONGEST:
-                    self.excluded.add("caption-too-long", row["key"])
-                    continue
-                key = sample_key(self.name, *json.loads(row["identity"]))
-                yield BoxCandidate(**{**planned(row), "key": key}, pair_key=row["key"])
+        for row in self.earlier.pictured_rows(COPIED):
+            if max(len(row["caption0"]), len(row["caption1"])) > LONGEST:
+                self.excluded.add("caption-too-long", row["key"])
+                continue
+            key = sample_key(self.name, *json.loads(row["identity"]))
+            yield BoxCandidate(**{**planned(row), "key": key}, pair_key=row["key"])
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[CopiedPair | Rejected]:
         """A pair each with its boxes, or why there is none.

@@ -1,6 +1,5 @@
 """Asks what captions say of the images of a stage; a row an image or pair (Cho et al. 2023; BiVLC, section 3.2)."""
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,13 +17,11 @@ from twinset.generators.image_verification.questions.generator import LONGEST, Q
 from twinset.generators.image_verification.scoring import YES, counted
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.errors import WrongUse
 from twinset.manifests.references import bibtex, reasons_beside
 from twinset.manifests.source import Reference, SourceSettings, StageName
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.samples import Rejected, TableRows
-from twinset.shards.storage.tar_reader import BrokenTar
 
 DSG = Reference("Davidsonian Scene Graph", "https://arxiv.org/abs/2310.18235", bibtex("cho2024davidsonian"))
 
@@ -122,21 +119,16 @@ class VerificationGenerator(QuestionGenerator[ImageVerification]):
         Raises `WrongUse` when that stage has no images.
         """
         paired = self.candidate is PairCandidate
-        for batch in self.earlier.batches(pairs.READ if paired else _READ):
-            for row in batch.to_pylist():
-                key = row.pop("key")
-                if not row["tar"] or not (row["image0_sha256"] if paired else row["image_sha256"]):
-                    raise WrongUse(
-                        f"{self.earlier.where}: {key} has no image; name a stage whose source was given images"
-                    )
-                if paired:
-                    # Whoever reads the verdicts, such as `screened-pairs`, knows pairs by their keys.
-                    yield PairCandidate(**{**self.identified(key), **row}, subject=key)
-                elif max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
-                    self.excluded.add("caption-too-long", key)
-                else:
-                    own = self.identified(*json.loads(row["identity"]))["key"]
-                    yield VerificationCandidate(key=own, image_key=key, **row)
+        for row in self.earlier.pictured_rows(pairs.READ if paired else _READ):
+            key = row.pop("key")
+            if paired:
+                # Whoever reads the verdicts, such as `screened-pairs`, knows pairs by their keys.
+                yield PairCandidate(**{**self.identified(key), **row}, subject=key)
+            elif max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
+                self.excluded.add("caption-too-long", key)
+            else:
+                own = self.identified(*json.loads(row["identity"]))["key"]
+                yield VerificationCandidate(key=own, image_key=key, **row)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.
@@ -184,12 +176,7 @@ class VerificationGenerator(QuestionGenerator[ImageVerification]):
         self, one: _Planned, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
     ) -> list[Inquiry]:
         """What is asked of each image: the questions of both captions."""
-        for role, expected in one.images.items():
-            if hashlib.sha256(stored.images[role]).hexdigest() != expected:
-                raise BrokenTar(
-                    f"{self.earlier.where}/{one.tar}: the {role} of {one.stored_key} is not the one that was planned "
-                    f"from; run the build of {self.source.images} again"
-                )
+        self.earlier.check_images(one.tar, stored, one.images)
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
         asked = tuple(dict.fromkeys(each.question for text in one.texts for each in questions[text]))
         return [Inquiry(one.stored_key, stored.images[role], media_type, asked) for role in one.images]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -23,7 +22,6 @@ from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.registry import KINDS
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.media.decode import decode
-from twinset.shards.storage.tar_reader import BrokenTar
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -74,19 +72,12 @@ class FeatureGenerator(StageGenerator[ImageFeatures]):
         if kind is None:
             raise WrongUse(f"{self.earlier.where}: holds no samples; name a stage whose samples have images")
         seen = set[str]()
-        for batch in self.earlier.batches(("key", "tar", *kind.hashed)):
-            for row in batch.to_pylist():
-                for role, column in zip(kind.images, kind.hashed, strict=True):
-                    sha256 = row[column]
-                    if not row["tar"] or (not sha256 and role not in kind.optional):
-                        raise WrongUse(
-                            f"{self.earlier.where}: {row['key']} has no image; name a stage whose source was given "
-                            "images"
-                        )
-                    if sha256 and sha256 not in seen:
-                        seen.add(sha256)
-                        place = {"tar": row["tar"], "sample": row["key"], "role": role, "image_sha256": sha256}
-                        yield ImageCandidate(**self.identified(sha256), **place)
+        for row in self.earlier.pictured_rows(("key", "tar", *kind.hashed)):
+            for role, column in zip(kind.images, kind.hashed, strict=True):
+                if (sha256 := row[column]) and sha256 not in seen:  # a sample can lack optional images
+                    seen.add(sha256)
+                    place = {"tar": row["tar"], "sample": row["key"], "role": role, "image_sha256": sha256}
+                    yield ImageCandidate(**self.identified(sha256), **place)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or ``feature-not-finite``.
@@ -112,10 +103,8 @@ class FeatureGenerator(StageGenerator[ImageFeatures]):
                         yield TableRows(one.key, [{"image_sha256": one.image_sha256, "features": features.tolist()}])
 
     def _picture(self, one: ImageCandidate, stored: Stored[Any]) -> Image:
-        content, where = stored.images[one.role], f"{self.earlier.where}/{one.tar}: {one.sample}.{one.role}"
-        if hashlib.sha256(content).hexdigest() != one.image_sha256:
-            raise BrokenTar(f"{where} is not what was planned from; run the build of {self.source.images} again")
-        return decode(content, where)
+        self.earlier.check_images(one.tar, stored, {one.role: one.image_sha256})
+        return decode(stored.images[one.role], f"{self.earlier.where}/{one.tar}: {one.sample}.{one.role}")
 
     @cached_property
     def _tower(self) -> Callable[[Sequence[object]], Floats]:

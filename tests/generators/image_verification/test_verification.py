@@ -147,7 +147,7 @@ def test_an_image_that_changed_since_the_plan_is_an_error(tmp_path: Path, monkey
     with pytest.raises(BrokenTar, match="absent"):
         list(generator.make(planned))
     finish(tmp_path, [Drawn(DOG, CAT, colour=BLUE)])
-    with pytest.raises(BrokenTar, match="is not the one that was planned from; run the build of negative-images again"):
+    with pytest.raises(BrokenTar, match="is not the one that was planned from; run the build again"):
         list(generator.make(planned))
 
 
