@@ -52,8 +52,9 @@ def agreement(
         keys = [key for key in ratings.images if key in given]
         if len(keys) < LEAST:
             raise WrongUse(
-                f"{name}: scores {len(keys)} of the {len(ratings.images):,} images of {ratings.where}; keys there are "
-                f"such as {next(iter(ratings.images), 'none')!r}, here such as {next(iter(given), 'none')!r}"
+                f"{name}: scores {len(keys)} of the {len(ratings.images):,} images of {ratings.where}, and {LEAST} are "
+                f"needed; keys there are such as {next(iter(ratings.images), 'none')!r}, here such as "
+                f"{next(iter(given), 'none')!r}"
             )
         if missing := len(ratings.images) - len(keys):
             notes.append(f"{name}: {missing:,} images have no score and are left out")
