@@ -58,7 +58,7 @@ def test_dsg(tmp_path: Path) -> None:
     # Nothing is asked of item j, whose image scores 0; that of i by another model was not asked about.
     assert ratings.scores == {"vqa": {"i/m": pytest.approx(2 / 3), "j/m": 0}}
     assert ratings.notes == ["vqa: 1 images without questions score 0, as in the released evaluation"]
-    with pytest.raises(WrongUse, match=r"vqa: scores 2 of the 3 images of .*, and 4 are needed; .*such as 'i/m', here such as 'i/m'"):
+    with pytest.raises(WrongUse, match=r"vqa: scores 2 of the 3 images of .*, and 4 are needed; .*here such as 'i/m'"):
         agreement(ratings, {})
 
 
