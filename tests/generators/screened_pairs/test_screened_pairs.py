@@ -116,7 +116,9 @@ def test_what_people_kept_has_the_keys_and_bytes_that_it_has_without_them(pairs:
     verdict = twinset.verify(str(out))
     assert [one["problems"] for part in verdict.values() for one in part.values()] == [[]] * 3
     card = (out / "mine/README.md").read_text()
-    said = "Of 6 planned pairs 6 were made. People judged 6 of them and kept 4; 2 were dropped and 0 left undecided."
+    said = (
+        "planned 6 pairs and made 6 of them. People judged 6 of them and kept 4; 2 were dropped and 0 left undecided."
+    )
     for words in (
         said,
         "| a caption is true of both images | 1 | 16.7% |",
