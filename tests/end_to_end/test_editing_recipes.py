@@ -57,9 +57,10 @@ def test_vismin(tmp_path: Path) -> None:
         f"stages.object-edits.source.instances={tmp_path / 'instances.json'}",
         *(f"stages.{name}-verified.source.engine={blip}" for name in ("object", "attribute", "count")),
         *(f"stages.{name}-edits.source.engine={{kind: simple}}" for name in ("object", "attribute", "count")),
-        "stages.attribute-verified.source.threshold=null",  # weights at random know no cars
     )
-    assert kept["vismin-attribute"] == 1 and kept["vismin-object"] == kept["vismin-count"] == 0
+    assert kept["vismin-attribute"] == kept["vismin-object"] == kept["vismin-count"] == 0
+    told = json.loads((tmp_path / "out/vismin-attribute/_meta/screening.json").read_text())
+    assert told["model"] and told["made"] == 1 == sum(told["dropped"].values()), "weights at random know no cars"
     assert kept["vismin-position"]
     parts = twinset.verify(tmp_path / "out", media=True)["subsets"]
     assert [problem for part in parts.values() for problem in part["problems"]] == []
