@@ -67,10 +67,10 @@ def test_decisions_from_a_csv_make_the_final_set(
     card = " ".join((out / "eq-gebc/README.md").read_text().split())
     lost, left = len(dropped), count - len(dropped)
     for words in (
-        f"made {count} of them. People judged {count} of them and kept {left}; {lost} were dropped and 0 left undecided.",
+        f"People judged {count} of them and kept {left}; {lost} were dropped and 0 left undecided.",
         f"| the difference cannot be seen | {lost} | {lost / count:.1%} |",
         "1 person gave",
-        "made from [Kinetics-GEB+ (GEBC)](https://github.com/showlab/geb-plus) following [EqBen]",
+        "in the file format of Kinetics-GEB+ (GEBC) following [EqBen]",
         "people looked at the pair and dropped it",
         "known_as: eq-gebc",
     ):
