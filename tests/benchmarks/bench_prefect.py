@@ -13,6 +13,7 @@ import os
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,7 @@ def first_shards(folder: Path) -> None:
             out = folder / f"here-{number}"
             here.append(seconds_to_a_receipt(out, *HERE, str(out)))
     finally:
-        for worker in workers:
-            worker.terminate()
-            worker.wait()
+        end(workers)
     row(
         "from `prefect deployment run build-eqben/build-eqben` to the first shard",
         "`twinset build`",
@@ -117,6 +116,17 @@ def first_shards(folder: Path) -> None:
         f"{min(here):.1f}–{max(here):.1f} s without Prefect",
         unit="s",
     )
+
+
+def end(workers: Sequence[subprocess.Popen[bytes]]) -> None:
+    """End workers; one that is asked to end sometimes waits for ever."""
+    asked = [psutil.Process(worker.pid) for worker in workers]
+    for process in asked:
+        process.terminate()
+    _, left = psutil.wait_procs(asked, timeout=30)
+    for process in [one for parent in left for one in (*parent.children(recursive=True), parent)]:
+        process.kill()
+    psutil.wait_procs(left)
 
 
 def said(*command: str) -> bytes:
