@@ -125,7 +125,9 @@ def test_wrong_media_folder_fails_and_completes_once_corrected(
     for video in videos.iterdir():
         shutil.copy(video, elsewhere)
     assert twinset(*command).returncode == 0
-    assert contents(out) == contents(reference)
+    made, expected = contents(out), contents(reference)
+    del made["eq-ag/README.md"], expected["eq-ag/README.md"]  # whose recipe names the folder
+    assert made == expected
 
 
 def test_wrong_use_exits_with_2(
