@@ -5,6 +5,7 @@ ends, and their temporary files (unpacked assets, a render: up to gigabytes) go 
 """
 
 import contextlib
+import glob
 import multiprocessing
 import os
 import secrets
@@ -169,6 +170,10 @@ def _begin(parent: int, scratch: str) -> None:
 
 def _leave(scratch: str, own: str) -> None:
     shutil.rmtree(own, ignore_errors=True)
+    # Nobody removes the counts of a parent that was killed; a shard that is still being made elsewhere writes its again.
+    for counted in glob.glob(f"{glob.escape(scratch)}/*.count"):
+        with contextlib.suppress(OSError):
+            os.remove(counted)
     with contextlib.suppress(OSError):  # others are still there
         os.rmdir(scratch)
 

@@ -24,7 +24,7 @@ EDITS = [
     Edit(("a cat", "a red cat in the winter"), cross_replace_steps=0.5, weights={"winter": 4.0}),
     Edit(("a squirrel eating soup", "a lion eating soup"), 1.0, 1.0, word_replace_steps={"lion": 0.3}),
 ]
-ROUNDED = 2  # grey levels of 255: batches of other sizes sum in another order
+ROUNDED = 2  # grey levels of 255: another batch, and on AVX2 another row of one, sums in another order
 kinds = pytest.mark.parametrize("kind", SAVED)
 
 
@@ -45,7 +45,7 @@ def difference(images: NDArray[np.uint8], others: NDArray[np.uint8]) -> int:
 def test_equal_captions_give_equal_images(load: Load, kind: str) -> None:
     edits = [Edit((edit.captions[0], edit.captions[0]), 0.6, 0.4, {}, None) for edit in EDITS]
     made = draw(load(kind), edits, noise(kind, 3))
-    assert np.array_equal(made.images[:, 0], made.images[:, 1])
+    assert difference(made.images[:, 0], made.images[:, 1]) <= ROUNDED
     assert made.images.std() > 20  # something is drawn
     assert made.finite.all()
     assert made.masks is None
