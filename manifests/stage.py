@@ -16,6 +16,7 @@ from twinset.manifests.receipt import Model
 # older shards go stale and are made again.
 SCHEMA_VERSION = 3
 ANY_RUNTIME = "any"
+INTEL = "GenuineIntel"
 #: Distributions whose version can change what a neural network gives. They are part of the runtime class: GPU workers
 #: have other builds of them, planners none. Tokenizers, readers of packed weights and of images are among them.
 NETWORK_LIBRARIES = (
@@ -106,14 +107,17 @@ def runtime_facts(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -
     }
 
 
-def _instruction_set() -> str:
-    # Kernels are chosen by the widest vector unit, and round differently.
+def _instruction_set(about: str = "/proc/cpuinfo") -> str:
+    # Kernels are chosen by the widest vector unit and, in MKL, by the maker; they round differently.
     try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as stream:
-            flags = next((line for line in stream if line.startswith("flags")), "").split()
+        with open(about, encoding="ascii", errors="replace") as stream:
+            first = stream.read().partition("\n\n")[0]
     except OSError:
         return platform.processor()
-    return next((name for name in ("avx512f", "avx2", "avx", "sse4_2") if name in flags), "")
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    flags, maker = facts.get("flags", "").split(), facts.get("vendor_id", INTEL)
+    widest = next((name for name in ("avx512f", "avx2", "avx", "sse4_2") if name in flags), "")
+    return widest if maker == INTEL else f"{maker} {widest}".strip()
 
 
 def _version(name: str) -> str:

@@ -170,7 +170,7 @@ def _begin(parent: int, scratch: str) -> None:
 
 def _leave(scratch: str, own: str) -> None:
     shutil.rmtree(own, ignore_errors=True)
-    # Nobody removes the counts of a parent that was killed; a shard that is still being made elsewhere writes its again.
+    # A killed parent leaves them; of a shard that is still being made elsewhere they are written again.
     for counted in glob.glob(f"{glob.escape(scratch)}/*.count"):
         with contextlib.suppress(OSError):
             os.remove(counted)

@@ -2,6 +2,7 @@
 
 import json
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.receipt import Receipt, parse_receipt
-from twinset.manifests.stage import ANY_RUNTIME, Stage, parse_stage, runtime_class, stage_facts
+from twinset.manifests.stage import ANY_RUNTIME, Stage, _instruction_set, parse_stage, runtime_class, stage_facts
 
 RECEIPT: dict[str, Any] = {
     "shard": 3,
@@ -149,3 +150,17 @@ def test_runtime_classes_differ_by_what_rounds_differently() -> None:
     classes = [runtime_class(), runtime_class(threads=2), runtime_class(micro_batch=2)]
     classes += [runtime_class("NVIDIA H100"), runtime_class("NVIDIA A100")]
     assert len(set(classes)) == 5 and runtime_class() == classes[0] and ANY_RUNTIME not in classes
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ("processor\t: 0\nvendor_id\t: GenuineIntel\nflags\t\t: fpu avx avx2 avx512f\n\nprocessor\t: 1\n", "avx512f"),
+        ("processor\t: 0\nvendor_id\t: AuthenticAMD\nflags\t\t: fpu avx avx2 avx512f\n", "AuthenticAMD avx512f"),
+        ("processor\t: 0\nFeatures\t: fp asimd\n", ""),
+    ],
+)
+def test_processors_of_other_makers_are_of_another_class(tmp_path: Path, about: str, said: str) -> None:
+    """MKL has kernels of their own for each."""
+    (tmp_path / "cpuinfo").write_text(about)
+    assert _instruction_set(str(tmp_path / "cpuinfo")) == said

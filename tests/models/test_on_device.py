@@ -1,6 +1,8 @@
 """What all settings of networks say of their device."""
 
+import os
 import re
+import subprocess
 import sys
 from contextlib import nullcontext
 from importlib.util import find_spec
@@ -101,3 +103,15 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra() -> None:
     check_installed("source", ["json"], "models")
     with pytest.raises(WrongUse, match=r"^source: nosuch is not installed; .*pip install 'twinset\[models\]'"):
         check_installed("source", ["json", "nosuch"], "models")
+
+
+def test_equal_rows_of_a_batch_round_alike_without_avx_512() -> None:
+    """MKL's kernels for AVX2 sum the last rows of a matrix in another order, unless they are told not to."""
+    code = (
+        "import twinset.models.device, torch\n"
+        "half, weight = torch.randn(77, 32), torch.randn(128, 32)\n"
+        "rows = torch.nn.functional.linear(torch.cat([half, half]), weight, torch.zeros(128))\n"
+        "assert torch.equal(rows[:77], rows[77:])\n"
+    )
+    environment = {**os.environ, "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
