@@ -13,9 +13,9 @@ from twinset.cards.croissant import MARKER, croissant, marker_folder
 from twinset.cards.kinds.kind import IndexSummary, ScoreSpread, score_spreads
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.lineage import (
-    Earlier,
-    citations_of,
+    Step,
     earlier_stages,
+    held_by,
     made_from,
     meanings_of,
     notes_of,
@@ -23,6 +23,7 @@ from twinset.cards.lineage import (
     scores_meant,
     scores_unmeasured,
     uncited,
+    works_cited,
 )
 from twinset.cards.page import write_look
 from twinset.cards.plots import histograms
@@ -34,8 +35,10 @@ from twinset.generators.words_alone.probe import LEAST, Probed
 from twinset.generators.words_alone.sampled import words_table
 from twinset.manifests.canonical import digest
 from twinset.manifests.locations import is_drawn, symbolic
+from twinset.manifests.markdown import block_of
 from twinset.manifests.recipe import Recipe, Subset, content_of
 from twinset.manifests.recipe.overrides import PARTS
+from twinset.manifests.references import key_of
 from twinset.manifests.stage import Stage
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings
@@ -54,11 +57,12 @@ def card(
     summary: IndexSummary,
     numbers: Any,
     made: str = "",
+    chosen: str = "",
     files: str = "",
     words: Mapping[str, Probed] | None = None,
-    earlier: Sequence[Earlier] = (),
+    earlier: Sequence[Step] = (),
     scores: Sequence[ScoreSpread] = (),
-    citations: str = "",
+    works: Mapping[str, list[str]] | None = None,
     again: Rebuilding | None = None,
 ) -> str:
     """Markdown with YAML front matter; the same text for the same dataset.
@@ -69,15 +73,19 @@ def card(
         summary: its funnel.
         numbers: its statistics, of its kind's class; of no use for a table.
         made: how it was made, in Markdown.
+        chosen: what its source left out before it planned, in a phrase.
         files: a digest of what is to be loaded.
         words: what words alone tell of pairs of captions, by kind; None where it was not measured.
-        earlier: the stages that it comes from.
+        earlier: of the stages that it comes from.
         scores: of its samples.
-        citations: BibTeX of what it was made from and with.
+        works: what is to be cited, as `lineage.works_cited`.
         again: what decides its bytes besides recipe and inputs.
     """
     subset = recipe[stage.name]
     source = recipe.origin(stage.name)
+    meanings = meanings_of(recipe, stage.name)
+    own = Step(stage, held_by(subset.source), summary.planned, summary.kept, summary.by_filter, meanings)
+    steps = [*earlier, own]
     return render(
         f"{source.makes}.md.j2",
         stage=stage,
@@ -88,17 +96,20 @@ def card(
         summary=summary,
         numbers=numbers,
         made=made,
+        chosen=chosen,
         words=words,
         absent=ABSENT,
         words_table=words_table,
         least_pairs=LEAST,
         least_groups=LEAST_GROUPS,
-        meanings=meanings_of(recipe, stage.name),
-        earlier=earlier,
+        meanings=meanings,
+        steps=steps,
+        reasons_said=_reasons_said(steps),
         notes=notes_of(recipe, stage.name),
         scores=scores,
         references=made_from(recipe, stage.name),
-        citations=citations,
+        works={role: [key_of(entry) for entry in entries] for role, entries in (works or {}).items()},
+        citations="\n\n".join(entry for entries in (works or {}).values() for entry in entries),
         about=recipe,
         uncited=uncited(recipe, stage.name),
         again=again or Rebuilding(),
@@ -108,6 +119,18 @@ def card(
         terms=terms,
         front=_front_matter(stage, source.makes, subset.language, summary, files),
         recipe=yaml.safe_dump(recipe_of(recipe, stage), sort_keys=False),
+    )
+
+
+def _reasons_said(steps: Iterable[Step]) -> list[tuple[str, str]]:
+    """What the reasons mean for which stages left anything out or rejected it; two stages may mean two things."""
+    return sorted(
+        {
+            (reason, one.meanings[reason])
+            for one in steps
+            for reason in (*one.stage.excluded, *(reason for reasons in one.rejected.values() for reason in reasons))
+            if reason in one.meanings
+        }
     )
 
 
@@ -128,7 +151,8 @@ def _front_matter(stage: Stage, makes: str, language: str, summary: IndexSummary
             files = [{"split": splits[0] if len(splits) == 1 else "index", "path": "_meta/index.parquet"}]
         # load_dataset keeps what it read under the folder's name and a hash of this configuration, in which tars are
         # a mere pattern: without the digest it would return one dataset for another, and the old one after a build.
-        front["configs"] = [{"config_name": "default", "description": f"files {digest}", "data_files": files}]
+        said = f"digest of the files, which tells caches versions apart: {digest}"
+        front["configs"] = [{"config_name": "default", "description": said, "data_files": files}]
     return yaml.safe_dump(front, sort_keys=False)
 
 
@@ -144,8 +168,9 @@ def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
 
 
 def _settings(subset: Subset, seed: int) -> dict[str, Any]:
-    settings: dict[str, Any] = content_of(subset, seed)
-    del settings["seed"]
+    # Without what it would say by itself: a reader finds the rest sooner.
+    said = {name for name, field in Subset.model_fields.items() if getattr(subset, name) != field.default}
+    settings: dict[str, Any] = {key: value for key, value in content_of(subset, seed).items() if key in said}
     settings |= subset.model_dump(include={"count", "language", "cites"}, exclude_defaults=True)
     for name in subset.source.locations:
         *where, last = name.split(".")
@@ -163,6 +188,11 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
             kept = drawn if drawn and drawn == named else [f"path/to/{last}"]
             path = kept if isinstance(value, tuple) else kept[0]
         inner[last] = path
+    settings["source"] = {
+        key: value
+        for key, value in settings["source"].items()
+        if value is not None or type(subset.source).model_fields[key].default is not None
+    }
     return settings
 
 
@@ -180,7 +210,7 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     stage = planned_stage(store, subset)
     recipe, settings = read_settings(store, subset)
     kind, numbers = CARD_KINDS.get(settings.source.makes), None
-    citations = citations_of(recipe, stage.name, store)
+    works = works_cited(recipe, stage.name, store)
     scores: Sequence[ScoreSpread] = ()
     index = layout.meta(subset, "index.parquet")
     files = digest(store.sha256(index))
@@ -193,7 +223,7 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
         said = scores_meant(settings, origin), scores_unmeasured(settings, origin)
         scores = score_spreads(store, subset, kind.sample, *said)
         # It holds the digests of stage, index and tars.
-        files = digest(_write_croissant(store, stage, recipe, summary, citations))
+        files = digest(_write_croissant(store, stage, recipe, summary, works))
     if summary.kept and len(terms.by_credit(summary.terms)) > terms.SHOWN:
         store.write(layout.meta(subset, terms.CREDITS), terms.credits_file(summary.terms))
     else:
@@ -201,7 +231,9 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     made, words = _made(store, subset, recipe, stage.name), told_by_words(store, subset)
     earlier = earlier_stages(store, recipe, stage.name)
     again = rebuilding(store, recipe.only([stage.name]), [*(one.stage for one in earlier), stage])
-    text = card(stage, recipe, summary, numbers, made, files, words, earlier, scores, citations, again)
+    source = recipe[stage.name].source
+    chosen = block_of(source.card_template, "left_out", reports=reports_of(store, subset, source)).strip()
+    text = card(stage, recipe, summary, numbers, made, chosen, files, words, earlier, scores, works, again)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
 
 
@@ -212,9 +244,9 @@ def show(store: Store, subsets: Iterable[str]) -> None:
 
 
 def _write_croissant(
-    store: Store, stage: Stage, recipe: Recipe, summary: IndexSummary, citations: str
+    store: Store, stage: Stage, recipe: Recipe, summary: IndexSummary, works: Mapping[str, list[str]]
 ) -> dict[str, Any]:
-    subset = stage.name
+    subset, citations = stage.name, "\n\n".join(entry for entries in works.values() for entry in entries)
     tars = {
         layout.tar_name(split, number): (sha256, size)
         for number, split, sha256, size in finished(store, subset).columns("split", "tar_sha256", "tar_size")

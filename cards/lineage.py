@@ -18,15 +18,21 @@ from twinset.shards.records import planned_stage, read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
+PROCEDURE, DATA, FORM, METHOD = "procedure followed", "data", "form of the data", "method or model used"
+ROLES = (PROCEDURE, DATA, FORM, METHOD)
+
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
-    """The funnel of a stage that a subset comes from.
+class Step:
+    """The funnel of a subset, or of a stage that it comes from.
 
-    rejected: candidates by filter (``generator`` where nothing was made), then reason. meanings: of the reasons.
+    holds: what its samples or rows are, in words. rejected: candidates by filter (``generator`` where nothing was
+    made), then reason. meanings: of the reasons.
     """
 
     stage: Stage
+    holds: str
+    planned: int
     kept: int
     rejected: Mapping[str, Mapping[str, int]]
     meanings: Mapping[str, str]
@@ -41,15 +47,21 @@ def meanings_of(recipe: Recipe, name: str) -> dict[str, str]:
     return meanings
 
 
-def earlier_stages(store: Store, recipe: Recipe, name: str) -> list[Earlier]:
+def earlier_stages(store: Store, recipe: Recipe, name: str) -> list[Step]:
     """The stages of the recipe that a subset comes from, each after those that it reads."""
     found = []
     for one in recipe.only([name]).all:
         record = read_index_record(store, recipe.home(one)) if one != name else None
         if record is not None:
             stage, rejected = planned_stage(store, recipe.home(one)), rejections(store, recipe.home(one))
-            found.append(Earlier(stage, record.kept, rejected, meanings_of(recipe, one)))
+            holds = held_by(recipe[one].source)
+            found.append(Step(stage, holds, stage.planned, record.kept, rejected, meanings_of(recipe, one)))
     return found
+
+
+def held_by(source: SourceSettings) -> str:
+    """What the samples or rows of a source are, as the first line of its class says."""
+    return (type(source).__doc__ or source.kind).strip().partition("\n")[0].rstrip(".")
 
 
 def rejections(store: Store, home: str) -> dict[str, dict[str, int]]:
@@ -99,28 +111,40 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
     titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
     drawn = [
-        f"* A program made all that is in {title}; no camera took it. Scores on it say little about photographs."
+        f"* A program made {title}: pictures, captions, annotations and ratings alike. No camera took it, nobody was "
+        "asked, and nothing of the data sets whose file formats it has is in it. Scores on it say little about photos."
         for title in titles
     ]
     return list(dict.fromkeys([*drawn, *(notes for source in sources if (notes := source.notes().strip()))]))
 
 
 def citations_of(recipe: Recipe, name: str, store: Store | None = None) -> str:
-    """BibTeX of papers, data sets, engines and filters of a subset and of the stages that it comes from.
+    """BibTeX of all `works_cited`."""
+    return "\n\n".join(entry for entries in works_cited(recipe, name, store).values() for entry in entries)
 
-    store: adds what the records that they were planned from cite.
+
+def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[str, list[str]]:
+    """BibTeX entries of what a subset and the stages that it comes from owe to others, by what each was to them.
+
+    A work that was several things is named as the first of them. store: adds what the records that they were planned
+    from cite.
     """
     stages = recipe.only([name]).all
+    found: dict[str, list[str]] = {role: [] for role in ROLES}
     # What the subset itself follows comes first.
-    entries = list[str]()
     for one in (name, *stages):
         for part in (stages[one].source, *stages[one].filters):
-            entries += cited(part)
-        entries += map(cited_entry, stages[one].cites)
+            for role, entry in cited(part):
+                found[role].append(entry)
+        found[DATA] += map(cited_entry, stages[one].cites)
     if store is not None:
         for one, settings in stages.items():
-            entries += settings.source.cites(reports_of(store, recipe.home(one), settings.source))
-    return "\n\n".join(dict.fromkeys(entry for entry in entries if entry))
+            found[DATA] += settings.source.cites(reports_of(store, recipe.home(one), settings.source))
+    seen = set[str]()
+    for role, entries in found.items():
+        found[role] = [entry for entry in dict.fromkeys(entries) if entry and entry not in seen]
+        seen.update(found[role])
+    return {role: entries for role, entries in found.items() if entries}
 
 
 def uncited(recipe: Recipe, name: str) -> list[str]:
@@ -150,13 +174,15 @@ def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any
     return found
 
 
-def cited(settings: PlacedSettings) -> Iterator[str]:
-    """BibTeX entries of a source or filter and of the settings within; some can be empty."""
+def cited(settings: PlacedSettings) -> Iterator[tuple[str, str]]:
+    """What a source or filter and the settings within cite: a role, and a BibTeX entry that can be empty."""
     if isinstance(settings, SourceSettings):
-        yield from settings.paper.bibtex.split("\n\n") if settings.paper else ()
-        yield from _data_of(settings).bibtex.split("\n\n")
+        yield from ((PROCEDURE, entry) for entry in (settings.paper.bibtex if settings.paper else "").split("\n\n"))
+        read = any(place.what in ("file", "folder", "any") for name, place, _ in settings.places() if "." not in name)
+        role = FORM if _drawn_title(settings) else METHOD if settings.synthetic or not read else DATA
+        yield from ((role, entry) for entry in _data_of(settings).bibtex.split("\n\n"))
     else:
-        yield from settings.reference.bibtex.split("\n\n")
+        yield from ((METHOD, entry) for entry in settings.reference.bibtex.split("\n\n"))
     for _, inner in settings.within():
         yield from cited(inner)
 

@@ -1,8 +1,10 @@
 """What a card names for whoever makes a subset again: distributions, models, and the machines that made it."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 from typing import Any
 
 from twinset.manifests.canonical import digest
@@ -120,13 +122,20 @@ def models(recipe: Recipe) -> dict[str, str]:
     for model in _models(recipe):
         if is_model_folder(model):
             continue
-        if (parsers_folder() / model).is_dir():
-            found[model] = "comes with twinset"
+        if (folder := parsers_folder() / model).is_dir():
+            found[model] = f"comes with twinset. {_of_pipeline(folder)}"
         elif is_brought_model(model):
-            found[model] = f"comes with {BROUGHT.distribution(model)}"
+            found[model] = f"comes with {BROUGHT.distribution(model)}. {BROUGHT.get(model).origin}".strip()
         else:
             found[model] = "of the Hugging Face Hub" if "/" in model else "an installed package"
     return found
+
+
+def _of_pipeline(folder: Path) -> str:
+    """What spaCy's ``meta.json`` says of a pipeline: what it is, what it was trained on, its licence."""
+    about = json.loads((folder / "meta.json").read_text("utf-8"))
+    sources = "; ".join(f"{one['name']}, by {one['author']} ({one['license']})" for one in about["sources"])
+    return f"{about['description']} Trained on {sources}. Licence: {about['license']}."
 
 
 def _models(recipe: Recipe) -> Iterator[str]:

@@ -104,12 +104,20 @@ def sizes(counts: Mapping[tuple[int, int], int]) -> str:
     return listed({f"{width} × {height}": count for (width, height), count in counts.items()})
 
 
+def statements(text: str) -> Markdown:
+    """What a Markdown text says in bold at the beginning of its list items, in one line."""
+    said = (
+        " ".join(one.split()).rstrip(",:") for one in re.findall(r"^\* \*\*(.+?)\*\*", text, re.MULTILINE | re.DOTALL)
+    )
+    return Markdown(" ".join(one if one.endswith(".") else f"{one}." for one in said))
+
+
 _FILTERS = {
     # A count with commas between thousands; a share (0-1) in per cent; a number without needless digits.
     "commas": "{:,}".format,
     "percent": "{:.1%}".format,
     "number": "{:g}".format,
-    **{one.__name__: one for one in (cell, fence, listed, middle_and_most, plain, share, short, sizes)},
+    **{one.__name__: one for one in (cell, fence, listed, middle_and_most, plain, share, short, sizes, statements)},
 }
 
 

@@ -34,10 +34,15 @@ def cited_entry(cite: str) -> str:
     return _entries().get(cite, cite)
 
 
+def key_of(entry: str) -> str:
+    """The key of a BibTeX entry."""
+    return re.split("[{,]", entry, maxsplit=2)[1].strip()
+
+
 @cache
 def _entries() -> dict[str, str]:
     entries = Path(__file__).with_name("references.bib").read_text("utf-8").strip().split("\n\n")
-    return {re.split("[{,]", entry, maxsplit=2)[1]: entry for entry in entries}
+    return {key_of(entry): entry for entry in entries}
 
 
 def reasons_beside(module: str, *names: str) -> dict[str, str]:

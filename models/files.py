@@ -38,11 +38,11 @@ class ModelMissing(WrongUse):
 class ModelFolder:
     """A model that an installed package brings, named by its entry point of the group ``twinset.model_folders``.
 
-    title: of the model in cards. defaults: settings that go with it where the recipe does not say, of all classes
-    that can draw with it. notes: a Markdown list for cards; of a scorer a sentence for reports. vocabularies: files
-    of edited captions by name, in the form of ``manifests/vocabularies/eq_sd.yaml``, if the model knows the words
-    of no others. refuses: why it cannot draw a caption; empty where it can be tried. scorer: the kind of
-    ``--model`` that opens it, such as ``open_clip``.
+    title: of the model in cards; origin: what it was trained on, and its licence, in a sentence. defaults: settings
+    that go with it where the recipe does not say, of all classes that can draw with it. notes: a Markdown list for
+    cards; of a scorer a sentence for reports. vocabularies: files of edited captions by name, in the form of
+    ``manifests/vocabularies/eq_sd.yaml``, if the model knows the words of no others. refuses: why it cannot draw a
+    caption; empty where it can be tried. scorer: the kind of ``--model`` that opens it, such as ``open_clip``.
     """
 
     folder: Path
@@ -52,6 +52,7 @@ class ModelFolder:
     vocabularies: Mapping[str, Path] | None = None
     refuses: Callable[[str], str] | None = None
     scorer: str = ""
+    origin: str = ""
 
 
 KINDS: dict[str, str] = {}  # twinset itself brings no model with a name

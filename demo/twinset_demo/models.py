@@ -36,6 +36,7 @@ SMALL = ModelFolder(
   trying the tool; scores on them say little about photographs.
 """,
     {"small-world": HERE / "small_diffusion" / "small_world.yaml"},
+    origin="Trained on 40,000 pictures that a program of twinset-demo drew of captions that it wrote (CC0-1.0).",
 )
 #: Its sister, which draws two things and how they stand to each other.
 SMALL_RELATIONS = ModelFolder(
@@ -44,6 +45,7 @@ SMALL_RELATIONS = ModelFolder(
     DIFFUSION,
     vocabularies={},
     refuses=not_two_things,
+    origin="Trained on pictures of two things that a program of twinset-demo drew of captions that it wrote (CC0-1.0).",
 )
 #: A dual encoder in open_clip's layout, which knows painted scenes alone.
 SMALL_CLIP = ModelFolder(
@@ -51,4 +53,5 @@ SMALL_CLIP = ModelFolder(
     "twinset's small CLIP",
     notes="It was trained on painted scenes to try the tool, and knows nothing of photographs.",
     scorer="open_clip",
+    origin="Trained on scenes that a program of twinset-demo painted, and their captions (CC0-1.0).",
 )

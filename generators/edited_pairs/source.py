@@ -68,9 +68,9 @@ class StableDiffusion(DiffusionModel, Source):
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "stable-diffusion")
     scored: ClassVar[Mapping[str, str]] = {
         "region": "share of the picture (0-1) that was edited: where the words of the edited object have the model's "
-        "attention; 1 stands for an edit of the whole picture",
+        "attention; 1 where all of the picture was edited, on purpose or with the flag `region-everywhere`",
         "similarity_inside": "likeness of both images there: 1 less the mean difference of colours (0-1)",
-        "similarity_outside": "likeness of both images elsewhere (0-1); -1 stands for an edit of the whole picture",
+        "similarity_outside": "likeness of both images elsewhere (0-1); -1 where all of the picture was edited",
     }
     unmeasured: ClassVar[Mapping[str, float]] = {"region": 1.0, "similarity_outside": -1.0}
 

@@ -104,9 +104,6 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
         SDXL: {"licence": "openrail++"},
     }
     title = "a latent diffusion model"
-    reference = Reference(
-        "SDXL with Diffusion-DPO", "https://arxiv.org/abs/2311.12908", bibtex("podell2024sdxl", "wallace2024diffusion")
-    )
     reasons: ClassVar[Mapping[str, str]] = {
         "not-in-grammar": "the caption has a word or an order of words that the engine cannot read",
         "prompt-too-long": "the model does not read all of the prompt, and `cut` is off",
@@ -119,6 +116,16 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
         if self.compiled and self.device == "cpu":
             raise ValueError("compiled is for a GPU alone; set device to gpu, or leave it out")
         return self
+
+    @property
+    def reference(self) -> Reference:  # type: ignore[override]
+        """The works of the networks that are known by name; else that of latent diffusion models."""
+        known = [
+            key
+            for key, one in (("podell2024sdxl", self.model == SDXL), ("wallace2024diffusion", self.unet == DPO))
+            if one
+        ]
+        return Reference("a latent diffusion model", bibtex=bibtex(*(known or ["rombach2022high"])))
 
     def notes(self) -> str:
         others = [

@@ -26,13 +26,18 @@ def test_the_card_flags_kinds_that_are_solved_blind(made: MadeDataset) -> None:
         plan.append(replace(pairs[0], made=replace(pairs[0].made, **said, **about), group=about["group"]))
     made.add("text", NEGATIVE_SUBSET, [plan])
     text = described(made, "text")
-    assert "* **Length: the true caption can be guessed** (chance: 50 %). Of all pairs, the caption that is" in text
+    assert (
+        "* **Length: the true caption can be guessed, in up to 100.0% (chance: 50 %).** Of all pairs, the caption"
+        in text
+    )
     assert (
         "shorter is it in 75.0% (95 % interval\n" in text
         and "Of `add obj`, the caption that is shorter is it in 100.0%" in text
     )
     assert "`swap obj`" not in text and "| **100.0%** |" in text
-    assert "made of the same words in 30 pairs (50.0 %). Only these ask for it.\n" in text
+    assert (
+        "* **Order of words: 30 pairs (50.0 %) ask for it.** In these alone both captions are made of the same" in text
+    )
 
 
 def test_few_pairs_tell_nothing_of_words(made_pairs: MadeDataset) -> None:

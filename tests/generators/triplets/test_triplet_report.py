@@ -1,6 +1,7 @@
 """The report of what was mined: its numbers are counted again here."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -63,15 +64,19 @@ def test_the_funnel_is_in_the_order_of_the_work(own_said: list[Said], own_rating
     source = mining("strict", 5, 4.6, False)
     report = make_report(relations_of(own_said), own_ratings, source, DRAWS)
     said = source.how_made({"mining.json": report})
-    table = said[said.index("| captions |") : said.index("more steps left out nothing")]
-    rows = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")]
-    order = list(report["funnel"])
-    assert rows == sorted(rows, key=order.index) and rows[-1] == order[-1] == "references within reach of the threshold"
-    idle = said[said.index("(relations ") : said.index(").\n", said.index("(relations "))].split("; ")
-    counts, steps = report["funnel"], [one for one in order if one.startswith("relations ")]
-    before = dict(zip(order[1:], order, strict=False))
-    assert [one for one in steps if one not in rows] == [one for one in steps if counts[one] == counts[before[one]]]
-    assert len(idle) == len([one for one in steps if one not in rows]) > 5
+    table = said[said.index("| all | ") : said.index("more rules lost nothing")]
+    (all_of_them, *rows) = [
+        [one.strip() for one in line.split("|")[1:-1]] for line in table.splitlines() if "|" in line
+    ]
+    counts = report["funnel"]
+    rules = [one for one in counts if one.startswith("relations ") and one != "relations of eligible subjects"]
+    order = [f"relations {name}" for name, *_ in rows[:-2]]
+    before = dict(zip(rules, ["relations", *rules], strict=False))
+    assert order == [one for one in rules if counts[one] < counts[before[one]]] and len(rules) - len(order) > 5
+    assert f"{len(rules) - len(order)} more rules lost nothing" in said
+    left = [int(count.replace(",", "")) for _, count, _ in (all_of_them, *rows)]
+    assert left[0] == counts["relations"] and left[-1] == counts["references within reach of the threshold"]
+    assert [one - two for one, two in pairwise(left)] == [int(lost or 0) for _, _, lost in rows]
 
 
 @pytest.mark.parametrize(("max_unsaid", "limited"), [(0.03, True), (1.0, False)])
@@ -104,9 +109,9 @@ def test_a_limit_of_uses_is_told_and_what_it_costs(own_said: list[Said], own_rat
     assert few["mined"] == sum(few["subjects"].values())
     said, told = (one.how_made({}) for one in (source, limited))
     assert "at most 2 have one photo" in told and "all of them equally often" in told
-    assert "at most 2" not in said and "more images it has" in said
+    assert "at most 2" not in said and "more photos show it" in said
     published = mining("published", 5, 4.6, False).model_copy(update={"max_uses": 2, "balance": "subjects"})
-    assert "at most 2" not in published.how_made({}) and "more images it has" in published.how_made({})
+    assert "at most 2" not in published.how_made({}) and "more photos show it" in published.how_made({})
 
 
 def test_draws_that_a_limit_refuses_are_not_left_out(own_said: list[Said], monkeypatch: pytest.MonkeyPatch) -> None:
