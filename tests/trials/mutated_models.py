@@ -12,7 +12,7 @@ from twinset.cli.main import main
 
 CONFIGS = ["model/**/*.json", "model/**/*.txt", "model/**/*.jinja", "model/**/*.safetensors", "model/**/*.bin"]
 
-#: Names in `tests.models.test_policy.KINDS`: each is saved by the tests, and opened as recipes and commands do.
+#: Names in `tests.models.model_kinds.KINDS`: each is saved by the tests, and opened as recipes and commands do.
 OPENED = (
     *("filter of pairs, CLIP", "vera", "cola", "language-model", "evaluation, open_clip", "evaluation, clip"),
     *("evaluation, siglip", "evaluation, blip-itm", "evaluation, vilt", "evaluation, flava", "evaluation, combiner"),
@@ -21,7 +21,7 @@ OPENED = (
 
 
 def _policy(name: str) -> Any:
-    from tests.models.test_policy import KINDS
+    from tests.models.model_kinds import KINDS
 
     return KINDS[name]
 

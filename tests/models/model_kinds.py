@@ -1,0 +1,129 @@
+"""Every kind of networks: how a tiny one is saved, and how recipes and commands open it."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import save_file
+
+from tests.evaluation.scorers.opened import FAST
+from tests.evaluation.scorers.tiny_models import open_clip_config, open_clip_network, save_transformers
+from tests.generators.caption_scores import tiny_scorers
+from tests.generators.prompt_to_prompt.tiny_models import save_clip, save_small
+from tests.models.language_models import tiny_model
+from tests.models.pipelines.tiny_pipelines import save as save_pipeline
+from tests.models.visual_questions.tiny_models import save_blip, save_vilt
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.filters.directional_similarity import DirectionalSimilarity
+from twinset.models.diffusion.settings import DiffusionImages
+from twinset.models.language_models.settings import Transformers as LanguageModel
+from twinset.models.pipelines.settings import DiffusersImages
+from twinset.models.visual_questions.settings import Transformers as VisualQuestions
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a kind of networks is saved and opened. weights: its file in the folder."""
+
+    save: Callable[[Path], Any]
+    open: Callable[[Path], Any]
+    weights: str = "model.safetensors"
+
+
+def save_open_clip(folder: Path) -> None:
+    config = json.loads(open_clip_config(folder).read_text())
+    (folder / "tiny.json").unlink()
+    (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": config, "preprocess_cfg": {}}))
+    save_file(open_clip_network().state_dict(), folder / "open_clip_model.safetensors")
+
+
+def save_diffusion(folder: Path) -> None:
+    shutil.copytree(save_small(folder.parent / "made"), folder)
+
+
+def save_combiner(folder: Path) -> None:
+    from twinset.models.encoders.combiner import CombinerNetwork
+
+    folder.mkdir()
+    save_file(CombinerNetwork(8, 4, 4).state_dict(), folder / "model.safetensors")
+
+
+def filtered(folder: Path) -> Any:
+    return DirectionalSimilarity(kind="directional-similarity", model=str(folder)).open()._clip
+
+
+def scorer(kind: str) -> Callable[[Path], Any]:
+    return lambda folder: tiny_scorers.settings(kind, folder).open("cpu")
+
+
+def evaluated(kind: str) -> Callable[[Path], Any]:
+    return lambda folder: open_model(f"{kind}:{folder}", FAST)
+
+
+def combined(folder: Path) -> Any:
+    config = open_clip_config(folder.parent)
+    return open_model(f"combiner:{folder / 'model.safetensors'}:random:{config}", FAST)
+
+
+def saved_as(kind: str) -> Callable[[Path], Any]:
+    return lambda folder: save_transformers(folder, kind)
+
+
+def drawn(folder: Path) -> Any:
+    return DiffusionImages(kind="diffusion", model=str(folder), licence="MIT").open()._model
+
+
+def save_flux(folder: Path) -> None:
+    shutil.copytree(save_pipeline(folder.parent / "made", "FluxPipeline"), folder)
+
+
+def pipeline(folder: Path) -> Any:
+    return DiffusersImages(kind="diffusers", model=str(folder), licence="MIT").open().pipeline
+
+
+def answering(folder: Path) -> Any:
+    return VisualQuestions(kind="transformers", model=str(folder)).open().loaded
+
+
+#: A Python file that leaves a marker where it is run.
+HOSTILE = """
+from pathlib import Path
+
+Path(__file__).with_name("was_run").touch()
+MARKER = "{marker}"
+Path(MARKER).touch()
+
+
+class Evil:
+    pass
+"""
+OPEN_CLIP = "open_clip_model.safetensors"
+DIFFUSERS = "diffusion_pytorch_model.safetensors"
+KINDS = {
+    "filter of pairs, CLIP": Kind(save_clip, filtered),
+    "filter of pairs, open_clip": Kind(save_open_clip, filtered, OPEN_CLIP),
+    "vera": Kind(tiny_scorers.save_vera, scorer("vera")),
+    "cola": Kind(tiny_scorers.save_cola, scorer("cola"), "pytorch_model.bin"),
+    "language-model": Kind(tiny_scorers.save_language_model, scorer("language-model")),
+    "similarity, CLIP": Kind(save_clip, scorer("clip")),
+    "similarity, open_clip": Kind(save_open_clip, scorer("clip"), OPEN_CLIP),
+    "evaluation, open_clip": Kind(save_open_clip, evaluated("open_clip"), OPEN_CLIP),
+    "evaluation, clip": Kind(saved_as("clip"), evaluated("clip")),
+    "evaluation, siglip": Kind(saved_as("siglip"), evaluated("siglip")),
+    "evaluation, blip-itm": Kind(saved_as("blip"), evaluated("blip-itm")),
+    "evaluation, vilt": Kind(saved_as("vilt"), evaluated("vilt")),
+    "evaluation, flava": Kind(saved_as("flava"), evaluated("flava")),
+    "evaluation, combiner": Kind(save_combiner, combined),
+    "questions, blip": Kind(save_blip, answering),
+    "questions, vilt": Kind(save_vilt, answering),
+    "writer": Kind(tiny_model.save, lambda at: LanguageModel(kind="transformers", model=str(at)).open().loaded),
+    "diffusion, unet": Kind(save_diffusion, drawn, f"unet/{DIFFUSERS}"),
+    "diffusion, vae": Kind(save_diffusion, drawn, f"vae/{DIFFUSERS}"),
+    "diffusion, text": Kind(save_diffusion, drawn, "text_encoder/model.safetensors"),
+    "pipeline, transformer": Kind(save_flux, pipeline, f"transformer/{DIFFUSERS}"),
+    "pipeline, vae": Kind(save_flux, pipeline, f"vae/{DIFFUSERS}"),
+    "pipeline, text": Kind(save_flux, pipeline, "text_encoder_2/model.safetensors"),
+}
