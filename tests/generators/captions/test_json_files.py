@@ -1,0 +1,105 @@
+"""JSON of captions is read in the forms of COCO, Karpathy and others."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.generators.captions.reading import read
+from twinset.generators.captions.sources import caption_source
+from twinset.generators.captions.tables import Caption
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.terms import Terms
+
+
+def test_coco(tmp_path: Path) -> None:
+    path = tmp_path / "captions_val2017.json"
+    annotations: list[Any] = [
+        {"id": 38, "image_id": 7, "caption": "A dog."},
+        {"id": 39, "image_id": 8, "caption": "Of no image."},
+        {"image_id": 7, "caption": "Without id."},
+        {"id": 40, "image_id": 7, "caption": None},
+        "no object",
+        {"id": 41, "image_id": [7], "caption": "Of many images."},
+    ]
+    path.write_text(json.dumps({"images": [{"id": 7, "file_name": "07.jpg"}], "annotations": annotations}))
+    left_out = ["unknown-image", "no-caption-id", "empty-caption", "no-caption-id", "unknown-image"]
+    places = [(f"annotation {n}", reason) for n, reason in enumerate(left_out, 2)]
+    assert read(path) == ("coco", [("38", "7", "A dog.", "07.jpg")], places)
+    for other in (
+        '{"images": [], "sentences": []}',
+        '{"images": [{"id": Infinity, "file_name": "a"}], "annotations": []}',
+    ):
+        path.write_text(other)
+        with pytest.raises(WrongUse, match=r"val2017\.json: not captions .*COCO's"):
+            read(path)
+
+
+SAID = ["A dog.", "A dog runs."]
+JSON_FORMS: dict[str, tuple[Any, list[tuple[str, str, str, str]]]] = {
+    "karpathy of coco": (
+        {
+            "images": [
+                {
+                    "filepath": "val2014",
+                    "filename": "COCO_val2014_000000000007.jpg",
+                    "cocoid": 7,
+                    "split": "restval",
+                    "sentences": [{"raw": text, "sentid": 10 + n} for n, text in enumerate(SAID)],
+                }
+            ],
+            "dataset": "coco",
+        },
+        [(f"{10 + n}", "7", text, "val2014/COCO_val2014_000000000007.jpg") for n, text in enumerate(SAID)],
+    ),
+    "karpathy of flickr": (
+        {"images": [{"filename": "1.jpg", "split": "test", "sentences": [{"raw": "A cat.", "sentid": 0}]}]},
+        [("0", "1.jpg", "A cat.", "1.jpg")],
+    ),
+    "list of images": (
+        [{"split": "val", "image_name": "1.jpg", "captions": SAID}],
+        [(f"1.jpg#{n}", "1.jpg", text, "1.jpg") for n, text in enumerate(SAID)],
+    ),
+    "visual genome": (
+        [{"id": 3, "regions": [{"region_id": 9, "phrase": "a tall tree", "x": 1}]}],
+        [("9", "3", "a tall tree", "3.jpg")],
+    ),
+    "sbu": (
+        {"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]},
+        [("000000001", "http://x.org/1.jpg", "A dog.", "http://x.org/1.jpg")],
+    ),
+    "list of objects": ([{"image": "1.jpg", "caption": "A dog."}], [("000000001", "1.jpg", "A dog.", "1.jpg")]),
+}
+
+
+@pytest.mark.parametrize("form", JSON_FORMS)
+def test_forms_of_json(tmp_path: Path, form: str) -> None:
+    content, expected = JSON_FORMS[form]
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps(content))
+    assert read(path) == ("coco", expected, [])
+    splits = {one.split for one in caption_source(path).read() if isinstance(one, Caption)}
+    assert splits == {
+        {"karpathy of coco": "restval", "karpathy of flickr": "test", "list of images": "val"}.get(form, "")
+    }
+
+
+@pytest.mark.parametrize(
+    "content", [{}, [], [1], {"images": []}, [{"captions": 5, "image_name": "a"}], [{"regions": [{}], "id": 1}]]
+)
+def test_json_of_no_form_is_refused(tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(WrongUse, match=r"captions\.json: not captions .*Karpathy's"):
+        read(path)
+
+
+def test_licences_of_coco_are_terms(tmp_path: Path) -> None:
+    images = [{"id": 7, "file_name": "7.jpg", "license": 1, "flickr_url": None}, {"id": 8, "file_name": "8.jpg"}]
+    licences = [{"id": 1, "name": "CC-BY-NC-4.0", "url": None}, {"id": 2, "name": None}]
+    annotations = [{"id": n, "image_id": n, "caption": "A dog."} for n in (7, 8)]
+    content = {"images": [images[0], {**images[1], "license": 2}], "annotations": annotations, "licenses": licences}
+    (tmp_path / "coco.json").write_text(json.dumps(content))
+    found = [one.terms for one in caption_source(tmp_path / "coco.json").read() if isinstance(one, Caption)]
+    assert found == [Terms("CC-BY-NC-4.0"), Terms()]

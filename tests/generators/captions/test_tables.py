@@ -1,0 +1,135 @@
+"""Tables of captions are read as their format says; what cannot be used is named with its place."""
+
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.generators.captions.reading import read
+from twinset.generators.annotation_files import LONGEST_LINE
+from twinset.manifests.errors import WrongUse
+
+
+def test_cc3m_tsv_with_broken_lines(tmp_path: Path) -> None:
+    path = tmp_path / "cc3m.tsv"
+    path.write_bytes(
+        b"\xef\xbb\xbfa dog .\thttp://x.org/1.jpg\r\n"
+        b"no url here\n"
+        b"\n"
+        b"a\tb\thttp://x.org/2.jpg\n"
+        b"  \thttp://x.org/3.jpg\n"
+        b"caf\xe9\thttp://x.org/4.jpg\n"
+        b"a cat\tx.org\n"
+        b"line\xe2\x80\xa8separator\thttp://x.org/5.jpg\n" + b"w" * (2 * LONGEST_LINE) + b"\n"
+        b"the last\thttp://x.org/1.jpg"
+    )
+    assert read(path) == (
+        "tsv",
+        [
+            ("000000001", "http://x.org/1.jpg", "a dog .", "http://x.org/1.jpg"),
+            ("000000008", "http://x.org/5.jpg", "line\u2028separator", "http://x.org/5.jpg"),
+            ("000000010", "http://x.org/1.jpg", "the last", "http://x.org/1.jpg"),
+        ],
+        [
+            ("line 2", "wrong-columns"),
+            ("line 4", "wrong-columns"),
+            ("line 5", "empty-caption"),
+            ("line 6", "not-utf-8"),
+            ("line 7", "no-url"),
+            ("line 9", "too-long"),
+        ],
+    )
+
+
+def test_tsv_with_names_of_columns(tmp_path: Path) -> None:
+    path = tmp_path / "cc3m.tsv.gz"
+    path.write_bytes(gzip.compress(b"URL\tcaption\thash\nhttp://x.org/1.jpg\ta dog\tab\nhttp://x.org/2.jpg\ta cat\n"))
+    found = [("000000002", "http://x.org/1.jpg", "a dog", "http://x.org/1.jpg")]
+    assert read(path) == ("tsv", found, [("line 3", "wrong-columns")])
+
+
+def test_an_image_named_by_its_path_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("path\tcaption\na/1.jpg\tA dog .\n")
+    assert read(tmp_path / "a.tsv") == ("tsv", [("000000002", "a/1.jpg", "A dog .", "a/1.jpg")], [])
+
+
+def test_csv(tmp_path: Path) -> None:
+    path = tmp_path / "captions.csv"
+    path.write_bytes(
+        b'image,Caption,split\r\n1.jpg,"A dog, and a cat.",train\r\n\n2.jpg,"two\nlines",test\n3.jpg\n,none,\n'
+    )
+    assert read(path) == (
+        "csv",
+        [("000000002", "1.jpg", "A dog, and a cat.", "1.jpg"), ("000000005", "2.jpg", "two\nlines", "2.jpg")],
+        [("line 6", "wrong-columns"), ("line 7", "no-image-id")],
+    )
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(WrongUse, match=r"captions\.csv: no column of captions.* text or sentence, and there are a, b;"):
+        read(path)
+    path.write_text("Caption,photo\n1,2\n")
+    with pytest.raises(WrongUse, match=r"captions\.csv: no column of images.* and there are Caption, photo; rename"):
+        read(path)
+    path.write_text('caption,image\n"never closed,1.jpg\n')
+    with pytest.raises(WrongUse, match=r"captions\.csv, line 2: not CSV"):
+        read(path)
+
+
+def test_terms_that_are_not_known_leave_their_record_out(tmp_path: Path) -> None:
+    path = tmp_path / "captions.csv"
+    terms = ["MIT,https://x.example/1", "CC-BY-9,", ",here", '"other: mine", ']
+    rows = [f"{at}.jpg,A dog,{one}" for at, one in enumerate(terms)]
+    path.write_text("\n".join(["image,caption,licence,source_url", *rows]))
+    _, captions, left_out = read(path)
+    assert len(captions) == 2 and left_out == [("line 3", "unknown-licence"), ("line 4", "unknown-source-url")]
+
+
+def test_csv_that_is_called_txt(tmp_path: Path) -> None:
+    """Kaggle's captions.txt of Flickr8k."""
+    (tmp_path / "captions.txt").write_text("image,caption\n1.jpg,A dog .\n1.jpg,A dog runs .\n")
+    found = [("000000002", "1.jpg", "A dog .", "1.jpg"), ("000000003", "1.jpg", "A dog runs .", "1.jpg")]
+    assert read(tmp_path / "captions.txt") == ("csv", found, [])
+
+
+def test_flickr_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "Flickr8k.token.txt"
+    path.write_text("1_a.jpg#0\tA dog .\n1_a.jpg#1\tA\ttab .\n2.jpg#0  no tab\nno number\tA cat .\n3.jpg#4\t\n")
+    assert read(path) == (
+        "flickr-tokens",
+        [("1_a.jpg#0", "1_a.jpg", "A dog .", "1_a.jpg"), ("1_a.jpg#1", "1_a.jpg", "A\ttab .", "1_a.jpg")],
+        [("line 3", "no-tab"), ("line 4", "no-image-id"), ("line 5", "empty-caption")],
+    )
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    path = tmp_path / "captions.jsonl"
+    lines = ['{"id": 5, "image": "a/1.jpg", "caption": "A dog."}', "{", "[1]", '{"image": "b", "text": "half \\ud800"}']
+    path.write_text("\n".join([*lines, '{"text": "A cat.", "key": "k"}', '{"caption": "of nothing"}']))
+    assert read(path) == (
+        "json-lines",
+        [("5", "a/1.jpg", "A dog.", "a/1.jpg"), ("000000005", "k", "A cat.", "")],
+        [("line 2", "not-json"), ("line 3", "no-object"), ("line 4", "not-json"), ("line 6", "no-image-id")],
+    )
+
+
+def test_parquet_file_and_folder(tmp_path: Path) -> None:
+    table = pa.table({"caption": ["A dog.", None], "image_id": [7, 8], "image": [{"bytes": b"x"}, None]})
+    for name in ("a", "b"):
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    assert read(tmp_path / "a.parquet") == (
+        "parquet",
+        [("000000001", "7", "A dog.", "")],
+        [("row 2", "empty-caption")],
+    )
+    assert read(tmp_path) == (
+        "parquet",
+        [("a-000000001", "7", "A dog.", ""), ("b-000000001", "7", "A dog.", "")],
+        [("a.parquet row 2", "empty-caption"), ("b.parquet row 2", "empty-caption")],
+    )
+    (tmp_path / "a.parquet").write_bytes((tmp_path / "b.parquet").read_bytes()[:-20])
+    with pytest.raises(WrongUse, match=r"a\.parquet: not a Parquet file that can be read"):
+        read(tmp_path)
+    pq.write_table(table.rename_columns(["title", "image_id", "image"]), tmp_path / "a.parquet")
+    with pytest.raises(WrongUse, match=r"a\.parquet: no column of captions.*title, image_id"):
+        read(tmp_path)
