@@ -147,7 +147,8 @@ class Command:
 @contextmanager
 def made_kinds(folder: Path, names: Sequence[str]) -> Iterator[Iterator[tuple[str, Kind]]]:
     """The kinds of some names, each made when it is asked for; what they share is ended after the last."""
-    from tests.trials.killed_services import Review, Server, ServerOfPrefect, Worker
+    from tests.trials.killed_prefect import Server, ServerOfPrefect, Worker
+    from tests.trials.killed_review import Review
 
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     checkout = Path(__file__).parents[2]

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from tests.trials.mutated_kinds import KINDS
-from tests.trials.mutations import ENDED, FINDING, REFUSED, Case, kind_of, run
+from tests.trials.mutation_workers import ENDED, FINDING, REFUSED, Case, acted
+from tests.trials.mutations import kind_of, run
 from tests.trials.mutators import mutate
 
 CHEAP = ("GEBC", "YouCook2", "pairs, json", "scores", "answers", "benchmark sugarcrepe", "features")
@@ -39,12 +40,10 @@ def test_a_case_is_the_same_every_time(number: int, tmp_path: Path) -> None:
 
 
 def test_what_nobody_foresaw_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from tests.trials import mutations
-
     def act(folder: Path) -> None:
         raise KeyError("a name")
 
     kind = KINDS["GEBC"]
     monkeypatch.setitem(KINDS, "GEBC", type(kind)("GEBC", kind.make, {"plan": act}, kind.files))
-    found = mutations._acted(Case(0, "GEBC", act="plan"), tmp_path)
+    found = acted(Case(0, "GEBC", act="plan"), tmp_path)
     assert found.outcome == FINDING and found.detail.startswith("KeyError: 'a name' (")
