@@ -1,9 +1,10 @@
-"""COCO's instances of other people: which photo an annotation is of, and numbers that are none."""
+"""COCO's instances: which photo an annotation is of, its mask, and what is refused."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from twinset.generators.edited_photos.places import BadMask, Instances, outline_mask
@@ -55,17 +56,43 @@ def test_an_image_without_a_file_is_refused(tmp_path: Path, file: Any) -> None:
         instances(tmp_path, [file], [on(0, 1)])
 
 
+@pytest.mark.parametrize("text", ["[]", "{}", '{"images": [], "categories": [], "annotations": [{}]}'])
+def test_files_without_instances_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "instances.json").write_text(text)
+    with pytest.raises(WrongUse, match=r"instances\.json"):
+        Instances(tmp_path / "instances.json", LeftOut())
+
+
+def test_masks_are_polygons_and_run_lengths() -> None:
+    expected = np.zeros((4, 6), np.bool_)
+    expected[1:3, 2:5] = True
+    runs = [9, 2, 2, 2, 2, 2, 5]
+    assert np.array_equal(outline_mask({"size": [4, 6], "counts": runs}, 4, 6), expected)
+    # As pycocotools packs them: the third and later runs less the one two places before, five bits a sign.
+    assert np.array_equal(outline_mask({"size": [4, 6], "counts": "9220003"}, 4, 6), expected)
+    assert np.array_equal(outline_mask([[2, 1, 4, 1, 4, 2, 2, 2]], 4, 6), expected)
+
+
 @pytest.mark.parametrize(
     "outline",
     [
+        {"size": [6, 4], "counts": [24]},
+        {"size": [4, 6], "counts": [23]},
+        {"size": [4, 6], "counts": [25, -1]},
+        {"size": [4, 6], "counts": [HUGE, 1]},
+        {"size": [4, 6], "counts": "\x00"},
+        {"size": [4, 6], "counts": "o" * 20_000 + "0"},
+        {"size": [4, 6]},
+        {"size": 4, "counts": [24]},
+        {"size": True, "counts": [24]},
+        [[0, 0, 9, 9, 0, 9]],
         [[0, 0, 4, 0, 4, HUGE]],
         [[0, 0, 4, 0, 4, 4, 1]],
-        {"size": 8, "counts": [64]},
-        {"size": True, "counts": [64]},
-        {"size": [8, 8], "counts": "o" * 20_000 + "0"},
-        {"size": [8, 8], "counts": [HUGE, 1]},
+        [[0, 0, 1]],
+        [["a"] * 6],
+        7,
     ],
 )
-def test_a_mask_that_is_none_says_so(outline: Any) -> None:
+def test_a_mask_of_another_picture_or_of_none_is_refused(outline: Any) -> None:
     with pytest.raises(BadMask):
-        outline_mask(outline, 8, 8)
+        outline_mask(outline, 4, 6)
