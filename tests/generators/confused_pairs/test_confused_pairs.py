@@ -1,18 +1,25 @@
-"""Pairs that one encoder confuses: what is planned and made, what stages must fit together, and real photographs."""
+"""Pairs that one encoder confuses: what is planned and made, and all pairs of real photographs."""
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from PIL import Image
 
-from tests.generators.finished_stage import write_index
+from tests.generators.confused_pairs.encoded_photos import (
+    FIRST_SECOND,
+    IMAGES,
+    context,
+    encoded,
+    image_features,
+    planned,
+    source,
+    table,
+)
 from tests.models.language_models.chat_server import Body, Reply, completion, serving
 from twinset.generators.caption_twins import choice
 from twinset.generators.confused_pairs import generator, search
@@ -20,11 +27,7 @@ from twinset.generators.confused_pairs.generator import ConfusedCandidate
 from twinset.generators.confused_pairs.source import ConfusedPairs
 from twinset.generators.contract import check_source
 from twinset.generators.neighbours.table import read_features
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import parse_recipe
-from twinset.models.encoders.contract import Floats, unit
-from twinset.models.encoders.image_towers import THUMBNAIL, InBuild, open_tower, tower_files
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.pair import Pair
@@ -36,68 +39,6 @@ from twinset.stages.run_here import build_here
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 PHOTOS, TOKENS = SHARED / "images" / "flickr8k", SHARED / "captions" / "flickr8k_token.txt"
-FEATURES = pa.schema(
-    [
-        *(pa.field(name, pa.string()) for name in ("key", "identity", "image_sha256")),
-        pa.field("features", pa.list_(pa.float32())),
-    ]
-)
-IMAGES = 40
-
-
-@pytest.fixture(scope="module")
-def photos(tmp_path_factory: pytest.TempPathFactory) -> FinishedStage:
-    """A built stage of noise; every fourth image is of another split."""
-    folder, drawn = tmp_path_factory.mktemp("photos"), np.random.default_rng(0)
-    rows = []
-    for number in range(IMAGES):
-        name = f"{number:02d}.png"
-        Image.fromarray(drawn.integers(0, 256, (20, 30, 3), np.uint8)).save(folder / name)
-        split = "train" if number % 4 == 3 else "test"
-        rows += [
-            {"caption_id": f"{name}#{n}", "image": name, "caption": f"{n} of {name}", "split": split} for n in (0, 1)
-        ]
-    (folder / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    source = {"kind": "image-captions", "captions": str(folder / "captions.jsonl"), "images": str(folder)}
-    raw = {"name": "n", "subsets": {"photos": {"source": {**source, "licence": "CC0-1.0"}, "shard_size": 15}}}
-    build_here(parse_recipe(raw), str(folder / "out"))
-    return FinishedStage(Store(str(folder / "out")), "photos")
-
-
-def table(folder: Path, name: str, features: Mapping[str, Floats], rejected: Sequence[str] = ()) -> FinishedStage:
-    rows = [
-        {"key": f"{name}-{sha256}", "identity": json.dumps([sha256]), "image_sha256": sha256, "features": one.tolist()}
-        for sha256, one in features.items()
-    ]
-    lost = [{"key": one, "identity": json.dumps([one]), "reason": "feature-not-finite"} for one in rejected]
-    return write_index(pa.Table.from_pylist(rows, FEATURES), folder, name, len(rows) + len(lost), 7, lost)
-
-
-def encoded(photos: FinishedStage, seed: int, spread: float) -> dict[str, Floats]:
-    drawn, names = np.random.default_rng(seed), photos.read(["image_sha256"])["image_sha256"].to_pylist()
-    return dict(zip(names, unit((drawn.normal(size=(len(names), 12)) * spread + 1).astype(np.float32)), strict=True))
-
-
-def source(**settings: Any) -> ConfusedPairs:
-    stages = {"images": "photos", "alike": "first", "apart": "second"}
-    return ConfusedPairs(kind="confused-pairs", licence="CC0-1.0", **{**stages, **settings})
-
-
-def context(*stages: FinishedStage) -> Context:
-    return Context("confused", earlier=dict(zip(("photos", "first", "second"), stages, strict=True)).__getitem__)
-
-
-def planned(settings: ConfusedPairs, stages: Context) -> list[ConfusedCandidate]:
-    return list(settings.open(stages).plan())
-
-
-@pytest.fixture
-def stages(photos: FinishedStage, tmp_path: Path) -> Context:
-    first, second = (table(tmp_path, name, encoded(photos, *how)) for name, how in FIRST_SECOND.items())
-    return context(photos, first, second)
-
-
-FIRST_SECOND = {"first": (1, 0.3), "second": (2, 1.0)}
 
 
 def test_all_pairs_between_the_thresholds_are_planned_the_largest_difference_first(
@@ -219,85 +160,6 @@ def test_a_language_model_writes_captions_of_both_photographs(stages: Context, t
             assert pair.captions1 == (f"not {one.captions0[0]}", *one.captions1)
     assert isinstance(made[0], Pair) and isinstance(made[3], Rejected)
     assert "own" in source().how_made({}) and "a language model wrote" in settings.how_made({})
-
-
-def test_images_that_an_encoder_failed_at_are_in_no_pair(
-    photos: FinishedStage, stages: Context, tmp_path: Path
-) -> None:
-    every = encoded(photos, *FIRST_SECOND["second"])
-    failed, others = next(iter(every)), dict(list(every.items())[1:])
-    found = planned(source(above=0.9), context(photos, stages.earlier("first"), table(tmp_path, "s", others, [failed])))
-    assert found and not any(failed in one.image_sha256s for one in found)
-
-
-def test_stages_of_other_images_are_refused(photos: FinishedStage, stages: Context, tmp_path: Path) -> None:
-    every = encoded(photos, *FIRST_SECOND["second"])
-    name, first = next(iter(every)), stages.earlier("first")
-    fewer = table(tmp_path, "fewer", dict(list(every.items())[1:]))
-    for some in ((first, fewer), (fewer, first)):
-        with pytest.raises(
-            WrongUse, match=f"fewer: has no features of 1 images of .*first, such as {name}; name two st"
-        ):
-            planned(source(), context(photos, *some))
-    alien = {canonical_json(one).hex().ljust(64, "0"): features for one, features in every.items()}
-    both = [table(tmp_path, one, alien) for one in ("a", "b")]
-    with pytest.raises(WrongUse, match=r"out/photos: lacks \d+ images of first, such as .*as source.images"):
-        planned(source(above=-0.9, below=1), context(photos, *both))
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0, 2.0])
-def test_features_that_are_not_of_norm_1_are_named(photos: FinishedStage, tmp_path: Path, value: float) -> None:
-    every = encoded(photos, 1, 1.0)
-    broken = [*every][20]
-    every[broken] = np.full(12, value, np.float32)
-    with pytest.raises(WrongUse, match=f"bad: the features of image {broken} have norm .* instead of 1; remove the"):
-        read_features(table(tmp_path, "bad", every))
-
-
-def test_no_pair_and_too_many_pairs_say_what_to_do(stages: Context, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(WrongUse, match=r"none of 0 pairs of images with a cosine above 0.9999 in the first .* set a l"):
-        planned(source(above=0.9999), stages)
-    with pytest.raises(
-        WrongUse, match=r"none of \d\d+ pairs of images with a cosine above 0.8 .* below -0.99 in the s"
-    ):
-        planned(source(above=0.8, below=-0.99), stages)
-    for module in (search, generator):
-        monkeypatch.setattr(module, "MOST", 10)
-    with pytest.raises(WrongUse, match=r"first: more than 10 pairs of images have a cosine above 0.8; set a higher"):
-        planned(source(above=0.8), stages)
-
-
-def test_stages_of_other_kinds_are_refused() -> None:
-    stages = {
-        "photos": {"source": {"kind": "confused-pairs", "images": "a", "alike": "b", "apart": "c", "licence": "MIT"}}
-    }
-    with pytest.raises(WrongUse, match="confused-pairs gives neither photographs with captions nor features"):
-        parse_recipe(
-            {
-                "name": "n",
-                "stages": {**stages, **{name: image_features("./x/photos") for name in "abc"}},
-                "subsets": {"pairs": {"source": {**stages["photos"]["source"], "images": "photos"}}},
-            }
-        )
-
-
-def image_features(images: str, model: str = THUMBNAIL) -> dict[str, Any]:
-    return {"source": {"kind": "image-features", "images": images, "model": model}}
-
-
-def test_thumbnails_are_alike_where_layouts_of_colours_are() -> None:
-    drawn = np.random.default_rng(0)
-    picture = Image.fromarray(drawn.integers(0, 256, (64, 48, 3), np.uint8))
-    bright = Image.fromarray((np.asarray(picture) // 2 + 90).astype(np.uint8))
-    flat = [Image.new("RGB", (9, 9), colour) for colour in ("red", "black", "white")]
-    turned = picture.rotate(180)
-    pictures = [picture, bright, picture.resize((240, 320), Image.Resampling.NEAREST), turned, *flat]
-    found = open_tower(THUMBNAIL, InBuild("cpu", 2, 1))(pictures)
-    assert tower_files(THUMBNAIL).paths == () and found.dtype == np.float32
-    cosines = found @ found.T
-    assert np.allclose(np.diag(cosines), 1, atol=1e-6)
-    assert cosines[0, 1] > 0.99 and cosines[0, 2] > 0.99 and abs(cosines[0, 3]) < 0.3
-    assert cosines[5, 6] > 0.99 and abs(cosines[0, 5]) < 0.01
 
 
 @pytest.mark.slow  # two encoders over 800 photographs
