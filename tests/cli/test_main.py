@@ -1,20 +1,15 @@
 """What each command prints, and its exit code; everything runs in this process."""
 
 import json
-import logging
-import re
-from collections.abc import Callable, Iterator
-from io import StringIO
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from twinset.cli.bars import Bars, Lines
 from twinset.cli.main import main
-from twinset.cli.terminal import PlainLines, say
-from twinset.generators.image_pairs import ImagePairGenerator, NamedPairCandidate
+from twinset.generators.image_pairs import ImagePairGenerator
 
 Said = pytest.CaptureFixture[str]
 
@@ -22,109 +17,6 @@ Said = pytest.CaptureFixture[str]
 def printed(capsys: Said) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
-
-
-def test_plan_shows_the_dag_with_states_and_whole_names(
-    recipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    captions = recipe.parent / "captions.tsv"
-    captions.write_text("image_id\tcaption\n1.png\tA dog is holding a ball.\n")
-    ratings = recipe.parent / "ratings.txt"
-    ratings.write_text("Word\tBigram\tConc.M\ndog\t0\t5.0\nball\t0\t5.0\n")
-    recipe.write_text(
-        recipe.read_text()
-        + f"""
-  triplets:
-    source: {{kind: genecis-triplets, graphs: graphs, concreteness: {ratings}, images: images, licence: CC0-1.0}}
-    count: 1
-stages:
-  graphs:
-    source: {{kind: scene-graphs, captions: {captions}}}
-"""
-    )
-    assert main(["plan", str(recipe), "--json"]) == 0
-    found = printed(capsys)
-    assert found["stages"]["graphs"]["planned"] == 1 and found["stages"]["graphs"]["reads"] == []
-    assert found["subsets"]["triplets"]["reads"] == ["graphs"]
-    assert found["subsets"]["triplets"]["state"] == "waits for graphs"
-    assert (found["subsets"]["pairs"]["planned"], found["subsets"]["pairs"]["shards"]) == (6, 3)
-    assert found["subsets"]["pairs"]["examples"] == []
-    assert main(["plan", str(recipe)]) == 0
-    table = capsys.readouterr().out
-    assert re.search(r"^triplets +graphs +\? +\? +waits for graphs$", table, re.M) and "kept" not in table
-    assert "?: known once the stages that it reads are built" in table
-
-
-def test_a_log_has_a_line_where_a_stage_begins_and_one_where_it_ends(recipe: Path, capsys: Said) -> None:
-    command = ["build", str(recipe), "--out", str(recipe.parent / "out")]
-    assert main(command) == 0
-    first, last, took = capsys.readouterr().err.splitlines()
-    assert first == "pairs: making 3 of 3 shards" and re.fullmatch(r"pairs: done in \d+ s", last)
-    assert re.fullmatch(r"pairs: 6 samples, [\d.]+ kB, [\d.]+ s of a core \(no estimate\)", took)
-    assert main(command) == 0
-    assert capsys.readouterr().err == ""  # nothing to do
-
-
-def test_a_log_has_a_line_a_minute_while_shards_are_made(monkeypatch: pytest.MonkeyPatch, capsys: Said) -> None:
-    now = [0.0]
-    monkeypatch.setattr("twinset.cli.bars.time.monotonic", lambda: now[0])
-    lines = Lines()
-    lines.begin("pairs", 5, 1)
-    for now[0] in (30.0, 61.0, 90.0):
-        lines.advance("pairs")
-    assert capsys.readouterr().err.splitlines() == ["pairs: making 4 of 5 shards", "pairs: 3 of 5 shards after 61 s"]
-    lines.begin("one", 1, 0)
-    for now[0] in (100.0, 151.0, 160.0):
-        lines.samples("one", int(now[0]), 2000)
-    assert capsys.readouterr().err.splitlines()[1:] == ["one: 0 of 1 shards, 151 of 2,000 samples after 61 s"]
-
-
-def test_the_bar_of_a_stage_of_one_shard_moves() -> None:
-    bars = Bars()
-    bars.begin("one", 1, 0)
-    for made in (0, 300):
-        bars.samples("one", made, 2000)
-    (task,) = bars.progress.tasks
-    assert (task.completed, task.total) == (300, 2000)
-    assert task.fields["shown"].startswith("300 of 2,000 samples, 0 of 1 shards, ")
-
-
-def test_a_plan_names_models_and_gpus_that_are_not_here_and_what_left_out_means(
-    recipe: Path, monkeypatch: pytest.MonkeyPatch, capsys: Said
-) -> None:
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    (recipe.parent / "pairs.jsonl").open("a").write("{}\n")
-    model = recipe.parent / "no-model"
-    drawn = f"{{kind: stable-diffusion, model: {model}, device: gpu, licence: CC0-1.0}}"
-    recipe.write_text(f"{recipe.read_text()}  drawn: {{source: {drawn}, count: 1}}\n")
-    assert main(["plan", str(recipe)]) == 0
-    said = capsys.readouterr()
-    lacking = [line for line in said.err.splitlines() if line.startswith("not found here: ")]
-    assert f"there is no model folder {model}" in lacking[0] and "device is gpu, but torch finds no" in lacking[1]
-    (left_out,) = [line for line in said.out.splitlines() if "left out by the plan" in line]
-    assert left_out.endswith("1 left out by the plan: no-id (records without an id, which is text or a whole number)")
-
-
-def test_plan_below_out_says_what_is_done(recipe: Path, built: Path, capsys: Said) -> None:
-    (built / "pairs/_meta/receipts/00001.json").unlink()
-    assert main(["plan", str(recipe), "--out", str(built), "--json"]) == 0
-    assert printed(capsys)["subsets"]["pairs"]["state"] == "2 of 3 shards"
-    assert main(["plan", str(recipe), "--out", str(built), "--set", "subsets.pairs.count=4"]) == 0
-    assert not (built / "_spool").exists()
-
-
-def test_a_plan_prints_what_stages_take_and_whose_rates_these_are(recipe: Path, built: Path, capsys: Said) -> None:
-    assert main(["plan", str(recipe)]) == 0
-    assert (
-        "nothing was built to measure it by. Build a few samples and name their folder with --like"
-        in capsys.readouterr().out
-    )
-    assert main(["plan", str(recipe), "--like", str(built)]) == 0
-    header, row, together = capsys.readouterr().out.splitlines()[-3:]
-    assert header.split()[:4] == ["stage", "candidates", "shards", "samples"] and together.startswith("Together: ")
-    assert re.fullmatch(rf"pairs +6 +3 +6 +[\d.]+ kB +[\d.]+ s +6 candidates in {built}", row)
-    assert main(["plan", str(recipe), "--like", str(recipe.parent / "nowhere")]) == 2
 
 
 def test_build_then_status_verify_and_a_resume_agree(recipe: Path, built: Path, capsys: Said) -> None:
@@ -209,30 +101,6 @@ def test_a_card_that_is_gone_is_a_problem(built: Path, capsys: Said) -> None:
     assert "pairs/README.md: absent" in capsys.readouterr().err
 
 
-def test_a_plan_that_fails_is_one_line_and_a_traceback_where_it_is_asked_for(
-    recipe: Path, capsys: Said, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def plan(self: ImagePairGenerator) -> Iterator[NamedPairCandidate]:
-        yield dict[str, NamedPairCandidate]()["lost"]
-
-    monkeypatch.setattr(ImagePairGenerator, "plan", plan)
-    assert main(["plan", str(recipe)]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "pairs: plan() of source 'image-pairs' failed: KeyError: 'lost' (" in line and "test_main.py:" in line
-    assert "Traceback" not in caplog.text
-    with caplog.at_level("INFO", "twinset"):
-        main(["--verbose", "plan", str(recipe)])
-    assert "Traceback" in caplog.text
-
-
-def test_planning_again_says_that_shards_go_stale(
-    recipe: Path, built: Path, capsys: Said, caplog: pytest.LogCaptureFixture
-) -> None:
-    changed = ["--set", "subsets.pairs.encoding.quality=50"]
-    assert main(["plan", str(recipe), "--out", str(built), *changed]) == 0
-    assert "its 3 finished shards will be made again" in caplog.text
-
-
 def test_a_kind_that_is_not_installed_says_what_to_install(built: Path, capsys: Said) -> None:
     path = built / "pairs/_meta/log/recipe.json"
     path.write_text(path.read_text().replace('"image-pairs"', '"clevr-change"'))
@@ -310,23 +178,6 @@ def test_a_place_that_is_none_is_wrong_use(recipe: Path, place: str, capsys: Sai
             assert ended.code == 2
         said = capsys.readouterr().err
         assert "name" in said and "Traceback" not in said
-
-
-def test_a_message_does_not_steer_the_terminal(tmp_path: Path, capsys: Said) -> None:
-    (place := tmp_path / "\x1b]0;title\x07\u202e").mkdir()
-    assert main(["status", str(place)]) != 0
-    said = capsys.readouterr().err
-    assert "title" in said and not {"\x1b", "\x07", "\u202e"} & set(said)
-
-
-def test_lines_of_the_log_and_of_results_do_not_steer_it_either(capsys: Said) -> None:
-    shown = StringIO()
-    handler = logging.StreamHandler(shown)
-    handler.setFormatter(PlainLines())
-    handler.handle(logging.makeLogRecord({"msg": "shard %s", "args": ("\x1b]0;title\x07\nnext",)}))
-    say("\x1b[2J", Path("\u202e"), sep="\n")
-    said = shown.getvalue() + capsys.readouterr().out
-    assert said.splitlines() == ["shard \ufffd]0;title\ufffd", "next", "\ufffd[2J", "\ufffd"]
 
 
 def test_the_version_is_told(capsys: Said) -> None:
