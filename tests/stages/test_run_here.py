@@ -1,6 +1,5 @@
 """Whole builds on this machine: the same bytes however they are run, resumed whatever happened, without a server."""
 
-import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,11 @@ from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
-from twinset.stages import run_here
 from twinset.stages.child_processes import _scratches
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.job import Job
 from twinset.stages.plan import prepare
-from twinset.stages.run_here import build_here, failed_shards
-from twinset.stages.status import state_of
+from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
 pytestmark = pytest.mark.usefixtures("no_cards")
@@ -29,19 +26,6 @@ pytestmark = pytest.mark.usefixtures("no_cards")
 @pytest.fixture
 def recipe(greys: Any) -> Any:
     return recipe_of({"eq-x": greys("eq-x", SCENES, 1), "eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
-
-
-@pytest.fixture
-def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The next attempt comes at once; the seconds that it would have waited."""
-    waited: list[float] = []
-
-    def at_once(attempt: int) -> float:
-        waited.append(2**attempt)
-        return 0
-
-    monkeypatch.setattr(run_here, "_delay", at_once)
-    return waited
 
 
 def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
@@ -99,25 +83,17 @@ def test_a_damaged_index_of_the_same_size_hides_no_duplicate(greys: Any, tmp_pat
     assert files_below(tmp_path / "damaged") == files_below(tmp_path / "whole")
 
 
-def test_a_missing_input_that_appears_is_built(greys: Any, media: Path, tmp_path: Path, files_below: Any) -> None:
-    recipe = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)})
-    counts = build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]
-    assert counts["planned"] == counts["kept"] + sum(counts["rejected"].values()) == 5
-    (media / "gone.mp4").write_bytes(b"here")
-    MADE.clear()
-    assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 5 and MADE == ["gone"]
-    build_here(recipe, str(tmp_path / "fresh"))
-    assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
-
-
-def test_a_missing_input_that_appears_in_a_folder_is_found_by_the_same_process(
-    greys: Any, media: Path, tmp_path: Path, files_below: Any
+@pytest.mark.parametrize("folder", [".", "deep"])
+def test_a_missing_input_that_appears_is_built_by_the_same_process(
+    greys: Any, media: Path, tmp_path: Path, files_below: Any, folder: str
 ) -> None:
     recipe = recipe_of({"eq-x": greys("eq-x", [*SCENES, ("gone", 1, 9)], 1)})
-    (media / "deep").mkdir()
-    build_here(recipe, str(tmp_path / "out"))
-    (media / "deep/gone.mp4").write_bytes(b"here")
-    assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 5
+    (media / folder).mkdir(exist_ok=True)
+    counts = build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]
+    assert counts["planned"] == counts["kept"] + sum(counts["rejected"].values()) == 5
+    (media / folder / "gone.mp4").write_bytes(b"here")
+    MADE.clear()
+    assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 5 and MADE == ["gone"]
     build_here(recipe, str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
 
@@ -142,95 +118,11 @@ def test_shards_of_mixed_machines_are_refused_at_the_end(
     build_here(recipe_of({"eq-x": other}, allow_mixed_runtimes=True), str(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("runner", ["threads", "processes"])
-def test_trouble_that_passes_is_tried_again(
-    greys: Any, tmp_path: Path, trouble: Any, at_once: list[float], media: Path, runner: Any
-) -> None:
-    recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
-    trouble("b", f"errno {errno.EIO} 2")
-    assert build_here(recipe, str(tmp_path / "out"), 1, runner)["subsets"]["eq-x"]["kept"] == 4
-    assert at_once == [1, 2] and (media / "trouble/b.tries").read_text() == "xxx"
-
-
-@pytest.mark.parametrize(("number", "tries"), [(errno.EIO, 4), (errno.ENOSPC, 1), (errno.EROFS, 1), (errno.EACCES, 1)])
-def test_trouble_that_stays_ends_the_build_with_the_shard(
-    recipe: Any, tmp_path: Path, trouble: Any, at_once: list[float], media: Path, number: int, tries: int
-) -> None:
-    trouble("b", f"errno {number} 99")
-    with pytest.raises(BuildFailed, match=r"1 of 4 shards failed; run the same command again.*\neq-x shard 00001: "):
-        build_here(recipe, str(tmp_path / "out"))
-    assert (media / "trouble/b.tries").read_text() == "x" * tries
-    trouble("b")
-    assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 4
-
-
-def test_a_reason_is_told_once_with_its_shards() -> None:
-    failures = {number: "the disk is full" for number in range(8)} | {9: "other"}
-    assert failed_shards("eq-x", failures, 12).splitlines()[1:] == [
-        "eq-x shards 00000, 00001, 00002, 00003, 00004 and 3 more: the disk is full",
-        "eq-x shard 00009: other",
-    ]
-
-
-def test_a_crash_in_a_child_fails_its_shard_alone(greys: Any, tmp_path: Path, trouble: Any, files_below: Any) -> None:
-    recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
-    trouble("b", "kill")
-    with pytest.raises(BuildFailed, match=r"1 of 4 shards failed.*\neq-x shard 00001: its process died \(signal 9\)"):
-        build_here(recipe, str(out), 1, "processes")
-    assert state_of(Store(str(out)), "eq-x").todo == [1]
-    trouble("b")
-    build_here(recipe, str(out))
-    build_here(recipe, str(tmp_path / "whole"))
-    assert files_below(out) == files_below(tmp_path / "whole")
-
-
-@pytest.mark.parametrize("runner", ["threads", "processes"])
-def test_a_mistake_in_a_source_is_named_with_its_line(recipe: Any, tmp_path: Path, trouble: Any, runner: Any) -> None:
-    trouble("b", "raise")
-    with pytest.raises(BuildFailed, match=r"00001: LookupError: a mistake in a source \(.*drawn_sources\.py:\d+\)"):
-        build_here(recipe.only(["eq-x"]), str(tmp_path / "out"), 1, runner)
-
-
 def test_what_is_wrong_is_said_before_anything_is_written(recipe: Any, tmp_path: Path, media: Path) -> None:
     media.rename(tmp_path / "moved")
     with pytest.raises(WrongUse, match=r"subsets\.eq-x\.source\.media: there is no folder"):
         build_here(recipe, str(tmp_path / "out"))
     assert not (tmp_path / "out").exists()
-
-
-class Told:
-    """What a build reports."""
-
-    def __init__(self) -> None:
-        self.begun: list[tuple[str, int, int]] = []
-        self.advanced: list[str] = []
-        self.counted: list[tuple[str, int, int]] = []
-        self.phases: dict[str, list[str]] = {}
-
-    def begin(self, stage: str, total: int, done: int) -> None:
-        self.begun.append((stage, total, done))
-
-    def advance(self, stage: str) -> None:
-        self.advanced.append(stage)
-
-    def samples(self, stage: str, made: int, planned: int) -> None:
-        self.counted.append((stage, made, planned))
-
-    def phase(self, stage: str, doing: str) -> None:
-        self.phases.setdefault(stage, []).append(doing)
-
-
-def test_progress_counts_shards_and_names_phases(recipe: Any, tmp_path: Path) -> None:
-    told = Told()
-    build_here(recipe, str(tmp_path / "out"), progress=told)
-    assert sorted(told.begun) == [("eq-x", 4, 0), ("eq-y", 2, 0)]
-    assert sorted(told.advanced) == ["eq-x"] * 4 + ["eq-y"] * 2
-    assert told.phases["eq-x"] == ["planning", "checking", "writing the index", ""]
-    assert told.phases["dataset"][0] == "looking for duplicates" and told.phases["dataset"][-1] == ""
-    (tmp_path / "out/eq-x/_meta/receipts/00002.json").unlink()
-    again = Told()
-    build_here(recipe, str(tmp_path / "out"), progress=again)
-    assert again.begun == [("eq-x", 4, 3)] and again.advanced == ["eq-x"]
 
 
 def test_interrupted_anywhere_it_ends_in_the_same_bytes(
@@ -281,23 +173,6 @@ def test_a_generator_is_opened_once_a_build(recipe: Any, tmp_path: Path, monkeyp
     assert Job(recipe, Store(str(tmp_path / "out"))).worker("eq-x").home == "eq-x"
 
 
-@pytest.mark.parametrize(
-    ("runner", "what", "said"),
-    [
-        ("threads", "leave 0", "SystemExit: 0"),
-        ("processes", "leave 0", "SystemExit: 0"),
-        ("processes", "exit 0", r"its process died \(exit code 0\)"),
-        ("processes", "exit 7", r"its process died \(exit code 7\)"),
-    ],
-)
-def test_a_source_that_ends_its_process_fails_its_shard(
-    greys: Any, tmp_path: Path, trouble: Any, runner: Any, what: str, said: str
-) -> None:
-    trouble("b", what)
-    with pytest.raises(BuildFailed, match=rf"1 of 4 shards failed.*\neq-x shard 00001: {said}"):
-        build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), str(tmp_path / "out"), 1, runner)
-
-
 def test_a_plan_that_another_build_has_just_written_stays(
     recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,15 +187,3 @@ def test_a_plan_that_another_build_has_just_written_stays(
     monkeypatch.setattr(job.worker("eq-x").generator, "plan", planned_meanwhile)
     monkeypatch.setattr(job.store, "remove", removed.append)
     assert prepare(job, "eq-x") == prepare(other, "eq-x") and removed == []
-
-
-@pytest.mark.parametrize("runner", ["threads", "processes"])
-def test_the_samples_of_a_shard_are_counted_while_it_is_made(
-    greys: Any, tmp_path: Path, trouble: Any, monkeypatch: pytest.MonkeyPatch, runner: Any
-) -> None:
-    monkeypatch.setattr("twinset.stages.run_here.REPORT_SECONDS", 0)
-    told = Told()
-    trouble("b", "sleep 1.5")  # a child writes its count twice a second
-    build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 9)}), str(tmp_path / "out"), 1, runner, told)
-    assert told.counted[0] == ("eq-x", 0, 4) and told.counted[-1] == ("eq-x", 4, 4)
-    assert {made for _, made, _ in told.counted} & {1, 2, 3}, "within the only shard"

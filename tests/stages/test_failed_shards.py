@@ -1,0 +1,96 @@
+"""Shards that fail: what passes is tried again, the rest is named with its shard, and the other shards are made."""
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.stages.conftest import recipe_of
+from twinset.manifests.errors import BuildFailed
+from twinset.shards.storage.store import Store
+from twinset.stages import run_here
+from twinset.stages.run_here import build_here, failed_shards
+from twinset.stages.status import state_of
+
+SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]
+MISTAKE = r"LookupError: a mistake in a source \(.*drawn_sources\.py:\d+\)"
+pytestmark = pytest.mark.usefixtures("no_cards")
+
+
+@pytest.fixture
+def recipe(greys: Any) -> Any:
+    return recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The next attempt comes at once; the seconds that it would have waited."""
+    waited: list[float] = []
+
+    def at_once(attempt: int) -> float:
+        waited.append(2**attempt)
+        return 0
+
+    monkeypatch.setattr(run_here, "_delay", at_once)
+    return waited
+
+
+@pytest.mark.parametrize("runner", ["threads", "processes"])
+def test_trouble_that_passes_is_tried_again(
+    recipe: Any, tmp_path: Path, trouble: Any, at_once: list[float], media: Path, runner: Any
+) -> None:
+    trouble("b", f"errno {errno.EIO} 2")
+    assert build_here(recipe, str(tmp_path / "out"), 1, runner)["subsets"]["eq-x"]["kept"] == 4
+    assert at_once == [1, 2] and (media / "trouble/b.tries").read_text() == "xxx"
+
+
+@pytest.mark.parametrize(("number", "tries"), [(errno.EIO, 4), (errno.ENOSPC, 1), (errno.EROFS, 1), (errno.EACCES, 1)])
+def test_trouble_that_stays_ends_the_build_with_the_shard(
+    recipe: Any, tmp_path: Path, trouble: Any, at_once: list[float], media: Path, number: int, tries: int
+) -> None:
+    trouble("b", f"errno {number} 99")
+    with pytest.raises(BuildFailed, match=r"1 of 4 shards failed; run the same command again.*\neq-x shard 00001: "):
+        build_here(recipe, str(tmp_path / "out"))
+    assert (media / "trouble/b.tries").read_text() == "x" * tries
+    trouble("b")
+    assert build_here(recipe, str(tmp_path / "out"))["subsets"]["eq-x"]["kept"] == 4
+
+
+def test_a_reason_is_told_once_with_its_shards() -> None:
+    failures = {number: "the disk is full" for number in range(8)} | {9: "other"}
+    assert failed_shards("eq-x", failures, 12).splitlines()[1:] == [
+        "eq-x shards 00000, 00001, 00002, 00003, 00004 and 3 more: the disk is full",
+        "eq-x shard 00009: other",
+    ]
+
+
+def test_a_crash_in_a_child_fails_its_shard_alone(recipe: Any, tmp_path: Path, trouble: Any, files_below: Any) -> None:
+    out = tmp_path / "out"
+    trouble("b", "kill")
+    with pytest.raises(BuildFailed, match=r"1 of 4 shards failed.*\neq-x shard 00001: its process died \(signal 9\)"):
+        build_here(recipe, str(out), 1, "processes")
+    assert state_of(Store(str(out)), "eq-x").todo == [1]
+    trouble("b")
+    build_here(recipe, str(out))
+    build_here(recipe, str(tmp_path / "whole"))
+    assert files_below(out) == files_below(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    ("runner", "what", "said"),
+    [
+        ("threads", "raise", MISTAKE),
+        ("processes", "raise", MISTAKE),
+        ("threads", "leave 0", "SystemExit: 0"),
+        ("processes", "leave 0", "SystemExit: 0"),
+        ("processes", "exit 0", r"its process died \(exit code 0\)"),
+        ("processes", "exit 7", r"its process died \(exit code 7\)"),
+    ],
+)
+def test_a_source_that_fails_or_ends_its_process_fails_its_shard(
+    recipe: Any, tmp_path: Path, trouble: Any, runner: Any, what: str, said: str
+) -> None:
+    trouble("b", what)
+    with pytest.raises(BuildFailed, match=rf"1 of 4 shards failed.*\neq-x shard 00001: {said}"):
+        build_here(recipe, str(tmp_path / "out"), 1, runner)
