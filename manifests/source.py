@@ -184,17 +184,15 @@ class SourceSettings(PlacedSettings, StatedTerms):
 
     Subclasses set ``kind`` as a `Literal` with their name, and the class variables below.
 
-    makes: name of the sample kind (`shards.kinds`), such as ``pair``, or ``table``.
-    paper: the benchmark whose procedure is followed, if any. group: what a group of candidates is called: ``video``,
-    ``scene``. verb: how samples come from it, as in ``made from``. unbounded: whether it could plan without end, so
-    that a recipe must set ``count``. synthetic: whether its samples are drawn or rendered; then workers need all inputs
-    that the plan needed.
-    reports: names of the JSON files that its generator writes beside the plan.
-    reads_subsets: whether it may read a subset of its own recipe, which can lose duplicates after others have read it.
-    whole: whether all that it can plan is planned, so that a recipe cannot set ``count``.
-    paraphrases: whether the rows of its table have a second caption that says the same, ``caption2``. card_template:
-    of Markdown with the blocks ``introduction``, ``how_made`` and ``notes``, of ``source``, which is these settings,
-    and ``reports``; or override the methods of these names.
+    makes: name of the sample kind (`shards.kinds`), such as ``pair``, or ``table``. paper: the benchmark whose
+    procedure is followed, if any. group: what a group of candidates is called: ``video``, ``scene``. verb: how samples
+    come from it, as in ``made from``. unbounded: whether it could plan without end, so that a recipe must set
+    ``count``; whole: whether all that it can plan is planned, so that a recipe cannot set it. synthetic: whether its
+    samples are drawn or rendered; then workers need all inputs that the plan needed. reports: names of the JSON files
+    that its generator writes beside the plan. reads_subsets: whether it may read a subset of its own recipe, which can
+    lose duplicates after others have read it. paraphrases: whether the rows of its table have a second caption that
+    says the same, ``caption2``. card_template: Markdown with the blocks ``introduction``, ``how_made`` and ``notes``,
+    filled with ``source`` (these settings) and ``reports``; or override the methods of these names.
     """
 
     makes: ClassVar[str] = "pair"
@@ -231,11 +229,7 @@ class SourceSettings(PlacedSettings, StatedTerms):
         return None
 
     def panels(self, reports: Mapping[str, Any]) -> Mapping[str, Panels]:
-        """What pictures show that `how_made` names as ``_meta/NAME.png``, by that name.
-
-        Args:
-            reports: as for `how_made`; a picture whose report is absent is left out of both.
-        """
+        """What pictures show that `how_made` names as ``_meta/NAME.png``, by that name; none without its report."""
         return {}
 
     def cites(self, reports: Mapping[str, Any]) -> Sequence[str]:
@@ -272,9 +266,7 @@ class SourceSettings(PlacedSettings, StatedTerms):
         return None
 
     def misfit(self, earlier: SourceSettings) -> str:
-        """Why an earlier stage, which this one reads, cannot give what this one needs, and the remedy; "" if it can.
-        It is asked when the recipe is loaded, so that hours of work are not done in vain.
-        """
+        """Why an earlier stage cannot give what this one reads, and the remedy; "" if it can. Asked before any work."""
         return ""
 
     @property

@@ -3,42 +3,16 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
+from tests.manifests.conftest import refused
 from twinset.manifests import doors
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import drawn_folder, on_this_machine
 from twinset.manifests.recipe import content_of, load_recipe, recipe_from_json, shipped_recipes
-
-RECIPE: dict[str, Any] = {
-    "name": "small",
-    "subsets": {
-        "eq-ag": {"source": {"kind": "action-genome", "annotations": "ann.pkl", "media": "../videos"}},
-        "eq-youcook2": {
-            "source": {"kind": "youcook2", "annotations": "/data/ann.json", "media": "~/videos"},
-            "filters": [{"kind": "faces"}, {"kind": "blank", "contrast": 5}],
-            "shard_size": 16,
-        },
-    },
-}
-
-
-@pytest.fixture
-def recipe(tmp_path: Path) -> Path:
-    path = tmp_path / "recipes" / "small.yaml"
-    path.parent.mkdir()
-    path.write_text(yaml.safe_dump(RECIPE))
-    return path
-
-
-def refused(recipe: Path, *settings: str) -> str:
-    with pytest.raises(WrongUse) as caught:
-        load_recipe(str(recipe), settings)
-    return str(caught.value)
 
 
 def test_relative_paths_count_from_the_recipe_and_those_of_overrides_from_here(
@@ -114,80 +88,6 @@ def test_where_files_lie_and_where_it_runs_is_no_part_of_what_is_made(recipe: Pa
     changed = ["seed=1", "subsets.eq-youcook2.shard_size=17", "subsets.eq-youcook2.filters.1.contrast=6"]
     changed += ["subsets.eq-youcook2.encoding.quality=94", f"{source}.licence=MIT", "subsets.eq-youcook2.split=val"]
     assert len({content(), *map(content, changed)}) == len(changed) + 1
-
-
-def test_overrides_change_any_key(recipe: Path) -> None:
-    loaded = load_recipe(
-        str(recipe),
-        [
-            "seed=7",
-            "description=a=b = c",
-            "subsets.eq-ag.source.skip=2",
-            "subsets.eq-ag.encoding.format=png",
-            "subsets.eq-youcook2.filters=[{kind: faces}]",
-            "subsets.eq-youcook2.filters.0.model=cnn",
-        ],
-    )
-    assert (loaded.seed, loaded.description, loaded.subsets["eq-ag"].encoding.format) == (7, "a=b = c", "png")
-    assert loaded.subsets["eq-ag"].source.model_dump()["skip"] == 2
-    (faces,) = loaded.subsets["eq-youcook2"].filters
-    assert faces.model_dump() == {"kind": "faces", "model": "cnn", "mode": "exact"}
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("seed", "write KEY.PATH=VALUE"),
-        ("=1", "write KEY.PATH=VALUE"),
-        ("", "write KEY.PATH=VALUE"),
-        ("subsets..shard_size=1", "write KEY.PATH=VALUE"),
-        (".seed=1", "write KEY.PATH=VALUE"),
-        ("subsets.eq-ag.source.media=", "write KEY.PATH=VALUE"),
-        ("seed=[1", "is not a YAML value"),
-        ("name=2026-99-99", "is not a YAML value"),
-        ("seed=!!python/object/apply:os.getcwd []", "is not a YAML value"),
-        ("name.part=1", "holds a value, not keys"),
-        ("name.part.more=1", "there is no 'part' under name"),
-        ("subsets.eq-agg.shard_size=1", "no subset 'eq-agg'; the recipe has: eq-ag, eq-youcook2"),
-        ("subsets.eq-youcook2.filters.7.kind=faces", "there is no '7' under subsets.eq-youcook2.filters"),
-        ("subsets.eq-youcook2.filters.-1={kind: faces}", "there is no '-1' under subsets.eq-youcook2.filters"),
-        ("subsets.eq-youcook2.filters.first.kind=faces", "there is no 'first' under subsets.eq-youcook2.filters"),
-        ("subsets=5", "subsets: "),
-        ("subsets=[eq-ag]", "subsets: "),
-        ("subsets={}", "subsets: "),
-        ("subsets={Eq_AG: {}}", "subset name 'Eq_AG' must be lowercase"),
-        ("subsets.eq-ag=", "subsets.eq-ag: "),
-        ("subsets.eq-ag.source=youcook2", "subsets.eq-ag.source: "),
-        ("subsets.eq-ag.source.kind=coco", "--set subsets.eq-ag.source.kind: there is no source 'coco' here; install"),
-        ("subsets.eq-ag.source.kind=gebcc", "source.kind: there is no source 'gebcc' here; did you mean 'gebc'?"),
-        (
-            "subsets.eq-youcook2.filters.0.kind=face",
-            "there is no filter 'face' here; did you mean 'faces'?",
-        ),
-        ("subsets.eq-ag.source.kind=5", "--set subsets.eq-ag.source.kind: a kind is a name"),
-        ("seed=-1", "seed: "),
-        ("seed=zero", "seed: "),
-        (f"subsets.eq-ag.count={10**25}", "subsets.eq-ag.count: "),
-        (f"subsets.eq-ag.shard_size={10**25}", "subsets.eq-ag.shard_size: "),
-        ("max_missing=.nan", "max_missing: "),
-        ("max_missing=2", "max_missing: "),
-        ("sed=1", "--set sed: unknown key; did you mean 'seed'?"),
-        ("zzz.part=1", "--set zzz: unknown key"),
-        ("subsets.eq-ag.source.skip=-1", "--set subsets.eq-ag.source.skip: "),
-        ("subsets.eq-youcook2.filters.².kind=faces", "there is no '²' under subsets.eq-youcook2.filters"),
-        (f"subsets.eq-youcook2.filters.{'1' * 5000}=1", "under subsets.eq-youcook2.filters"),
-        ("description=[&a x, *a]", "found an alias"),
-        ("description={a: 1, a: 2}", "found the key 'a' twice"),
-        ('description="\\ud800"', "half a surrogate pair"),
-        ("seed=1:30", "found a number in base 60; put quotes round it"),
-        ("subsets.eq-ag.source.media=/videos/\udcff", "is not a YAML value"),
-        ("subsets.eq-ag.source.media=miniature:../..", "--set subsets.eq-ag.source.media: "),
-        ("subsets.eq-ag.source.media=miniature:/etc", "leaves the folder of miniature"),
-        ("subsets={" + "a" * 61 + ": {}}", "at most 60 characters"),
-    ],
-)
-def test_odd_overrides_are_refused_with_what_to_write(recipe: Path, setting: str, message: str) -> None:
-    assert message in refused(recipe, setting)
 
 
 def changed(recipe: Path, old: str, new: str) -> str:
@@ -271,13 +171,6 @@ def test_a_small_file_cannot_fill_the_memory_with_aliases(recipe: Path) -> None:
     assert "found an alias (*name); write its value out" in refused(recipe)
     recipe.write_text(f"name: small\nsubsets: {{eq-ag: {{source: {{kind: {'x' * 900_000}}}}}}}\n")
     assert len(refused(recipe)) < 1000
-
-
-def test_only_what_set_changed_is_blamed_on_it(recipe: Path) -> None:
-    recipe.write_text(recipe.read_text().replace("shard_size: 16", "shard_size: x"))
-    first, second = refused(recipe, "subsets.eq-youcook2.pool=x", "subsets.eq-ag.source.media=/videos").splitlines()
-    assert first.startswith(f"{recipe}: subsets.eq-youcook2.shard_size: ")
-    assert second.startswith("--set subsets.eq-youcook2.pool: ")
 
 
 @pytest.mark.parametrize("content", ["", "5", "- a", "just words"])
