@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
-from twinset.generators.triplets.draws import NONE, Draws, below, uniform
+from twinset.generators.triplets.draws import NONE, Draws
 from twinset.generators.triplets.generator import TripletGenerator
 from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.mining import BLOCK, Miner, TripletTable
@@ -85,28 +85,6 @@ def test_seed_and_subset_change_the_triplets(own_said: list[Said]) -> None:
     first = mine(DRAWS, 0, 1000)
     for other in (Draws(4, "triplets"), Draws(3, "others")):
         assert (mine(other, 0, 1000).reference != first.reference).mean() > 0.5
-
-
-def test_random_numbers_are_even_and_unrelated() -> None:
-    """By neighbouring numbers, attempts and slots, which are all that tells them apart."""
-    index = np.arange(1 << 16)
-    states = DRAWS.states(index, np.zeros_like(index))
-    grid = np.stack(
-        [
-            uniform(states, 0),
-            uniform(states, 1),
-            uniform(DRAWS.states(index, np.ones_like(index)), 0),
-            uniform(DRAWS.states(index + 1, np.zeros_like(index)), 0),
-        ]
-    )
-    assert ((grid >= 0) & (grid < 1)).all()
-    counts = np.stack([np.histogram(one, bins=64, range=(0, 1))[0] for one in grid])
-    chi_square = ((counts - 1024) ** 2 / 1024).sum(axis=1)  # 63 degrees of freedom: 130 is a chance of 1e-6
-    assert (chi_square < 130).all()
-    related = np.corrcoef(grid) - np.eye(len(grid))
-    assert np.abs(related).max() < 0.025  # 1/256 is its standard deviation
-    whole = below(states, 0, np.full(len(states), 3, dtype=np.int32))
-    assert set(whole.tolist()) == {0, 1, 2}
 
 
 @pytest.mark.parametrize("distractors", [True, False])
