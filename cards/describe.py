@@ -92,7 +92,7 @@ def card(
         source=source,
         kind=CARD_KINDS.get(source.makes),
         noun="candidate" if source.makes == "table" else source.makes.replace("-", " "),
-        extension=recipe.made_in(stage.name).encoding.format,
+        encoding=recipe.made_in(stage.name).encoding,
         summary=summary,
         numbers=numbers,
         made=made,

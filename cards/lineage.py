@@ -92,7 +92,8 @@ def _data_of(source: SourceSettings) -> Reference:
     if not title:
         return form
     # The works that describe the form are cited: what is drawn follows them.
-    return Reference(f"{title} in the file format of {form.title}" if form.title else title, bibtex=form.bibtex)
+    known = form.title if form.address or form.bibtex else ""
+    return Reference(f"{title} in the file format of {known}" if known else title, bibtex=form.bibtex)
 
 
 def _drawn_title(source: SourceSettings) -> str:

@@ -23,7 +23,7 @@ SIMULATED = "simulated people"
 
 
 class GeneratedPairs(Source):
-    """A photo with its caption, and an image that was generated from the negative caption.
+    """An image with its caption, and another that was generated from the negative caption.
 
     negatives: the stage of negative captions, whose rows name the photos. images: the stage of images that were
     generated from it. verified: the stage that scored these images. choice: who takes the image of a caption: the

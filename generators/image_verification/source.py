@@ -27,8 +27,9 @@ DSG = Reference("Davidsonian Scene Graph", "https://arxiv.org/abs/2310.18235", b
 
 
 class ImageVerification(QuestionSource):
-    """Yes/no questions of a caption, asked of the image that was generated from it; of both captions, asked of both
-    images of a pair.
+    """Yes/no questions of captions, asked of the images that should show them.
+
+    A generated image is asked about its caption, both images of a pair about both captions.
 
     images: the stage of text pairs or pairs, or the folder of a finished one. engine: what answers. threshold: images
     with a lower score, 0 to 1, are rejected, by the kind of the first question that is answered no; none are when

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import pyarrow as pa
 
@@ -44,6 +44,13 @@ class NegativePrompts(Source):
     group = "caption"
     verb = "formatted from"
     reasons: ClassVar[Mapping[str, str]] = {}
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        added = f", and `{self.suffix.lstrip(', ')}` behind it" if self.suffix else ""
+        return (
+            "Captions got a capital and a full stop. The prompt of each negative caption is that caption as it was "
+            f"written, without full stops{added}."
+        )
 
 
 class PromptGenerator(StageGenerator[NegativePrompts]):

@@ -36,7 +36,7 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
     yield "of no word that stands for a name, and no kin", ~(facts.stand_in | named)
     parts = _among(relations.words, lambda word: word.lower() in CLASSES["parts"] | CLASSES["clothes"])
     yield (
-        "of more than parts of a body and ordinary clothes",
+        "of two things that are no part of a body and no ordinary clothes",
         ~(parts[relations.subject_lemma] | parts[relations.object_lemma]),
     )
     said = relations.predicate_lemma
@@ -64,7 +64,7 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
     owns, grounds = (_among(relations.words, _is_one_of(which)) for which in (CLASSES["owning"], CLASSES["grounds"]))
     matter = _among(relations.words, lambda word: word.lower() in CLASSES["matter"])[relations.subject_lemma]
     behind = facts.backdrop | owns[said] & grounds[relations.object_lemma]
-    yield "of more than the background and what covers or fills a place", ~(behind | matter)
+    yield "of two things that are not the background, nor cover or fill a place", ~(behind | matter)
     yield "whose words cannot belong to another noun", ~facts.contested
     if facts.confirmed is not None:
         yield "that the second parser finds too, or that a sentence begins with", facts.confirmed | facts.plain
@@ -220,8 +220,8 @@ class Pool:
         deed = ~place & seen[said] & common & ~(bare[said] & ground[self.relations.object_lemma])
         good &= deed | supported(said, rated.object, photo, min_support)
         step = (
-            f"relations of a verb rated {VISIBLE:g} or more that {min_support} photos or more have, or that say of an "
-            "object what as many say"
+            f"relations whose verb {min_support} photos or more have and people rate {VISIBLE:g} or more, or of "
+            "which as many say the same of the object"
         )
         self.steps[step] = int(good.sum())
         return good

@@ -38,7 +38,7 @@ def test_the_card_counts_what_is_there(made_pairs: MadeDataset) -> None:
     assert front["size_categories"] == ["n<1K"] and "webdataset" in front["tags"]
     rejected = "`missing-media` 3 (25.0 %), `equal-captions` 1 (8.3 %) by test-alike"
     assert f"| `unsaid` 2 | 12 | {rejected} | 8 (66.7 %) |\n" in text
-    assert f"| left out, rejected | `eq-youcook2`: left out `unsaid` 2, rejected of 12 {rejected} |\n" in text
+    assert f"`eq-youcook2`: left out `unsaid` 2 besides the 12 planned, rejected of 12 {rejected} |\n" in text
     assert "| images in all, equal ones once | 9 |" in text and "96 × 72 (8)" in text
     assert "| videos that pairs come from | 3 |" in text
     assert "Image 0 comes first in time in 100.0%" in text
@@ -119,7 +119,7 @@ def test_a_subset_that_keeps_nothing_is_described_too(
     for file in made_pairs.store.names(layout.meta(name, "receipts")):
         made_pairs.store.remove(layout.meta(name, f"receipts/{file}"))
     text = described(made_pairs, name)
-    assert "| 0 |  | 0 (–) |" in text and f"No {noun} is kept of the 0 planned" in text
+    assert "| 0 | none | 0 (–) |" in text and f"No {noun} is kept of the 0 planned" in text
     assert "load_dataset" not in text and "![" not in text and "configs" not in yaml.safe_load(text.split("---")[1])
 
 
@@ -237,7 +237,9 @@ def test_the_card_counts_what_earlier_stages_left_out(made_pairs: MadeDataset) -
     )  # fmt: skip
     rejected = "`too-dark` 2 (22.2 %) by dark"
     assert f"| `before` | Things \\| seen | `unsaid` 2 | 9 | {rejected} | 7 (77.8 %) |\n" in text
-    assert f"| left out, rejected | `before`: left out `unsaid` 2, rejected of 9 {rejected}" in text
+    assert (
+        f"| left out, rejected | `before`: left out `unsaid` 2 besides the 9 planned, rejected of 9 {rejected}" in text
+    )
     assert "* `too-dark`: nothing is seen\n" in text and "* `unsaid`: no words\n" in text
     assert "* `d 1`, for filter dark\n" in text
     assert "| a cosine |\n\n* Left out of these figures: 4 pairs in which `direction` is -2.\n" in text

@@ -160,7 +160,10 @@ def test_the_second_parser_counts_where_there_is_one() -> None:
 
 
 PAIRS = "relations of pairs of words that 2 photos or more have, or that a sentence begins with"
-DEEDS = "relations of a verb rated 3 or more that 2 photos or more have, or that say of an object what as many say"
+DEEDS = (
+    "relations whose verb 2 photos or more have and people rate 3 or more, or of which as many say the same "
+    "of the object"
+)
 
 
 def test_support_counts_photos() -> None:
