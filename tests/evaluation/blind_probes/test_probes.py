@@ -9,14 +9,9 @@ import pytest
 
 from tests.evaluation.blind_probes.made_benchmark import NONE, Made, pair, picture, sentences
 from twinset.evaluation.benchmarks import Reader, open_benchmark
+from twinset.evaluation.blind_probes.classifier import cross_validated, text_differences
 from twinset.evaluation.blind_probes.pairs import read_pairs
-from twinset.evaluation.blind_probes.probes import (
-    GivenAway,
-    caption_probes,
-    cross_validated,
-    length_probes,
-    text_differences,
-)
+from twinset.evaluation.blind_probes.probes import GivenAway, caption_probes, length_probes
 from twinset.evaluation.blind_probes.run import give_away
 from twinset.evaluation.examples import Matching
 
