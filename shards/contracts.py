@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pkgutil import resolve_name
-from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, cast
 
 import pyarrow as pa
 
@@ -97,8 +97,7 @@ class Source(SourceSettings, ABC):
         """The generator of a stage. Import heavy libraries there, not where the settings stand."""
         if not self.generator:
             raise WrongUse(f"source {self.kind!r}: its class names no generator; set generator = 'MODULE:NAME'")
-        opened: Generator[Any] = resolve_name(self.generator)(self, context)
-        return opened
+        return cast(Generator[Any], resolve_name(self.generator)(self, context))
 
     def media_files(self) -> Media | None:
         """Where its media are looked for; None where they are not in a folder of this machine."""
@@ -115,11 +114,11 @@ S = TypeVar("S", bound=SourceSettings)
 class Component(ABC):
     """What generators and filters have.
 
-    version: raised when the bytes or verdicts change. isolation: ``process`` when its libraries need a process of their
-    own (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. micro_batch: samples that
-    one pass of its network makes, 0 without one; threads: of the network's library; both are part of the runtime class,
-    since the last bits of a sample depend on how many are made with it. passes: micro-batches that `Generator.make` is
-    given at a time, more than one where it works on the next while the last one is encoded.
+    version: raised when bytes or verdicts change. isolation: ``process`` when its libraries need one of their own
+    (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. micro_batch: samples that one
+    pass of its network makes, 0 without one; threads: of the network's library; the runtime class names both, since
+    they decide a sample's last bits. passes: micro-batches that `Generator.make` is given at a time, more than one
+    where it works on the next while the last is encoded.
     """
 
     version: ClassVar[int]
@@ -289,9 +288,8 @@ def called(what: str, call: Callable[[], T]) -> T:
     except TwinsetError:
         raise
     except Exception as error:
-        raise BrokenContract(
-            f"{what} raises {in_words(error)}; correct it, or raise WrongUse that names the input and the remedy"
-        ) from error
+        remedy = "correct it, or raise WrongUse that names the input and the remedy"
+        raise BrokenContract(f"{what} raises {in_words(error)}; {remedy}") from error
 
 
 def check_settings(settings: PlacedSettings) -> None:
