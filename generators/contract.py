@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from twinset.generators.image_pairs import NamedPairCandidate
+from twinset.generators.named_pairs import NamedPairCandidate
 from twinset.manifests.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
 from twinset.manifests.errors import TwinsetError
 from twinset.shards.contracts import (

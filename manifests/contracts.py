@@ -10,7 +10,7 @@ _NAMES = {
     "twinset.generators.caption_scores.contract": "check_scorer",
     "twinset.generators.contract": "check_source",
     "twinset.generators.image_files": "ImageFiles ImageFolderSource UnusableImage VideoFolderSource",
-    "twinset.generators.image_pairs": "NamedPairCandidate NamedPairGenerator NamedPairSource",
+    "twinset.generators.named_pairs": "NamedPairCandidate NamedPairGenerator NamedPairSource",
     "twinset.manifests.candidate": "Candidate CaptionedCandidate",
     "twinset.manifests.canonical": "generator_for identity_of sample_key sha256_of_file",
     "twinset.manifests.errors": "BuildFailed DecisionsMissing TwinsetError WrongUse",

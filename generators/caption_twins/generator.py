@@ -16,7 +16,7 @@ from twinset.generators.caption_twins.source import CaptionTwins
 from twinset.generators.caption_twins.vocabulary import vocabulary
 from twinset.generators.captions.training_split import TRAIN, TrainingSplit, joined
 from twinset.generators.image_files import ImageFiles, looked_for_by
-from twinset.generators.image_pairs import NamedPairCandidate, paired
+from twinset.generators.named_pairs import NamedPairCandidate, paired
 from twinset.generators.scene_graphs.relations import BATCH
 from twinset.generators.scene_graphs.source import ConfirmedCaptionGenerator
 from twinset.generators.triplets.draws import Bools, Codes

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from twinset.generators.caption_scores.contract import check_scorer
     from twinset.generators.contract import check_source
     from twinset.generators.image_files import ImageFiles, ImageFolderSource, UnusableImage, VideoFolderSource
-    from twinset.generators.image_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+    from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
     from twinset.manifests.candidate import Candidate, CaptionedCandidate
     from twinset.manifests.canonical import generator_for, identity_of, sample_key, sha256_of_file
     from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse

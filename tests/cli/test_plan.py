@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from twinset.cli.main import main
-from twinset.generators.image_pairs import ImagePairGenerator, NamedPairCandidate
+from twinset.generators.image_pairs import ImagePairGenerator
+from twinset.generators.named_pairs import NamedPairCandidate
 
 Said = pytest.CaptureFixture[str]
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from twinset.generators.contract import check_source
-from twinset.generators.image_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import identity_of, sample_key
 from twinset.manifests.errors import WrongUse
