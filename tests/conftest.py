@@ -3,9 +3,11 @@
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -35,6 +37,8 @@ hypothesis.settings.load_profile("twinset")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+DAY = "TWINSET_TEST_DAY"
+FILES_A_DAY = 17  # of slow tests, a run of limited time begins so many files later than the day before
 INSTALLED = doors.installed  # some tests replace it
 BEGAN = time.monotonic()
 #: What draws with Kubric, or builds the demo with it; the rest passes on any Python from 3.11 on.
@@ -58,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     drawn = cached(config, "drawn", lambda folder: None, DRAWN_BY)
     os.environ["TWINSET_CACHE"] = str(drawn)
     if not hasattr(config, "workerinput"):
+        os.environ[DAY] = str(date.today().toordinal())  # one for all workers, also at midnight
         shutil.rmtree(drawn / "review", ignore_errors=True)  # secrets of pages of the last run
 
 
@@ -68,6 +73,13 @@ def own_word() -> Iterator[None]:
     yield
     os.environ[permissions.ANSWERS] = answers
     os.environ.pop(permissions.KEYS, None)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """However many the test before left: those of two processes wait for each other busily, at times for minutes."""
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -94,7 +106,13 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         tell(report.nodeid.rpartition("::")[2], "", str(report.outcome), f"{report.duration:.1f} s")  # `make gpu`
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--minutes") is not None:
+        # Else the last files would never be reached.
+        files = list(dict.fromkeys(item.path for item in items))
+        first = int(os.environ[DAY]) * FILES_A_DAY % len(files)
+        order = {file: (number - first) % len(files) for number, file in enumerate(files)}
+        items.sort(key=lambda item: order[item.path])
     rendered = find_spec("bpy") is not None
     for item in items:
         if not rendered and item.nodeid.startswith(NEED_BLENDER):

@@ -50,5 +50,6 @@ def test_who_says_yes_to_all_is_right_where_the_statement_is_true(tmp_path: Path
 
 def test_a_model_without_a_threshold_is_told_so(tmp_path: Path) -> None:
     LAYOUTS["vsr"](tmp_path)
+    model = "random:ViT-S-32-alt"  # the smallest that open_clip knows by name
     with pytest.raises(NotApplicable, match=r"no score above which a text is true of an image.*blip-itm:FOLDER"):
-        run([open_benchmark("vsr", tmp_path)], ["random:ViT-B-32"], tmp_path / "out", tmp_path / "cache")
+        run([open_benchmark("vsr", tmp_path)], [model], tmp_path / "out", tmp_path / "cache")

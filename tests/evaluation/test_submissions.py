@@ -8,24 +8,29 @@ import pytest
 
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
 from tests.evaluation.benchmarks.test_published_counts import at_hand
+from tests.evaluation.scorers.tiny_models import open_clip_config
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Picture, Query
 from twinset.evaluation.submissions import ranked, write_submissions
 from twinset.generators.annotation_files import read_json
 from twinset.manifests.errors import WrongUse
 
-MODEL = "image+text:random:ViT-B-32"
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    """A composition of a small model's features."""
+    return f"image+text:random:{open_clip_config(tmp_path / 'model')}"
 
 
-def written(tmp_path: Path, name: str) -> dict[str, dict[str, list[object]]]:
+def written(tmp_path: Path, name: str, model: str) -> dict[str, dict[str, list[object]]]:
     LAYOUTS[name](tmp_path / name)
     benchmark = open_benchmark(name, tmp_path / name)
-    paths = write_submissions(benchmark, MODEL, tmp_path / "out", tmp_path / "cache")
+    paths = write_submissions(benchmark, model, tmp_path / "out", tmp_path / "cache")
     return {path.name: json.loads(path.read_text()) for path in paths}
 
 
-def test_cirr_ranks_all_images_and_the_members_of_a_set_without_the_reference(tmp_path: Path) -> None:
-    found = written(tmp_path, "cirr-test")
+def test_cirr_ranks_all_images_and_the_members_of_a_set_without_the_reference(tmp_path: Path, model: str) -> None:
+    found = written(tmp_path, "cirr-test", model)
     released = read_json(at_hand("cirr") / "demo_files" / "test1_pred_ranks_recall_subset.json")
     assert [*found] == ["recall.json", "recall_subset.json"]
     assert [*found["recall_subset.json"]][:2] == [*released][:2] == ["version", "metric"]
@@ -36,23 +41,23 @@ def test_cirr_ranks_all_images_and_the_members_of_a_set_without_the_reference(tm
             assert len({*names}) == len(names) == places and f"test1-{number}-0-img0" not in names
 
 
-def test_circo_names_images_by_their_numbers(tmp_path: Path) -> None:
-    found = written(tmp_path, "circo-test")["test.json"]
+def test_circo_names_images_by_their_numbers(tmp_path: Path, model: str) -> None:
+    found = written(tmp_path, "circo-test", model)["test.json"]
     assert [*found] == ["0", "1", "2"] and all(sorted(names) == [0, 1, 2, 3, 4, 5] for names in found.values())
 
 
-def test_a_query_that_cannot_be_asked_ends_it_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_query_that_cannot_be_asked_ends_it_and_nothing_is_written(tmp_path: Path, model: str) -> None:
     LAYOUTS["circo-test"](tmp_path)
     (tmp_path / "unlabeled2017" / f"{1:012d}.jpg").unlink()
     with pytest.raises(WrongUse, match="1 missing gallery image, 1 missing image; a server takes all queries or none"):
-        write_submissions(open_benchmark("circo-test", tmp_path), MODEL, tmp_path / "out", tmp_path / "cache")
+        write_submissions(open_benchmark("circo-test", tmp_path), model, tmp_path / "out", tmp_path / "cache")
     assert not (tmp_path / "out").exists()
 
 
-def test_a_benchmark_with_public_targets_is_scored_instead(tmp_path: Path) -> None:
+def test_a_benchmark_with_public_targets_is_scored_instead(tmp_path: Path, model: str) -> None:
     LAYOUTS["cirr"](tmp_path)
     with pytest.raises(WrongUse, match="score it with twinset eval run"):
-        write_submissions(open_benchmark("cirr", tmp_path), MODEL, tmp_path / "out")
+        write_submissions(open_benchmark("cirr", tmp_path), model, tmp_path / "out")
 
 
 def test_entries_that_score_the_same_keep_the_order_of_the_gallery() -> None:

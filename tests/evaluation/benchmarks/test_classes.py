@@ -10,6 +10,7 @@ from open_clip.zero_shot_metadata import IMAGENET_CLASSNAMES, OPENAI_IMAGENET_TE
 
 from tests.evaluation.benchmarks.made_files import picture, put
 from tests.evaluation.benchmarks.made_layouts import queries
+from tests.evaluation.scorers.tiny_models import open_clip_config
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Ensemble
 from twinset.evaluation.features.similarities import ByFeatures
@@ -27,7 +28,7 @@ def classes(root: Path, names: list[str]) -> None:
 def test_scores_are_those_of_open_clips_zero_shot_classifier(tmp_path: Path) -> None:
     classes(tmp_path, ["a_cup", "zebra"])
     found = queries(open_benchmark("imagenet", tmp_path))
-    model, running = "random:ViT-B-32", Running()
+    model, running = f"random:{open_clip_config(tmp_path / 'model')}", Running()
     ours = similarities_of(open_model(model, running), tmp_path / "cache", running)
     assert isinstance(ours, ByFeatures) and ours.prepare(found) == {}
     torch.manual_seed(0)
