@@ -29,6 +29,10 @@ __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "
 # of tests, most of the time goes into that.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# As in the Makefile, also for who calls pytest: hundreds of processes need not compile again what they import.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # On a busy machine an example may take any time.
 hypothesis.settings.register_profile("twinset", deadline=None)
 hypothesis.settings.load_profile("twinset")
