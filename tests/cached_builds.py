@@ -1,9 +1,10 @@
 """Builds and drawings that tests share: made once, and kept in pytest's cache until the code behind them changes."""
 
 import contextlib
+import fcntl
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -43,17 +44,33 @@ def digest_of(*places: str) -> str:
     return digest.hexdigest()[:16]
 
 
+@contextlib.contextmanager
+def alone(place: Path) -> Iterator[None]:
+    """Hold a lock of all of pytest's processes: what one of them makes, the others wait for, not make it too."""
+    with place.with_name(f".{place.name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, also by a kill
+        yield
+
+
 def cached(config: pytest.Config, name: str, make: Callable[[Path], None], code: tuple[str, ...] = BUILT_BY) -> Path:
     """A folder that ``make`` fills, unless this code filled it before; those of other code are removed."""
     place = config.cache.mkdir("built") / f"{name}-{digest_of(*code)}"  # type: ignore[union-attr]
-    if not place.exists():
-        for old in place.parent.glob(f"{name}-{'?' * 16}"):
-            shutil.rmtree(old, ignore_errors=True)
-        scratch = Path(tempfile.mkdtemp(dir=place.parent))
-        try:
-            make(scratch)
-            with contextlib.suppress(OSError):  # another process of pytest's was faster
+    with alone(place.with_name(name)):
+        if not place.exists():
+            for old in place.parent.glob(f"{name}-{'?' * 16}"):
+                shutil.rmtree(old, ignore_errors=True)
+            scratch = Path(tempfile.mkdtemp(dir=place.parent))
+            try:
+                make(scratch)
                 scratch.rename(place)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
     return place
+
+
+def drawn_miniature() -> Path:
+    """The whole miniature, as this code draws it; not to be changed."""
+    from twinset_demo import miniature  # libraries that other tests do not need
+
+    with alone(miniature.MINIATURE.folder):
+        return miniature.ensure()

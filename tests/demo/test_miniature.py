@@ -14,6 +14,7 @@ import av
 import numpy as np
 import pytest
 
+from tests.cached_builds import drawn_miniature
 from twinset.filters.faces import Faces
 from twinset.generators.video import safe_pickle
 from twinset.generators.video.frame_pairs import FramePairCandidate
@@ -35,7 +36,7 @@ from twinset_demo.miniature.scene_captions import write_scenes
 @pytest.fixture(scope="module")
 def drawn() -> Path:
     """The whole miniature, as this code draws it; not to be changed."""
-    return miniature.ensure()
+    return drawn_miniature()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.cached_builds import drawn_miniature
 from twinset.generators.captions.json_files import read_json_captions
 from twinset.generators.captions.tables import Caption
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
@@ -20,7 +21,7 @@ from twinset.generators.triplets.ratings import load_ratings
 from twinset.models.spacy_pipelines import find_pipeline
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.template import Template
-from twinset_demo import miniature, photos
+from twinset_demo import photos
 from twinset_demo.photos.painter import Photo, Segment
 from twinset_demo.photos.relations import Relation, captions
 from twinset_demo.photos.scenes import Scene, scenes
@@ -32,7 +33,7 @@ Mask = NDArray[np.bool_]
 @pytest.fixture(scope="module")
 def drawn() -> Path:
     """All photos, as this code paints them; not to be changed."""
-    return miniature.ensure() / "stills"
+    return drawn_miniature() / "stills"
 
 
 @pytest.fixture(scope="module")
