@@ -112,8 +112,9 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
     titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
     drawn = [
-        f"* A program made {title}: pictures, captions, annotations and ratings alike. No camera took it, nobody was "
-        "asked, and nothing of the data sets whose file formats it has is in it. Scores on it say little about photos."
+        f"* A program made {title}: pictures, captions, annotations and ratings alike. Nobody was asked, and nothing "
+        "of the data sets whose file formats it has is in it; a picture of somebody else's is named under Licences. "
+        "Scores on it say little about photographs."
         for title in titles
     ]
     return list(dict.fromkeys([*drawn, *(notes for source in sources if (notes := source.notes().strip()))]))

@@ -72,12 +72,13 @@ class Faces(Filter):
         return settings
 
     def how_judged(self) -> str:
-        first = f"face_recognition (`model: {self.model}`, `mode: {self.mode}`)"
+        first = f"face_recognition, which runs dlib (`model: {self.model}`, `mode: {self.mode}`)"
         second_one = f"libfacedetection (confidence of at least {self.second_limit:g})"
         return {
-            "published": f"Frames in which {first} finds a face are rejected.",
-            "any-of": f"Frames in which {first} or {second_one} finds a face are rejected: stricter than the paper.",
-            "confirm": f"Only frames in which both {first} and {second_one} find a face are rejected.",
+            "published": f"A sample is rejected if {first} finds a face in a frame of it.",
+            "any-of": f"A sample is rejected if {first} or {second_one} finds a face in a frame of it, which is "
+            "stricter than the paper.",
+            "confirm": f"A sample is rejected only if both {first} and {second_one} find a face in a frame of it.",
         }[self.detectors]
 
     def open(self) -> FacesFilter:

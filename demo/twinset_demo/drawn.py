@@ -32,6 +32,6 @@ def _assets() -> Iterator[str]:
 
 
 #: Some fifteen seconds. The version is raised with every change of what is painted.
-MINIATURE = DrawnFolder("miniature", 6, _paint, title="the painted miniature of twinset-demo")
+MINIATURE = DrawnFolder("miniature", 6, _paint, title="twinset-demo's drawn miniature")
 #: Some ten seconds. The version is raised with every change of an asset.
 PROCEDURAL = DrawnFolder("procedural-assets", 4, _build, "CC0-1.0", _assets)

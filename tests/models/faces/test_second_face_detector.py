@@ -107,7 +107,10 @@ def test_the_card_names_the_detectors() -> None:
     assert "libfacedetection" not in Faces(kind="faces").how_judged()
     for detectors in ("any-of", "confirm"):
         said = Faces.model_validate({"kind": "faces", "detectors": detectors, "second_limit": 0.7}).how_judged()
-        assert "face_recognition (`model: hog`" in said and "libfacedetection (confidence of at least 0.7)" in said
+        assert (
+            "face_recognition, which runs dlib (`model: hog`" in said
+            and "libfacedetection (confidence of at least 0.7)" in said
+        )
 
 
 def test_without_its_package_only_two_detectors_are_refused() -> None:
