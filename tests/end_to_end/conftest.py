@@ -110,10 +110,13 @@ subsets:
 SMALLER_DEMO = tuple(
     argument
     for setting in (
-        *(f"subsets.eq-kubric-{aspect}.count=2" for aspect in ("location", "counting", "attribute")),
+        *(
+            f"subsets.eq-kubric-{aspect}.count={n}"
+            for aspect, n in (("location", 1), ("counting", 2), ("attribute", 1))
+        ),
         *(f"subsets.eq-kubric-{aspect}.source.resolution=128" for aspect in ("location", "counting", "attribute")),
         "subsets.eq-sd.count=4",
-        "stages.scene-negatives.count=3",
+        "stages.scene-negatives.count=2",
         "stages.scene-images.source.engine.resolution=128",
         "stages.small-images.source.images_per_caption=1",
     )

@@ -138,11 +138,13 @@ def prefect(server: dict[str, str]) -> Prefect:
 
 
 @pytest.fixture(scope="session")
-def deployments(prefect: Prefect, server: dict[str, str]) -> dict[str, str]:
+def deployments(prefect: Prefect, server: dict[str, str], api: Api) -> dict[str, str]:
     """The server with the work pools and all deployments of the shipped prefect.yaml."""
-    for pool in ("main", "cpu", "render", "gpu"):
-        created = prefect("work-pool", "create", pool, "--type", "process", "--overwrite")
-        assert created.returncode == 0, created.stdout + created.stderr
+    created = prefect("work-pool", "create", "main", "--type", "process", "--overwrite")
+    assert created.returncode == 0, created.stdout + created.stderr
+    (main,) = api.ask("/work_pools/filter", {"work_pools": {"name": {"any_": ["main"]}}})
+    for pool in ("cpu", "render", "gpu"):  # a command each would take seconds to start
+        api.ask("/work_pools/", {"name": pool, **{key: main[key] for key in ("type", "base_job_template")}})
     deployed = prefect("--no-prompt", "deploy", "--all")
     assert deployed.returncode == 0, deployed.stdout + deployed.stderr
     # Without heartbeats the automation of test_retry.py ends what runs for more than 90 s on a busy machine.
