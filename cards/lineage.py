@@ -113,7 +113,7 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
     drawn = [
         f"* A program made {title}: pictures, captions, annotations and ratings alike. Nobody was asked, and nothing "
-        "of the data sets whose file formats it has is in it; a picture of somebody else's is named under Licences. "
+        "of the data sets whose file formats it has is in it; if a picture is somebody else's, Licences name it. "
         "Scores on it say little about photographs."
         for title in titles
     ]

@@ -72,7 +72,7 @@ class Faces(Filter):
         return settings
 
     def how_judged(self) -> str:
-        first = f"face_recognition, which runs dlib (`model: {self.model}`, `mode: {self.mode}`)"
+        first = f"face_recognition (dlib's detector `{self.model}`, `mode: {self.mode}`)"
         second_one = f"libfacedetection (confidence of at least {self.second_limit:g})"
         return {
             "published": f"A sample is rejected if {first} finds a face in a frame of it.",

@@ -182,7 +182,7 @@ class ReplayedNegatives(Source):
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "released")
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        return "Captions and negative captions were copied from files as they are; whoever wrote those knows how."
+        return "Captions and negative captions were copied from files, as they are."
 
     @property
     def made_from(self) -> Reference:

@@ -99,7 +99,7 @@ def test_cards_say_which_frame_is_taken_and_which_detector_looked(built: Built) 
     for name in ("eq-gebc", "eq-youcook2"):
         assert "nearest, of two equally near ones the earlier" in built.cards[name]
     assert (
-        "A sample is rejected if face_recognition, which runs dlib (`model: hog`, `mode: exact`) finds"
+        "A sample is rejected if face_recognition (dlib's detector `hog`, `mode: exact`) finds"
         in built.cards["eq-youcook2"]
     )
 

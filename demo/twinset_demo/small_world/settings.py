@@ -6,7 +6,10 @@ from twinset.models.visual_questions.settings import QuestionAnswererSettings, V
 
 
 class SmallWorld(QuestionAnswererSettings):
-    """The checker of the small world, for images that the small text-to-image model drew. It has no settings."""
+    """A program of twinset-demo that finds shapes and colours in pictures of the small model; no network.
+
+    It has no settings.
+    """
 
     kind: Literal["small-world"]
 

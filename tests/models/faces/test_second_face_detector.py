@@ -108,7 +108,7 @@ def test_the_card_names_the_detectors() -> None:
     for detectors in ("any-of", "confirm"):
         said = Faces.model_validate({"kind": "faces", "detectors": detectors, "second_limit": 0.7}).how_judged()
         assert (
-            "face_recognition, which runs dlib (`model: hog`" in said
+            "face_recognition (dlib's detector `hog`" in said
             and "libfacedetection (confidence of at least 0.7)" in said
         )
 
