@@ -104,6 +104,11 @@ def sizes(counts: Mapping[tuple[int, int], int]) -> str:
     return listed({f"{width} × {height}": count for (width, height), count in counts.items()})
 
 
+def code(text: str) -> Markdown:
+    """Somebody's name for a thing as code, which can end neither itself nor the cell that it stands in."""
+    return Markdown(f"`{' '.join(text.translate(_CONTROL).replace('`', ' ').replace('|', ' ').split())}`")
+
+
 def statements(text: str) -> Markdown:
     """What a Markdown text says in bold at the beginning of its list items, in one line."""
     said = (
@@ -117,7 +122,10 @@ _FILTERS = {
     "commas": "{:,}".format,
     "percent": "{:.1%}".format,
     "number": "{:g}".format,
-    **{one.__name__: one for one in (cell, fence, listed, middle_and_most, plain, share, short, sizes, statements)},
+    **{
+        one.__name__: one
+        for one in (cell, code, fence, listed, middle_and_most, plain, share, short, sizes, statements)
+    },
 }
 
 

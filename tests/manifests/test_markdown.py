@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
-from twinset.manifests.markdown import Markdown, cell, fence, plain, short, table
+from twinset.manifests.markdown import Markdown, cell, code, fence, plain, short, statements, table
 
 HOSTILE = [
     "[click](https://evil.example)",
@@ -105,3 +105,12 @@ def test_ordinary_captions_stay_readable() -> None:
 
 def test_a_block_of_code_is_not_ended_by_what_it_holds() -> None:
     assert fence("a") == "```" and fence("a ```` b ``") == "`````"
+
+
+def test_a_name_as_code_ends_neither_itself_nor_its_cell() -> None:
+    assert code("wrong-count") == "`wrong-count`" and code("a|b`c\n| d <i>") == "`a b c d <i>`"
+
+
+def test_statements_are_what_list_items_say_in_bold_first() -> None:
+    text = "* **One:\n  two**, and more **three**.\n* four\n\nFive **six**\n* **Seven.** Eight\n"
+    assert statements(text) == "One: two. Seven." and statements("") == ""
