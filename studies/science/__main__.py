@@ -90,8 +90,7 @@ def science(asked: argparse.Namespace) -> None:
         if asked.data is None and not asked.report_only:
             twinset.build(asked.recipe or design.recipe, str(data), design.subsets)
         if asked.gate_only:
-            study = pass_gate(design, data, asked.out, _tell)
-            run = study.bases()[0]
+            study, found = pass_gate(design, data, asked.out, _tell), None
         else:
             found = (
                 report_study(design, data, asked.out)
@@ -100,8 +99,9 @@ def science(asked: argparse.Namespace) -> None:
             )
             if found is None:
                 return
-            study, run = found.study, best_arm(found)
+            study = found.study
     if asked.ship is not None:
+        run = study.bases()[0] if found is None else best_arm(found)
         ship(study, run, asked.ship)
         print(f"{run.name}: shipped into {asked.ship}", file=sys.stderr)
     if asked.gate_only:
