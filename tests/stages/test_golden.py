@@ -46,8 +46,8 @@ GOLDEN: dict[str, dict[str, Any]] = {
     },
     "eq-youcook2": {
         "versions": {"youcook2": 2, "faces": 1, "schema": 3},
-        "tar": "f7ef4d65395ebf3f505d604ab9144f62f386bc112ef72f778848dfce8fae6394",
-        "rows": "7cbe948214d66db6ed584abd8b6cf9518b85531cfda43ea252f65382ea8010d7",
+        "tar": "e9138678171f22174f3b0bbc6f87c68118271002c2dd42236a9b493ea27935f0",
+        "rows": "93a96d5a4b4dca0c6189a22f170bb4520f00eb54ee00129f0bd03be450a184e1",
     },
     "focus-attribute": {
         "versions": {"genecis-attributes": 1, "schema": 3},
