@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -62,6 +63,12 @@ ANSWER_ALL = """() => new Promise((resolve) => {
 def pairs(out: Path, tasks: int) -> list[ReviewStage]:
     """A stage that asks which of two images fits."""
     return [stage_of("s", [candidate("s", "fits-caption", n) for n in range(tasks)], out)]
+
+
+def once(**reply: Any) -> Callable[[Route], None]:
+    """The first request gets this reply, the others the server's; a route of `times=1` would end while it is used."""
+    replies = [reply]
+    return lambda route: route.fulfill(**replies.pop()) if replies else route.continue_()
 
 
 def lost_reply(times: list[int]) -> Callable[[Route], None]:
@@ -137,17 +144,17 @@ def test_an_answer_that_is_refused_is_said_and_the_work_goes_on(open_desk: Open,
     desk = open_desk(pairs(tmp_path, 6))
     anna = desk.visit()
     refusal = {"status": 409, "json": {"detail": "The image was made again."}}
-    anna.page.route("**/api/answer", lambda route: route.fulfill(**refusal), times=1)
+    anna.page.route("**/api/answer", once(**refusal))
     anna.page.keyboard.press("1")
     anna.page.wait_for_selector("#note:has-text('could not be saved: The image was made again.')")
     anna.press("1")
     anna.saved()
     assert len(desk.answers()) == 1
-    anna.page.route("**/api/answer", lambda route: route.fulfill(status=429, headers={"Retry-After": "1"}), times=1)
+    anna.page.route("**/api/answer", once(status=429, headers={"Retry-After": "1"}))
     anna.press("1")
     anna.saved()
     assert len(desk.answers()) == 2
-    anna.page.route("**/api/answer", lambda route: route.fulfill(status=403, json={"detail": "No."}), times=1)
+    anna.page.route("**/api/answer", once(status=403, json={"detail": "No."}))
     anna.page.keyboard.press("1")
     anna.page.wait_for_selector("#trouble:has-text('kept in this browser: 1')")
     Visitor(anna.context, desk.link()).saved()
