@@ -27,17 +27,15 @@ from twinset.cards.lineage import (
 )
 from twinset.cards.page import write_look
 from twinset.cards.plots import histograms
-from twinset.cards.rebuilding import Rebuilding, homepage, rebuilding
+from twinset.cards.rebuilding import Rebuilding, homepage, rebuilding, recipe_of
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT, told_by_words
 from twinset.generators.blind_guesses import LEAST_GROUPS
 from twinset.generators.words_alone.probe import LEAST, Probed
 from twinset.generators.words_alone.sampled import words_table
 from twinset.manifests.canonical import digest
-from twinset.manifests.locations import is_drawn, symbolic
 from twinset.manifests.markdown import block_of
-from twinset.manifests.recipe import Recipe, Subset, content_of
-from twinset.manifests.recipe.overrides import PARTS
+from twinset.manifests.recipe import Recipe
 from twinset.manifests.references import key_of
 from twinset.manifests.stage import Stage
 from twinset.shards.metering import spent
@@ -46,8 +44,6 @@ from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
-#: Keys of a recipe that a card's recipe has as well.
-OF_THE_WHOLE = {"title", "authors", "citation", "date", "max_missing", "allow_mixed_runtimes"}
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 
 
@@ -154,46 +150,6 @@ def _front_matter(stage: Stage, makes: str, language: str, summary: IndexSummary
         said = f"digest of the files, which tells caches versions apart: {digest}"
         front["configs"] = [{"config_name": "default", "description": said, "data_files": files}]
     return yaml.safe_dump(front, sort_keys=False)
-
-
-def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
-    """A recipe of this subset and the stages that it reads, with places for whoever makes it again to fill in."""
-    needed = recipe.only([stage.name])
-    made = {name: _settings(one, needed.seed) for name, one in needed.all.items()}
-    if stage.count is not None:
-        made[stage.name]["count"] = stage.count
-    parts = {part: {name: made[name] for name in getattr(needed, part)} for part in PARTS if getattr(needed, part)}
-    said = needed.model_dump(mode="json", include=OF_THE_WHOLE, exclude_defaults=True)
-    return {"name": stage.name, "seed": needed.seed, **said, **parts}
-
-
-def _settings(subset: Subset, seed: int) -> dict[str, Any]:
-    # Without what it would say by itself: a reader finds the rest sooner.
-    said = {name for name, field in Subset.model_fields.items() if getattr(subset, name) != field.default}
-    settings: dict[str, Any] = {key: value for key, value in content_of(subset, seed).items() if key in said}
-    settings |= subset.model_dump(include={"count", "language", "cites"}, exclude_defaults=True)
-    for name in subset.source.locations:
-        *where, last = name.split(".")
-        value: Any = subset.source
-        inner: Any = settings["source"]
-        for key in where:
-            value = value[int(key)] if isinstance(value, tuple) else getattr(value, key)
-            inner = inner[int(key) if isinstance(inner, list) else key]
-        value = getattr(value, last)
-        if subset.source.leads_to(name) == "stage":
-            path = value if value is None or "/" not in value else f"path/to/{last}"
-        else:
-            named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
-            drawn = [one for one in named if is_drawn(one)]
-            kept = drawn if drawn and drawn == named else [f"path/to/{last}"]
-            path = kept if isinstance(value, tuple) else kept[0]
-        inner[last] = path
-    settings["source"] = {
-        key: value
-        for key, value in settings["source"].items()
-        if value is not None or type(subset.source).model_fields[key].default is not None
-    }
-    return settings
 
 
 def describe(store: Store, subset: str, summary: IndexSummary) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 from twinset.manifests.canonical import digest
 from twinset.manifests.doors import DEMO, marks
 from twinset.manifests.locations import DRAWN, is_brought_model, is_drawn, is_model_folder, parsers_folder, symbolic
-from twinset.manifests.recipe import Recipe
+from twinset.manifests.recipe import Recipe, Subset, content_of
+from twinset.manifests.recipe.overrides import PARTS
 from twinset.manifests.source import Place, PlacedSettings
 from twinset.manifests.stage import ANY_RUNTIME, Stage, runtime_facts
 from twinset.models.files import BROUGHT
@@ -19,6 +20,8 @@ from twinset.shards.read import finished
 from twinset.shards.storage.store import Store
 
 ABSENT = "absent"
+#: Keys of a recipe that a card's recipe has as well.
+OF_THE_WHOLE = {"title", "authors", "citation", "date", "max_missing", "allow_mixed_runtimes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,60 @@ def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuild
                 unknown.append(stage.name)
     libraries = {name: one for name, one in sorted(libraries.items(), key=lambda one: one[0].lower()) if one != ABSENT}
     return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown))
+
+
+def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
+    """A recipe of this subset and the stages that it reads, with places for whoever makes it again to fill in."""
+    needed = recipe.only([stage.name])
+    made = {name: _settings(one, needed.seed) for name, one in needed.all.items()}
+    if stage.count is not None:
+        made[stage.name]["count"] = stage.count
+    parts = {part: {name: made[name] for name in getattr(needed, part)} for part in PARTS if getattr(needed, part)}
+    said = needed.model_dump(mode="json", include=OF_THE_WHOLE, exclude_defaults=True)
+    return {"name": stage.name, "seed": needed.seed, **said, **parts}
+
+
+def _settings(subset: Subset, seed: int) -> dict[str, Any]:
+    # Without what it would say by itself: a reader finds the rest sooner.
+    said = {name for name, field in Subset.model_fields.items() if getattr(subset, name) != field.default}
+    settings: dict[str, Any] = {key: value for key, value in content_of(subset, seed).items() if key in said}
+    settings |= subset.model_dump(include={"count", "language", "cites"}, exclude_defaults=True)
+    made = [settings["source"], *settings.get("filters", [])]
+    for one, part in zip(made, [subset.source, *subset.filters], strict=True):
+        _add_execution(one, part)
+    for name in subset.source.locations:
+        *where, last = name.split(".")
+        value: Any = subset.source
+        inner: Any = settings["source"]
+        for key in where:
+            value = value[int(key)] if isinstance(value, tuple) else getattr(value, key)
+            inner = inner[int(key) if isinstance(inner, list) else key]
+        value = getattr(value, last)
+        if subset.source.leads_to(name) == "stage":
+            path = value if value is None or "/" not in value else f"path/to/{last}"
+        else:
+            named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
+            drawn = [one for one in named if is_drawn(one)]
+            kept = drawn if drawn and drawn == named else [f"path/to/{last}"]
+            path = kept if isinstance(value, tuple) else kept[0]
+        inner[last] = path
+    settings["source"] = {
+        key: value
+        for key, value in settings["source"].items()
+        if value is not None or type(subset.source).model_fields[key].default is not None
+    }
+    return settings
+
+
+def _add_execution(settings: dict[str, Any], part: PlacedSettings) -> None:
+    """Add what the digest leaves out and the runtime class names, where it is not the default."""
+    for name in part.execution:
+        if (value := getattr(part, name)) != type(part).model_fields[name].default and not part.leads_to(name):
+            settings[name] = value
+    for name, inner in part.within():
+        first, *rest = name.split(".")
+        if (where := settings.get(first)) is not None:  # else it would say so by itself
+            _add_execution(where[int(rest[0])] if rest else where, inner)
 
 
 def homepage(name: str) -> str:

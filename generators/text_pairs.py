@@ -57,7 +57,7 @@ class TextPairs(Source):
     makes = "text-pair"
     paper = BIVLC
     group = "image"
-    verb = "made of negative captions from"
+    verb = "made from"
     card_template = Path(__file__).with_name("text_pairs.md.j2")
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, "no-image": "rows that name no image"}
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twinset.cards.describe import OF_THE_WHOLE
 from twinset.cards.lineage import citations_of
+from twinset.cards.rebuilding import OF_THE_WHOLE
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.recipe import Recipe
 from twinset.shards.records import read_index_record
@@ -15,7 +15,7 @@ from twinset.stages.index import receipts_digest
 from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
-DESCRIPTION = 11  # raised when what `cards` writes changes
+DESCRIPTION = 12  # raised when what `cards` writes changes
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:

@@ -100,12 +100,12 @@ def _panels(numbers: TextPairStatistics, _group: str) -> dict[str, Counts]:
 
 TEXT_PAIRS = CardKind(
     sample=TEXT_PAIR,
-    what=("text pairs", "an image, a caption of it, and a negative caption that is wrong of it in one thing"),
+    what=("text pairs", "an image, a caption of it, and a negative caption, meant to be false in one detail"),
     tasks=("image-to-text", "zero-shot-image-classification"),
     tags=("minimal-pairs", "hard-negatives", "image-text-matching"),
     columns={
         "caption": "Caption of the image.",
-        "negative_caption": "Caption that is wrong of the image in one thing.",
+        "negative_caption": "Caption that is meant to be false of the image in one detail.",
         "type": "What was done to the caption: replace, swap or add.",
         "subtype": "To what: obj, att or rel.",
         "image_id": "Id of the image, as the source of the captions calls it.",

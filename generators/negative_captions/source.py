@@ -76,7 +76,11 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
     def how_made(self, reports: Mapping[str, Any]) -> str:
         kinds = ", ".join(kind.replace("_", " ") for kind in self.kinds)
         if isinstance(self.engine, Rules):
-            who = f"rules, which change words of lists where spaCy's `{self.pipeline}` parses the caption so"
+            who = (
+                "twinset's rules, which replace, exchange or add words of its own lists (`manifests/vocabularies/"
+                "negatives.yaml` in its repository) where the words stand as such words do, which spaCy's "
+                f"`{self.pipeline}` finds out by parsing"
+            )
         else:
             who = f"a language model (engine `{self.engine.kind}`)"
         return f"One negative caption of each kind ({kinds}) was asked for every caption. They were written by {who}."

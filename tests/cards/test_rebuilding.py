@@ -10,8 +10,7 @@ import yaml
 
 from tests.cards.made_cards import described, small_card
 from tests.made_datasets import MadeDataset
-from twinset.cards.describe import recipe_of
-from twinset.cards.rebuilding import packages, rebuilding
+from twinset.cards.rebuilding import packages, rebuilding, recipe_of
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.locations import DRAWN
 from twinset.manifests.recipe import content_of, load_recipe, parse_recipe, shipped_recipes

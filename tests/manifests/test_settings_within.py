@@ -9,7 +9,7 @@ import yaml
 from pydantic import Field
 
 from twinset import generators
-from twinset.cards.describe import recipe_of
+from twinset.cards.rebuilding import recipe_of
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import content_of, load_recipe, recipe_from_json
 from twinset.manifests.source import Place, PlacedSettings, SourceSettings
@@ -87,6 +87,13 @@ def test_the_card_says_where_a_path_must_be_filled_in(recipe: Path) -> None:
     source = recipe_of(loaded, stage)["subsets"]["one"]["source"]
     assert source["engine"] == {"kind": "painter", "model": "path/to/model", "steps": 50}
     assert source["judges"][1]["model"] == "path/to/model" and str(recipe.parent) not in json.dumps(source)
+
+
+def test_the_card_says_how_an_engine_ran_where_that_is_not_its_default(recipe: Path) -> None:
+    loaded = load_recipe(str(recipe), ["subsets.one.source.engine.device=gpu"])
+    stage = Stage(name="one", facts={}, content="0", plan="0", planned=1, shards=1, excluded={})
+    source = recipe_of(loaded, stage)["subsets"]["one"]["source"]
+    assert source["engine"]["device"] == "gpu" and "device" not in source["judges"][1]
 
 
 @pytest.mark.parametrize(
