@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, SerializeAsAny
+from pydantic import Field, SerializeAsAny, model_validator
 
 from twinset.generators.image_verification.questions.generator import QuestionSource
 from twinset.generators.papers import IMG_DIFF
@@ -85,6 +85,12 @@ class DifferenceBoxes(QuestionSource):
         "width": "its width in pixels",
         "height": "its height in pixels",
     }
+
+    @model_validator(mode="after")
+    def _some_box_fits(self) -> DifferenceBoxes:
+        if self.smallest > self.largest:
+            raise ValueError(f"smallest is {self.smallest} and largest {self.largest}: no box is both; swap them")
+        return self
 
     @property
     def asks(self) -> bool:

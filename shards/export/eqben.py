@@ -40,7 +40,8 @@ def export_eqben(store: Store, subsets: Sequence[str], folder: Path) -> int:
     """Write images and annotations of the subsets into ``folder``; returns the number of pairs.
 
     Action Genome: ``{video: {object: [pair]}}`` with lists of captions; YouCook2 and GEBC: ``{video: [pair]}``; other
-    sources: ``[pair]``. Images that pairs share are written once, named by their sha256.
+    sources: ``[pair]``. A pair has its licence, credit and source URL too, which the loader does not read. Images that
+    pairs share are written once, named by their sha256.
     """
     annotations, count = folder / "annotation", 0
     annotations.mkdir()
@@ -70,7 +71,7 @@ def _exported(
         paths = {role: _write_image(image, sample, images, folder) for role, image in sample.images.items()}
         for path, caption in itertools.product(paths.values(), sample.texts.values()):
             flat.append({"image": path, "caption": caption})
-        yield sample, {**paths, **sample.texts, "key": sample.key}
+        yield sample, {**paths, **sample.texts, "key": sample.key, **sample.json.terms.columns}
 
 
 def _write_image(content: bytes, sample: StoredPair, images: Path, folder: str) -> str:

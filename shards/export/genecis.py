@@ -3,7 +3,8 @@
     DIR/focus_attribute.json        `genecis_root` is DIR, --dataset is focus_attribute, change_attribute,
     DIR/focus_object.json …         focus_object or change_object
 
-Each is a list of ``{condition, gallery, reference, target}``, the gallery without the target. Images are named, not
+Each is a list of ``{condition, gallery, reference, target}``, the gallery without the target, with the licence, credit
+and source URL of the sample, which the evaluation does not read. Images are named, not
 written: the evaluation reads them from its own folders of Visual Genome (``{image_id, instance_bbox}``, which it cuts
 out itself, whatever `crops` the shards were made with) and of COCO's val2017 (``{val_image_id}``, a number).
 """
@@ -89,7 +90,7 @@ def _task(sample: Stored[TemplateRecord], subset: str, of_task: dict[str, str]) 
 
 def _entry(sample: Stored[TemplateRecord]) -> dict[str, Any]:
     """A sample's entry, held against what the released loaders of its task take out of it."""
-    entry = dict(sample.json.entry)
+    entry = {**sample.json.entry, **sample.json.terms.columns}
     model = _Entry[_Crop] if sample.json.task.endswith("attribute") else _Entry[_Scene]
     try:
         model.model_validate_json(as_json(entry))

@@ -221,6 +221,7 @@ def test_a_crop_is_no_smaller_than_models_see(earlier: Callable[[str], FinishedS
         {"grain": 0},
         {"smallest": 1},
         {"largest": 0},
+        {"smallest": 0.3, "largest": 0.2},
         {"most": 0},
         {"crop": 0},
         {"engine": {"kind": "nobody"}},

@@ -53,6 +53,8 @@ def test_the_json_is_nested_as_eqben_does_it(made_pairs: MadeDataset, tmp_path: 
     graphs = json.loads((annotations / "eq-ag.json").read_bytes())
     assert list(graphs) == ["-Disc_0", "Disc.2", "-Same_3"]
     assert graphs["-Disc_0"]["cup/glass"][0]["caption0"] == ["the disc is red", "red disc"]
+    terms = next(iter(read_samples(made_pairs.store, "eq-ag"))).json.terms.columns
+    assert terms["licence"] and graphs["-Disc_0"]["cup/glass"][0].items() >= terms.items()
     boundaries = json.loads((annotations / "eq-gebc.json").read_bytes())
     assert boundaries["-Disc_0"][0]["caption0"] == "the disc is red"
     # 3 videos with 3 frames each: written once, however many pairs share them.

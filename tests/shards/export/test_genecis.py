@@ -56,7 +56,7 @@ def test_the_released_evaluation_reads_every_template(made_templates: MadeDatase
         reference, condition, shown = found[place]
         assert condition == sample.texts["condition"]
         assert len(shown) == (10 if task == "focus-attribute" else 15)
-        assert found.templates[place] == sample.json.entry
+        assert found.templates[place] == {**sample.json.entry, **sample.json.terms.columns}
         name = reference[0] if task.endswith("attribute") else reference.lstrip("0")
         assert name in (sample.json.source.files["reference"].path, ".jpg")  # number 0 has no digits left
 
