@@ -8,7 +8,7 @@ import os
 import socket
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -103,25 +103,26 @@ def write_shard(
             first_batch.update(candidates=made, **took)
 
     with CpuTime(f"{store.root}/{worker.home}") as cpu, metered() as tallies:
+
+        def log() -> None:
+            spent: dict[str, Any] = {"began": began, "seconds": time.monotonic() - clock, "core_seconds": cpu.so_far()}
+            spent |= {"first": cpu.first, "gpu": worker.on_gpu, **total(tallies)._asdict()}
+            if first_batch:
+                spent["first_batch"] = first_batch
+            if worker.runtime != ANY_RUNTIME:
+                spent["runtime"] = worker.runtime_facts()
+            _log_shard(store, layout.log(worker.home, planned.shard), spent)
+
         while True:
             first_batch.clear()
             try:
-                receipt, made = _write(store, stage, planned, candidates, worker, on_batch)
-                break
+                return _write(store, stage, planned, candidates, worker, on_batch, log)
             except OutOfMemory as error:
                 problem = str(error)
             # Not within the except: the error keeps what filled the memory.
             worker = worker.halved(problem)
             again = f"made again, {worker.generator.micro_batch} at a time"
             logger.warning("%s shard %05d: memory ran out (%s); %s", worker.home, planned.shard, problem, again)
-    if made:
-        times = {"began": began, "seconds": time.monotonic() - clock, "core_seconds": cpu.core_seconds}
-        begun = {"first": cpu.first, **({"first_batch": first_batch} if first_batch else {})}
-        spent = {**times, **begun, "gpu": worker.on_gpu, **total(tallies)._asdict()}
-        if worker.runtime != ANY_RUNTIME:
-            spent["runtime"] = worker.runtime_facts()
-        _log_shard(store, layout.log(worker.home, planned.shard), spent)
-    return receipt
 
 
 def _write(
@@ -131,8 +132,9 @@ def _write(
     candidates: Sequence[Candidate],
     worker: StageWorker,
     on_batch: OnBatch,
-) -> tuple[Receipt, bool]:
-    """The receipt of a shard, and whether it was made here."""
+    log: Callable[[], None],
+) -> Receipt:
+    """The receipt of a shard; that which another worker wrote meanwhile, where it holds."""
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar:
             write = write_table if worker.generator.columns is not None else write_samples
@@ -145,8 +147,8 @@ def _write(
         if before is not None and receipt_holds(
             store, worker.home, stage, planned, before, worker.source.media_files()
         ):
-            return before, False
-        receipt = finish_shard(
+            return before
+        return finish_shard(
             store,
             worker.home,
             shard.verdicts,
@@ -165,8 +167,8 @@ def _write(
                 tar_size=tar.size,
                 missing=dict(sorted(shard.missing.items())),
             ),
+            log,
         )
-    return receipt, True
 
 
 def _refuse_older_plan(store: Store, stage: Stage, planned: PlannedShard, worker: StageWorker) -> None:
@@ -192,7 +194,13 @@ def _receipt_there(store: Store, home: str, number: int) -> Receipt | None:
 
 
 def finish_shard(
-    store: Store, home: str, verdicts: Collection[tuple[str, str]], spool: Path, before: Receipt | None, made: Made
+    store: Store,
+    home: str,
+    verdicts: Collection[tuple[str, str]],
+    spool: Path,
+    before: Receipt | None,
+    made: Made,
+    log: Callable[[], None] = lambda: None,
 ) -> Receipt:
     """Move ``spool/tar`` and ``spool/rows`` to their places and write the receipt last.
 
@@ -200,6 +208,8 @@ def finish_shard(
         verdicts: verdict and reason of each candidate. A shard without samples has no tar.
         before: the receipt that the shard has already.
         made: what the new receipt says besides.
+        log: writes the shard's log, before the receipt: no kill leaves a finished shard of which it is not known how
+            and where it was made.
     """
     rows_sha256, rows_size = sha256_of_file(spool / "rows")
     rejected = Counter(reason for verdict, reason in verdicts if verdict == REJECTED)
@@ -222,6 +232,7 @@ def finish_shard(
     else:
         store.remove(tar)
     store.move_in(spool / "rows", layout.rows(home, receipt.shard))
+    log()
     store.write(place, receipt.to_bytes())
     return receipt
 
@@ -229,7 +240,7 @@ def finish_shard(
 def _log_shard(store: Store, path: str, spent: dict[str, Any]) -> None:
     """Write who made a shard, and what that took of time and of language models."""
     log = {"host": socket.gethostname(), "pid": os.getpid(), **spent}
-    # The receipt is written and the shard done: a log that cannot be written must not say otherwise.
+    # A log that cannot be written is no reason to make the shard again.
     with contextlib.suppress(OSError):
         store.write(path, json.dumps(log).encode())
 

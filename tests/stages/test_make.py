@@ -166,6 +166,26 @@ def test_a_log_that_cannot_be_written_does_not_fail_a_finished_shard(tmp_path: P
     assert build.make(0) == build.state().done[0]
 
 
+def test_a_kill_leaves_no_finished_shard_without_its_log(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6)
+    write, written = Store.write, list[str]()
+
+    def killed(store: Store, path: str, content: bytes) -> None:
+        write(store, path, content)
+        written.append(path)
+        if path == "eq-x/_meta/log/00000.json":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        build.make(0)
+    monkeypatch.undo()
+    assert written == ["eq-x/_meta/log/00000.json"] and not build.state().done
+    assert build.make(0) == build.state().done[0]
+
+
 def test_a_worker_knows_nothing_but_where_the_dataset_lies(tmp_path: Path, planned_build: Any) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=1)
     (tmp_path / "eq-x.json").unlink()  # annotations are for planning
