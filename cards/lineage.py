@@ -112,9 +112,10 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
     titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
     drawn = [
-        f"* A program made {title}: pictures, captions, annotations and ratings alike. It is part of the package that "
-        "[the installation](#how-to-make-it-again) names for these files. Nobody was asked, and nothing of the data "
-        "sets whose file formats it has is in it; if a picture is somebody else's, Licences name it. "
+        f"* A program made {title}: pictures, captions, annotations and ratings. None are from people or from the data "
+        "sets whose file formats the files have. The program is part of the package that "
+        "[the installation](#how-to-make-it-again) names for these files. A picture that is not its own has its author "
+        "under [Licences](#licences). "
         "Scores on it say little about photographs."
         for title in titles
     ]
