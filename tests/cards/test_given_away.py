@@ -27,8 +27,8 @@ def test_the_card_flags_kinds_that_are_solved_blind(made: MadeDataset) -> None:
     made.add("text", NEGATIVE_SUBSET, [plan])
     text = described(made, "text")
     assert (
-        "* **Length: the true caption can be guessed in 75.0% of all pairs and in 100.0% of the pairs of one kind (chance: "
-        "50 %).** Of all pairs, the caption" in text
+        "* **Length: the true caption can be guessed in 75.0% of all pairs and in 100.0% of the pairs of one kind "
+        "(chance: 50 %).** Of all pairs, the caption" in text
     )
     assert (
         "shorter is it in 75.0% (95 % interval\n" in text
