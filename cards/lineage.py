@@ -114,8 +114,8 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     drawn = [
         f"* A program made {title}: pictures, captions, annotations and ratings. None are from people or from the data "
         "sets whose file formats the files have. The program is part of the package that "
-        "[the installation](#how-to-make-it-again) names for these files. A picture that is not its own has its author "
-        "under [Licences](#licences). "
+        "[the installation](#how-to-make-it-again) names for these files. [Licences](#licences) name the authors of "
+        "pictures that are not its own, if there are any. "
         "Scores on it say little about photographs."
         for title in titles
     ]

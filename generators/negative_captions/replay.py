@@ -182,7 +182,10 @@ class ReplayedNegatives(Source):
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "released")
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        return "Captions and negative captions were copied from files, as they are."
+        return (
+            "Captions and negative captions were copied as they are from files, which do not say how the negative ones "
+            "were written."
+        )
 
     @property
     def made_from(self) -> Reference:
