@@ -112,10 +112,9 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
     titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
     drawn = [
-        f"* A program made {title}: pictures, captions, annotations and ratings. None are from people or from the data "
-        "sets whose file formats the files have. The program is part of the package that "
-        "[the installation](#how-to-make-it-again) names for these files. [Licences](#licences) name the authors of "
-        "pictures that are not its own, if there are any. "
+        f"* A program made {title}: pictures, captions, annotations and ratings, except what [Licences](#licences) "
+        "credit to others. The rest is not from people, and not from the data sets whose file formats the files have. "
+        "The program is part of the package that [the installation](#how-to-make-it-again) names for these files. "
         "Scores on it say little about photographs."
         for title in titles
     ]

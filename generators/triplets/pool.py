@@ -220,8 +220,8 @@ class Pool:
         deed = ~place & seen[said] & common & ~(bare[said] & ground[self.relations.object_lemma])
         good &= deed | supported(said, rated.object, photo, min_support)
         step = (
-            f"relations whose verb {min_support} photos or more have and people rate {VISIBLE:g} or more, or of "
-            "which as many say the same of the object"
+            f"relations whose verb is in the captions of {min_support} photos or more and rated {VISIBLE:g} or more "
+            f"for concreteness, or whose verb and object are together in those of {min_support} photos or more"
         )
         self.steps[step] = int(good.sum())
         return good

@@ -161,8 +161,8 @@ def test_the_second_parser_counts_where_there_is_one() -> None:
 
 PAIRS = "relations of pairs of words that 2 photos or more have, or that a sentence begins with"
 DEEDS = (
-    "relations whose verb 2 photos or more have and people rate 3 or more, or of which as many say the same "
-    "of the object"
+    "relations whose verb is in the captions of 2 photos or more and rated 3 or more for concreteness, or whose verb "
+    "and object are together in those of 2 photos or more"
 )
 
 
