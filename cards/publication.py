@@ -133,8 +133,10 @@ def write_overview(store: Store, subsets: Iterable[str]) -> None:
     elif parts:
         shown = [part.name for part in parts if store.size(layout.meta(part.name, "look.png")) is not None]
         text = dataset_card(parts, shown, "path/to/OUT", None, None).encode("utf-8", "replace")
-        # With the one before it: a build that is killed between these two lines leaves that.
-        store.write(layout.meta(subsets[0], OVERVIEW), f"{hashlib.sha256(text).hexdigest()}\n{there}\n".encode())
+        # With the one before it: a build that is killed before the last line leaves that.
+        # In each subset: any of them may be removed.
+        for one in subsets:
+            store.write(layout.meta(one, OVERVIEW), f"{hashlib.sha256(text).hexdigest()}\n{there}\n".encode())
         store.write("README.md", text)
 
 

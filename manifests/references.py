@@ -3,6 +3,7 @@
 import re
 import tomllib
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 
 
@@ -14,7 +15,9 @@ def bibtex(*keys: str) -> str:
 def checked_bibtex(text: str) -> str:
     """BibTeX that somebody wrote; raises `ValueError` where it is none."""
     text = text.strip()
-    entry = re.match(r"@\w+\s*\{\s*[^\s,{}]+\s*,", text) and text.count("{") == text.count("}") and "```" not in text
+    depths = list(accumulate((one == "{") - (one == "}") for one in text))
+    closed = not depths or (min(depths) >= 0 and not depths[-1])
+    entry = re.match(r"@\w+\s*\{\s*[^\s,{}]+\s*,", text) and closed and "```" not in text
     if text and not entry:
         raise ValueError(f"{text[:60]!r} is not BibTeX; write it as @misc{{key, title = {{Title}}}}")
     return text

@@ -46,6 +46,18 @@ class FinishedStage:
         """What a stage that is planned from this one is bound to."""
         return self.record.digest
 
+    def check_whole(self) -> None:
+        """Raise `WrongUse` where index or rejections have other bytes than were written: Parquet may read them as other
+        rows."""
+        for name in ("index.parquet", "rejections.parquet"):
+            path = layout.meta(self.home, name)
+            if self.store.size(path) is None or self.store.sha256(path) != self.record.files[name]:
+                record = layout.meta(self.home, "index.json")
+                raise WrongUse(
+                    f"{self.store.root}/{path}: not the one of {record}, it was damaged or replaced since; remove "
+                    f"{record} and run the same build again"
+                )
+
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Columns of all rows that were kept, in plan order."""
         with self._index(columns) as stream:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.lineage import citations_of
 from twinset.cards.rebuilding import OF_THE_WHOLE
 from twinset.manifests.canonical import canonical_json, digest
@@ -21,6 +22,9 @@ DESCRIPTION = 12  # raised when what `cards` writes changes
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
     """Whether what lies beside the tars was written for these very shards, in today's words, and is still there."""
     shown = _digest(published)
+    pictured = any(state.stage.facts["makes"] in CARD_KINDS for state in published.values())
+    if published and None in (store.size("README.md"), *([store.size("look.html")] if pictured else ())):
+        return False
     for home, state in published.items():
         record, beside = _read(store, home), _beside(store, home)
         if not _fits(store, home, state, recipe, record, beside):
@@ -41,7 +45,7 @@ def _fits(
     if home in recipe.subsets and record["words"] != _words(recipe, home):
         return False
     whole = record["digest"] == _digest({home: state}) and all(name in beside for name in record["files"])
-    return whole and store.size(f"{home}/README.md") is not None
+    return whole and bool(store.size(f"{home}/README.md"))
 
 
 def keep_description(

@@ -138,6 +138,8 @@ def prepare(job: Job, name: str) -> Stage:
             name,
             *(f"{count:,}" if count is not None else "all" for count in (worker.subset.count, before.count)),
         )
+    for one in job.recipe.reads(name):
+        job.earlier(one).check_whole()
     summary, kinds = _write_plan(store, worker, content)
     stage = Stage(
         name=name,

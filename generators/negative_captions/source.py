@@ -41,7 +41,7 @@ class Rules(EngineSettings):
 
 
 class NegativeCaptions(ParsedCaptions, PromptedSource):
-    """One negative caption of each kind for every caption, written by rules or a language model.
+    """One negative caption of each kind for every caption, as an engine writes them: rules or a language model.
 
     captions, pipeline, licence: as `ParsedCaptions`; the rules and `graph_check` use the pipeline. kinds: that are
     written, in this order; ``negate_obj`` by language models alone. engine: what writes them. graph_check: whether what
@@ -78,7 +78,7 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
         if isinstance(self.engine, Rules):
             who = (
                 "twinset's rules, which replace, exchange or add words of its own lists (`manifests/vocabularies/"
-                "negatives.yaml` in its repository) where the words stand as such words do, which spaCy's "
+                "negatives.yaml` in its repository) where the words stand as such words do, which the spaCy pipeline "
                 f"`{self.pipeline}` finds out by parsing"
             )
         else:

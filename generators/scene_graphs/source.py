@@ -86,7 +86,7 @@ class SceneGraphs(ConfirmedCaptions):
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         second = f"; of each it is marked whether `{self.confirm}` finds it too" if self.confirm else ""
-        return f"Relations were read off each caption as spaCy's `{self.pipeline}` parses it{second}."
+        return f"Relations were read off each caption as the spaCy pipeline `{self.pipeline}` parses it{second}."
 
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 

@@ -100,7 +100,7 @@ class Recipe(Settings):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     description: str = ""
     title: str = ""
-    authors: tuple[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)], ...] = ()
+    authors: tuple[Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\w")], ...] = ()
     citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
     date: datetime.date | None = None
     seed: int = Field(default=0, ge=0)

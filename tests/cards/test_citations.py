@@ -7,6 +7,7 @@ import pytest
 from twinset.cards.lineage import citations_of, uncited
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
+from twinset.manifests.references import checked_bibtex
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,16 @@ def test_a_plan_says_what_publishing_would_refuse(tmp_path: Path) -> None:
         assert line.startswith("lacks: 2 samples have no credit; set subsets.lacks.source.credit, or name it in each")
         assert line.endswith("twinset publish refuses it so") and not (found["named"] | found["free"])["warnings"]
         assert not found["named"]["warnings"]
+
+
+@pytest.mark.parametrize(
+    "text", ["@misc{x, title = {a}}}}{{ junk", "@misc{x, title = {a}", "title", "@misc{x, a={`}```}"]
+)
+def test_what_is_not_bibtex_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not BibTeX; write it as"):
+        checked_bibtex(text)
+
+
+def test_bibtex_is_several_entries_or_none() -> None:
+    two = "@misc{x, title = {{A} b}}\n@misc{y, title = {c}}"
+    assert (checked_bibtex(f" {two}\n"), checked_bibtex(" ")) == (two, "")

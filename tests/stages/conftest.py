@@ -139,19 +139,24 @@ def planned_build(greys: Any) -> Callable[..., Build]:
 
 @pytest.fixture
 def no_cards(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Builds write an empty card instead of drawing and plotting; what each time they would have: cards, and a page."""
+    """Builds write cards of one word instead of drawing and plotting; what each time they would have: cards, a page."""
     described: list[list[str]] = [[]]
 
     def describe(store: Store, name: str, summary: Any) -> None:
         described[-1].append(name)
-        store.write(f"{name}/README.md", b"")
+        store.write(f"{name}/README.md", b"card")
 
     def show(store: Store, names: Iterable[str]) -> None:
         described[-1].append(" and ".join(sorted(names)))
         described.append([])
+        store.write("look.html", b"page")
+
+    def write_overview(store: Store, names: Iterable[str]) -> None:
+        store.write("README.md", b"card of all")
 
     monkeypatch.setattr("twinset.cards.describe.describe", describe)
     monkeypatch.setattr("twinset.cards.describe.show", show)
+    monkeypatch.setattr("twinset.cards.publication.write_overview", write_overview)
     return described
 
 

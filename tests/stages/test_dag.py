@@ -1,6 +1,7 @@
 """Stages of a recipe: built in their order, independent ones side by side, and stale when what they read changed."""
 
 import json
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ def test_a_stage_is_planned_from_the_rows_of_another(recipe: Any, tmp_path: Path
         "shards": 1,
         "excluded": {},
     }
-    assert {name.split("/")[0] for name in files_below(tmp_path / "out")} == {"_stages", "all-said", "greys", "said"}
+    stages = {"_stages", "all-said", "greys", "said"}
+    assert {name.split("/")[0] for name in files_below(tmp_path / "out")} == {*stages, "README.md", "look.html"}
     assert kept(tmp_path / "out") == {"words": 3, "long": 3, "said": 0, "all-said": 6, "greys": 2}
     verdict = twinset.verify(str(tmp_path / "out"))
     assert [one["problems"] for part in verdict.values() for one in part.values()] == [[]] * 5
@@ -104,6 +106,20 @@ def test_an_input_of_the_first_stage_reaches_the_last(
     assert MADE.count("yellow") == 4 and "b" not in MADE  # a line, a long word, and said twice
     build_here(recipe(), str(tmp_path / "fresh"))
     assert files_below(tmp_path / "out") == files_below(tmp_path / "fresh")
+
+
+def test_no_stage_is_planned_from_a_damaged_index(recipe: Any, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    build_here(recipe(), str(out))
+    index = out / "_stages/words/_meta/index.parquet"
+    whole = index.read_bytes()
+    index.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
+    shutil.rmtree(out / "all-said")
+    with pytest.raises(WrongUse, match=r"index.parquet: not the one of .*index.json, .* remove .*index.json and run"):
+        build_here(recipe(), str(out))
+    (out / "_stages/words/_meta/index.json").unlink()
+    build_here(recipe(), str(out))
+    assert index.read_bytes() == whole and kept(out)["all-said"] == 6
 
 
 def test_a_stage_that_is_made_again_to_the_same_rows_leaves_its_readers_alone(recipe: Any, tmp_path: Path) -> None:

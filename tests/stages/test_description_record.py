@@ -40,6 +40,24 @@ def test_corrected_words_of_a_source_reach_a_finished_card(
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards and words"
 
 
+@pytest.mark.parametrize(
+    ("lost", "drawn"), [("README.md", []), ("look.html", []), ("eq-x/README.md", ["eq-x"]), ("empty", ["eq-x"])]
+)
+def test_what_is_lost_is_written_again(
+    tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any, lost: str, drawn: list[str]
+) -> None:
+    out = tmp_path / "out"
+    build_here(two_recipes(greys)[0], str(out))
+    whole = files_below(out)
+    if lost == "empty":
+        (out / "eq-x/README.md").write_bytes(b"")
+    else:
+        (out / lost).unlink()
+    for _ in range(2):
+        build_here(two_recipes(greys)[0], str(out))
+        assert files_below(out) == whole and no_cards[1:] == [[*drawn, "eq-x"], []]
+
+
 def test_a_subset_of_an_earlier_version_is_stale_and_left_as_it_is(
     tmp_path: Path, greys: Any, no_cards: list[list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
