@@ -188,7 +188,8 @@ def describe(store: Store, subset: str, summary: IndexSummary) -> None:
     earlier = earlier_stages(store, recipe, stage.name)
     again = rebuilding(store, recipe.only([stage.name]), [*(one.stage for one in earlier), stage])
     source = recipe[stage.name].source
-    chosen = block_of(source.card_template, "left_out", reports=reports_of(store, subset, source)).strip()
+    reports = reports_of(store, subset, source)
+    chosen = block_of(source.card_template, "left_out", source=source, reports=reports).strip()
     text = card(stage, recipe, summary, numbers, made, chosen, files, words, earlier, scores, works, again)
     store.write(f"{subset}/README.md", text.encode("utf-8", "replace"))
 

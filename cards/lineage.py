@@ -10,7 +10,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import drawn_folder
 from twinset.manifests.plan import read_parquet
 from twinset.manifests.recipe import Recipe, Subset
-from twinset.manifests.references import cited_entry
+from twinset.manifests.references import cited_entry, entries_in
 from twinset.manifests.source import PlacedSettings, Reference, SourceSettings
 from twinset.manifests.stage import Stage
 from twinset.shards.contracts import ENGINE_REASONS
@@ -139,7 +139,7 @@ def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[s
         for part in (stages[one].source, *stages[one].filters):
             for role, entry in cited(part):
                 found[role].append(entry)
-        found[DATA] += map(cited_entry, stages[one].cites)
+        found[DATA] += [entry for cite in stages[one].cites for entry in entries_in(cited_entry(cite))]
     if store is not None:
         for one, settings in stages.items():
             found[DATA] += settings.source.cites(reports_of(store, recipe.home(one), settings.source))
@@ -180,12 +180,12 @@ def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any
 def cited(settings: PlacedSettings) -> Iterator[tuple[str, str]]:
     """What a source or filter and the settings within cite: a role, and a BibTeX entry that can be empty."""
     if isinstance(settings, SourceSettings):
-        yield from ((PROCEDURE, entry) for entry in (settings.paper.bibtex if settings.paper else "").split("\n\n"))
+        yield from ((PROCEDURE, entry) for entry in entries_in(settings.paper.bibtex if settings.paper else ""))
         read = any(place.what in ("file", "folder", "any") for name, place, _ in settings.places() if "." not in name)
         role = FORM if _drawn_title(settings) else METHOD if settings.synthetic or not read else DATA
-        yield from ((role, entry) for entry in _data_of(settings).bibtex.split("\n\n"))
+        yield from ((role, entry) for entry in entries_in(_data_of(settings).bibtex))
     else:
-        yield from ((METHOD, entry) for entry in settings.reference.bibtex.split("\n\n"))
+        yield from ((METHOD, entry) for entry in entries_in(settings.reference.bibtex))
     for _, inner in settings.within():
         yield from cited(inner)
 

@@ -20,6 +20,8 @@ from twinset.shards.read import finished
 from twinset.shards.storage.store import Store
 
 ABSENT = "absent"
+#: Settings that the runtime class names.
+RUNTIME = ("device", "threads", "micro_batch")
 #: Keys of a recipe that a card's recipe has as well.
 OF_THE_WHOLE = {"title", "authors", "citation", "date", "max_missing", "allow_mixed_runtimes"}
 
@@ -31,7 +33,8 @@ class Rebuilding:
     packages: that brought parts, files or models, ``NAME VERSION``, with what each brought. libraries: versions of the
     distributions that a digest names, by name; those of networks where shards say which they had. models: where each
     comes from, by name. machines: what made the shards of
-    each stage with a network, in words. unknown: stages with a network whose logs are gone.
+    each stage with a network, in words. unknown: stages with a network whose logs are gone. served: stages of which a
+    server answers, whose network nobody can tell.
     """
 
     packages: Mapping[str, list[str]] = field(default_factory=dict)
@@ -39,6 +42,7 @@ class Rebuilding:
     models: Mapping[str, str] = field(default_factory=dict)
     machines: Mapping[str, list[str]] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    served: tuple[str, ...] = ()
 
     @property
     def anywhere(self) -> bool:
@@ -81,7 +85,8 @@ def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuild
             elif stage.name not in unknown:
                 unknown.append(stage.name)
     libraries = {name: one for name, one in sorted(libraries.items(), key=lambda one: one[0].lower()) if one != ABSENT}
-    return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown))
+    served = tuple(name for name, one in recipe.all.items() if one.source.metered)
+    return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown), served)
 
 
 def recipe_of(recipe: Recipe, stage: Stage) -> dict[str, Any]:
@@ -101,24 +106,9 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
     settings: dict[str, Any] = {key: value for key, value in content_of(subset, seed).items() if key in said}
     settings |= subset.model_dump(include={"count", "language", "cites"}, exclude_defaults=True)
     made = [settings["source"], *settings.get("filters", [])]
-    for one, part in zip(made, [subset.source, *subset.filters], strict=True):
+    for one, part in zip(made, [subset.source, *subset.filters], strict=False):  # without filters, none are said
         _add_execution(one, part)
-    for name in subset.source.locations:
-        *where, last = name.split(".")
-        value: Any = subset.source
-        inner: Any = settings["source"]
-        for key in where:
-            value = value[int(key)] if isinstance(value, tuple) else getattr(value, key)
-            inner = inner[int(key) if isinstance(inner, list) else key]
-        value = getattr(value, last)
-        if subset.source.leads_to(name) == "stage":
-            path = value if value is None or "/" not in value else f"path/to/{last}"
-        else:
-            named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
-            drawn = [one for one in named if is_drawn(one)]
-            kept = drawn if drawn and drawn == named else [f"path/to/{last}"]
-            path = kept if isinstance(value, tuple) else kept[0]
-        inner[last] = path
+        _add_places(one, part)
     settings["source"] = {
         key: value
         for key, value in settings["source"].items()
@@ -127,10 +117,30 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
     return settings
 
 
+def _add_places(settings: dict[str, Any], part: PlacedSettings) -> None:
+    """Add what says where inputs lie: names of stages and of drawn files, else ``path/to/…``."""
+    for name in part.locations:
+        *where, last = name.split(".")
+        value: Any = part
+        inner: Any = settings
+        for key in where:
+            value = value[int(key)] if isinstance(value, tuple) else getattr(value, key)
+            inner = inner[int(key) if isinstance(inner, list) else key]
+        value = getattr(value, last)
+        if part.leads_to(name) == "stage":
+            path = value if value is None or "/" not in value else f"path/to/{last}"
+        else:
+            named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
+            drawn = [one for one in named if is_drawn(one)]
+            kept = drawn if drawn and drawn == named else [f"path/to/{last}"]
+            path = kept if isinstance(value, tuple) else kept[0]
+        inner[last] = path
+
+
 def _add_execution(settings: dict[str, Any], part: PlacedSettings) -> None:
     """Add what the digest leaves out and the runtime class names, where it is not the default."""
-    for name in part.execution:
-        if (value := getattr(part, name)) != type(part).model_fields[name].default and not part.leads_to(name):
+    for name in RUNTIME:
+        if name in part.execution and (value := getattr(part, name)) != type(part).model_fields[name].default:
             settings[name] = value
     for name, inner in part.within():
         first, *rest = name.split(".")
@@ -185,6 +195,10 @@ def models(recipe: Recipe) -> dict[str, str]:
             found[model] = f"comes with {BROUGHT.distribution(model)}. {BROUGHT.get(model).origin}".strip()
         else:
             found[model] = "of the Hugging Face Hub" if "/" in model else "an installed package"
+    for one in recipe.all.values():
+        for part in (one.source, *(inner for _, inner in one.source.within())):
+            if any(mark.what == "server" for mark in marks(type(part), Place).values()) and hasattr(part, "model"):
+                found[part.model] = "on the server that the recipe names"
     return found
 
 

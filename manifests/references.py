@@ -37,9 +37,15 @@ def cited_entry(cite: str) -> str:
     return _entries().get(cite, cite)
 
 
+def entries_in(text: str) -> list[str]:
+    """The entries of BibTeX, each as it is written; what begins none belongs to the one before."""
+    return [entry.strip() for entry in re.split(r"(?m)^(?=@\w+\s*\{)", text) if entry.strip()]
+
+
 def key_of(entry: str) -> str:
-    """The key of a BibTeX entry."""
-    return re.split("[{,]", entry, maxsplit=2)[1].strip()
+    """The key of a BibTeX entry; of what is none, which other people's sources may give, its first words."""
+    found = re.match(r"@\w+\s*\{\s*([^\s,{}]+)", entry)
+    return found[1] if found else " ".join(entry.split())[:60]
 
 
 @cache

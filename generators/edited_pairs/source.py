@@ -23,7 +23,7 @@ EVERYWHERE = "region-everywhere"  # a flag
 
 
 class StableDiffusion(DiffusionModel, Source):
-    """EQ-SD: pairs that prompt-to-prompt draws with a text-to-image model.
+    """Pairs that prompt-to-prompt draws with a text-to-image model (EqBen's EQ-SD, section B.5).
 
     model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.
     negatives: a stage of negative captions, whose rows are drawn as pairs instead of a vocabulary

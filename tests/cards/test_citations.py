@@ -7,7 +7,7 @@ import pytest
 from twinset.cards.lineage import citations_of, uncited
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
-from twinset.manifests.references import checked_bibtex
+from twinset.manifests.references import checked_bibtex, entries_in, key_of
 
 
 @pytest.mark.parametrize(
@@ -73,3 +73,10 @@ def test_what_is_not_bibtex_is_refused(text: str) -> None:
 def test_bibtex_is_several_entries_or_none() -> None:
     two = "@misc{x, title = {{A} b}}\n@misc{y, title = {c}}"
     assert (checked_bibtex(f" {two}\n"), checked_bibtex(" ")) == (two, "")
+
+
+def test_other_peoples_bibtex_is_taken_apart_whatever_it_is() -> None:
+    one, two = "@misc{x,\n  title = {a},\n\n  year = {2024}\n}", "@misc{y, title = {c}}"
+    assert entries_in(f"{one}\n{two}\n\n") == [one, two] and [key_of(each) for each in (one, two)] == ["x", "y"]
+    assert entries_in("Smith et al. 2020") == ["Smith et al. 2020"] and key_of("Smith et al. 2020")[:5] == "Smith"
+    assert entries_in("") == []

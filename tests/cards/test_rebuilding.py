@@ -10,7 +10,7 @@ import yaml
 
 from tests.cards.made_cards import described, small_card
 from tests.made_datasets import MadeDataset
-from twinset.cards.rebuilding import packages, rebuilding, recipe_of
+from twinset.cards.rebuilding import models, packages, rebuilding, recipe_of
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.locations import DRAWN
 from twinset.manifests.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
@@ -90,3 +90,22 @@ def test_all_folders_that_one_package_draws_are_named(monkeypatch: pytest.Monkey
     places = [("", "", f"{one}:file") for one in ("ones", "ones", "twos")]
     monkeypatch.setattr(type(recipe["eq-ag"].source), "places", lambda _: places)
     assert packages([], recipe.only(["eq-ag"])) == {"draws 1.0": ["the files of ones", "the files of twos"]}
+
+
+def test_a_card_names_the_model_of_a_server_and_none_of_how_it_is_asked_and_paid() -> None:
+    engine = {"kind": "openai", "model": "some-llm", "base_url": "http://127.0.0.1:1/v1", "max_cost": 4000}
+    engine |= {"api_key_variable": "LAB_KEY", "price_in": 1, "price_out": 2}
+    source = {"kind": "negative-captions", "captions": "c.json", "kinds": ["replace_obj"], "engine": engine}
+    recipe = parse_recipe({"name": "one", "subsets": {"one": {"source": source | {"licence": "CC0-1.0"}}}})
+    stage = Stage(name="one", facts={}, content="", plan="", planned=7, shards=1, excluded={})
+    said = yaml.safe_dump(recipe_of(recipe, stage))
+    assert "some-llm" in said and not any(one in said for one in ("LAB_KEY", "4000", "price_in", "127.0.0.1"))
+    assert models(recipe)["some-llm"] == "on the server that the recipe names" and recipe["one"].source.metered
+
+
+def test_a_filters_model_that_is_a_folder_is_a_place_to_fill_in(tmp_path: Path) -> None:
+    recipe = load_recipe("coco-counterfactuals", [f"subsets.coco-counterfactuals.filters.1.model={tmp_path}"])
+    stage = Stage(name="coco-counterfactuals", facts={}, content="", plan="", planned=7, shards=1, excluded={})
+    pasted = recipe_of(recipe, stage)
+    assert pasted["subsets"]["coco-counterfactuals"]["filters"][1]["model"] == "path/to/model"
+    assert str(tmp_path) not in yaml.safe_dump(pasted)
