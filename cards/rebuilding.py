@@ -32,9 +32,8 @@ class Rebuilding:
 
     packages: that brought parts, files or models, ``NAME VERSION``, with what each brought. libraries: versions of the
     distributions that a digest names, by name; those of networks where shards say which they had. models: where each
-    comes from, by name. machines: what made the shards of
-    each stage with a network, in words. unknown: stages with a network whose logs are gone. served: stages of which a
-    server answers, whose network nobody can tell.
+    comes from, by name. machines: what made the shards of each stage with a network, in words. unknown: stages with a
+    network whose logs are gone. served: stages that ask a server, whose network nobody can tell.
     """
 
     packages: Mapping[str, list[str]] = field(default_factory=dict)
@@ -85,7 +84,7 @@ def rebuilding(store: Store, recipe: Recipe, stages: Iterable[Stage]) -> Rebuild
             elif stage.name not in unknown:
                 unknown.append(stage.name)
     libraries = {name: one for name, one in sorted(libraries.items(), key=lambda one: one[0].lower()) if one != ABSENT}
-    served = tuple(name for name, one in recipe.all.items() if one.source.metered)
+    served = tuple(name for name, one in recipe.all.items() if _servers([one]))
     return Rebuilding(packages(stages, recipe), libraries, models(recipe), machines, tuple(unknown), served)
 
 
@@ -195,11 +194,18 @@ def models(recipe: Recipe) -> dict[str, str]:
             found[model] = f"comes with {BROUGHT.distribution(model)}. {BROUGHT.get(model).origin}".strip()
         else:
             found[model] = "of the Hugging Face Hub" if "/" in model else "an installed package"
-    for one in recipe.all.values():
-        for part in (one.source, *(inner for _, inner in one.source.within())):
-            if any(mark.what == "server" for mark in marks(type(part), Place).values()) and hasattr(part, "model"):
-                found[part.model] = "on the server that the recipe names"
+    for part in _servers(recipe.all.values()):
+        if isinstance(name := getattr(part, "model", None), str):
+            found[name] = "on the server that the recipe names"
     return found
+
+
+def _servers(stages: Iterable[Subset]) -> list[PlacedSettings]:
+    """The settings, of sources, filters and what is within, that name a server to ask."""
+    parts = [part for one in stages for part in (one.source, *one.filters)]
+    for part in parts:
+        parts += [inner for _, inner in part.within()]  # grows while it is read
+    return [part for part in parts if any(mark.what == "server" for mark in marks(type(part), Place).values())]
 
 
 def _of_pipeline(folder: Path) -> str:

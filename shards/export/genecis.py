@@ -4,9 +4,9 @@
     DIR/focus_object.json …         focus_object or change_object
 
 Each is a list of ``{condition, gallery, reference, target}``, the gallery without the target, with the licence, credit
-and source URL of the sample, which the evaluation does not read. Images are named, not
-written: the evaluation reads them from its own folders of Visual Genome (``{image_id, instance_bbox}``, which it cuts
-out itself, whatever `crops` the shards were made with) and of COCO's val2017 (``{val_image_id}``, a number).
+and source URL of the sample, which the evaluation does not read. Images are named, not written: the evaluation reads
+them from its own folders of Visual Genome (``{image_id, instance_bbox}``, which it cuts out itself, whatever `crops`
+the shards were made with) and of COCO's val2017 (``{val_image_id}``, a number).
 """
 
 import itertools

@@ -100,7 +100,11 @@ def test_a_card_names_the_model_of_a_server_and_none_of_how_it_is_asked_and_paid
     stage = Stage(name="one", facts={}, content="", plan="", planned=7, shards=1, excluded={})
     said = yaml.safe_dump(recipe_of(recipe, stage))
     assert "some-llm" in said and not any(one in said for one in ("LAB_KEY", "4000", "price_in", "127.0.0.1"))
-    assert models(recipe)["some-llm"] == "on the server that the recipe names" and recipe["one"].source.metered
+    assert models(recipe)["some-llm"] == "on the server that the recipe names"
+
+
+def test_a_language_model_in_this_process_is_on_no_server() -> None:
+    assert "on the server that the recipe names" not in models(load_recipe("triplet-clip")).values()
 
 
 def test_a_filters_model_that_is_a_folder_is_a_place_to_fill_in(tmp_path: Path) -> None:
