@@ -57,22 +57,29 @@ def parquet_columns(stream: BinaryIO) -> list[str]:
 
 def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """The rows of a file that need not fit into memory, as dicts of the named columns; raises as `read_parquet`."""
+    for batch in parquet_batches(stream, columns):
+        yield from batch.to_pylist()
+
+
+def parquet_batches(stream: BinaryIO, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """As `parquet_rows`, a batch at a time; texts that are no UTF-8 are damage too."""
     with _as_arrow_error():
         file = pq.ParquetFile(stream, pre_buffer=False)
         for batch in file.iter_batches(columns=list(columns), use_threads=False):
-            yield from batch.to_pylist()
+            batch.validate(full=True)
+            yield batch
 
 
 @contextmanager
 def _as_arrow_error() -> Iterator[None]:
     """Much of what pyarrow finds wrong in a file it raises as OSError, as if the disk failed, but without a number, and
-    what is wrong in a text only when that is asked for."""
+    what is wrong in a text only when that is asked for. It says so in one line here."""
     try:
         yield
-    except (OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise pa.ArrowInvalid(str(error).strip()) from error
+        raise pa.ArrowInvalid(" ".join(str(error).split())) from error
 
 
 def compact(tables: list[pa.Table]) -> None:

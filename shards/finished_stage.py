@@ -7,18 +7,17 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.names import allowed
-from twinset.manifests.plan import parquet_columns, read_parquet
+from twinset.manifests.plan import parquet_batches, parquet_columns, read_parquet
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.recipe import Recipe
 from twinset.manifests.stage import parse_stage
 from twinset.shards.kinds.fields import REMEDY
 from twinset.shards.kinds.kind import Stored
-from twinset.shards.read import read_from_tar
+from twinset.shards.read import opened_index, read_from_tar
 from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -81,8 +80,7 @@ class FinishedStage:
         start, only = 0, self.store.licences
         read = columns if only is None or "licence" in columns else (*columns, "licence")
         with self._index(read) as stream:
-            file = pq.ParquetFile(stream, pre_buffer=False)
-            for batch in file.iter_batches(columns=list(read), use_threads=False):
+            for batch in parquet_batches(stream, read):
                 if chosen is not None:
                     here = chosen[start : start + len(batch)]
                     start += len(batch)
@@ -130,13 +128,8 @@ class FinishedStage:
     @contextmanager
     def _index(self, columns: Sequence[str]) -> Iterator[BinaryIO]:
         """The file; raises `WrongUse` when it is damaged, or lacks a column: then the stage is of another kind."""
-        path = layout.meta(self.home, "index.parquet")
-        with self.store.open(path) as stream:
-            try:
-                found = parquet_columns(stream)
-            except pa.ArrowException as error:
-                remedy = f"remove {layout.meta(self.home, 'index.json')} and run its build again"
-                raise WrongUse(f"{self.where}: {path} cannot be read ({error}); {remedy}") from error
+        with opened_index(self.store, self.home) as stream:
+            found = parquet_columns(stream)
             if lacking := [name for name in columns if name not in found]:
                 raise WrongUse(
                     f"{self.where}: its index has no column {lacking[0]!r}; name a stage of the right kind that this "

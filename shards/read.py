@@ -5,16 +5,16 @@ import itertools
 import tarfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.names import allowed
 from twinset.manifests.licences.terms import TERMS
-from twinset.manifests.plan import parquet_columns, parquet_rows
+from twinset.manifests.plan import parquet_batches, parquet_columns, parquet_rows
 from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.kinds.fields import REMEDY, stored
 from twinset.shards.kinds.kind import Stored, Takes, kinds_of, plural
@@ -72,22 +72,33 @@ def pictured_tars(store: Store, subset: str, use: str) -> Iterator[tuple[str, st
 
 
 def index_columns(store: Store, subset: str) -> list[str]:
-    """Names of the columns of ``index.parquet``."""
-    with store.open(layout.meta(subset, "index.parquet")) as stream:
+    """Names of the columns of ``index.parquet``; raises `WrongUse` when it is damaged, as all that read it do."""
+    with opened_index(store, subset) as stream:
         return parquet_columns(stream)
 
 
 def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
     """Columns of ``index.parquet``, row by row as a stream."""
-    with store.open(layout.meta(subset, "index.parquet")) as stream:
+    with opened_index(store, subset) as stream:
         yield from parquet_rows(stream, list(columns))
 
 
 def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """As `index_rows`, a batch at a time."""
-    with store.open(layout.meta(subset, "index.parquet")) as stream:
-        file = pq.ParquetFile(stream, pre_buffer=False)
-        yield from file.iter_batches(columns=list(columns), use_threads=False)
+    with opened_index(store, subset) as stream:
+        yield from parquet_batches(stream, columns)
+
+
+@contextmanager
+def opened_index(store: Store, subset: str) -> Iterator[BinaryIO]:
+    """The file; what is found damaged in it while it is open is raised as `WrongUse`."""
+    path = layout.meta(subset, "index.parquet")
+    try:
+        with store.open(path) as stream:
+            yield stream
+    except pa.ArrowException as error:
+        remedy = f"remove {layout.meta(subset, 'index.json')} and run its build again"
+        raise WrongUse(f"{store.root}/{path}: cannot be read ({error}); {remedy}") from error
 
 
 def term_counts(store: Store, subset: str) -> dict[tuple[str, str], int]:

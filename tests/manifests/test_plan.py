@@ -198,5 +198,5 @@ def test_a_text_that_is_none_is_damage_like_any_other(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     broken = pa.array([b"caf\xe5"]).view(pa.string())
     pq.write_table(pa.table({"text": broken}), path)
-    with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="utf-8"):
+    with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="UTF8"):
         list(parquet_rows(stream, ["text"]))

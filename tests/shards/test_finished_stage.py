@@ -10,6 +10,7 @@ from tests.generators.finished_stage import write_index
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import parse_recipe
 from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.read import index_batches, index_rows
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 
@@ -41,11 +42,21 @@ def test_a_stage_of_another_kind_is_refused(earlier: FinishedStage) -> None:
             read(["key", "image_id"])
 
 
-def test_a_damaged_index_says_what_to_remove(earlier: FinishedStage, tmp_path: Path) -> None:
-    path = tmp_path / "words/_meta/index.parquet"
-    path.write_bytes(bytes(path.stat().st_size))
-    with pytest.raises(WrongUse, match=r"index\.parquet cannot be read .*; remove words/_meta/index\.json and run"):
-        FinishedStage(Store(str(tmp_path)), "words").read(["key"])
+@pytest.mark.parametrize("part", [slice(None), slice(4, 40), slice(-8, -4)], ids=["all", "a page", "the footer's size"])
+def test_a_damaged_index_says_what_to_remove(earlier: FinishedStage, tmp_path: Path, part: slice) -> None:
+    path, store = tmp_path / "words/_meta/index.parquet", Store(str(tmp_path))
+    damaged = bytearray(path.read_bytes())
+    damaged[part] = bytes(len(damaged[part]))
+    path.write_bytes(damaged)
+    for read in (
+        lambda: FinishedStage(store, "words").read(["key"]),
+        lambda: list(index_rows(store, "words", ["key"])),
+        lambda: list(index_batches(store, "words", ["key"])),
+    ):
+        with pytest.raises(
+            WrongUse, match=r"index\.parquet: cannot be read .*; remove words/_meta/index\.json and run"
+        ):
+            read()
 
 
 @pytest.mark.parametrize("place", ["./a\0b", "s3://words", "odd://words"])
