@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import jinja2
 
+#: Control characters, and the marks that would turn the text behind them round.
 _CONTROL = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], " ")
+_CONTROL |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "")
 #: Behind a backslash each stands for itself; what begins HTML does so where a page is not read as Markdown either.
 _ESCAPED = str.maketrans({mark: f"\\{mark}" for mark in "\\`*_[]|~$"} | {"&": "&amp;", "<": "&lt;"})
 #: What GitHub and Hugging Face turn into a link without any mark-up: addresses, people, issues.

@@ -6,9 +6,9 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from twinset.manifests.doors import KeyFor, OfKind, Registry, marks, types_in
 from twinset.manifests.errors import WrongUse
@@ -206,6 +206,15 @@ class SourceSettings(PlacedSettings, StatedTerms):
     whole: ClassVar[bool] = False
     paraphrases: ClassVar[bool] = False
     card_template: ClassVar[Path | None] = None
+
+    @model_validator(mode="after")
+    def _no_name_stands_twice(self) -> Self:
+        for key in type(self).model_fields:
+            value = getattr(self, key)
+            names = [one for one in value if isinstance(one, str)] if isinstance(value, tuple) else []
+            if twice := next((one for one in names if names.count(one) > 1), None):
+                raise ValueError(f"{key}: {twice!r} stands twice; leave one out")
+        return self
 
     def introduction(self) -> str:
         """Markdown for the card's introduction, such as the question that a task asks; empty when there is nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Collection, Iterator
 from functools import lru_cache, partial
@@ -127,6 +128,8 @@ def recorded_recipe(store: Store, home: str) -> Recipe:
     except FileNotFoundError as error:
         raise WrongUse(f"{store.root}/{path}: absent; run the same build again") from error
     except (ValueError, RecursionError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            raise WrongUse(f"{store.root}/{path}: damaged ({error}); run the same build again") from error
         raise WrongUse(f"{store.root}/{path}: cannot be used on this machine: {error}") from error
     if home not in map(recipe.home, recipe.all):
         raise WrongUse(f"{store.root}/{path}: a recipe without {home}; run the build of {home} again")

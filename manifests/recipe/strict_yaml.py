@@ -14,7 +14,7 @@ MOST_BYTES = 1_000_000  # a recipe of a hundred subsets has 50,000
 
 
 def load_yaml(content: str | bytes) -> Any:
-    """The value of one YAML document; raises `yaml.YAMLError`, naming line and column, where it is not a plain one.
+    """The value of one YAML document; raises `yaml.YAMLError`, one line with place and reason, where it is not plain.
 
     Refused besides what safe load refuses: a key that stands twice (the last would win silently), aliases (a file of a
     kilobyte can hold the tenth power of ten of them), half surrogate pairs (no text that could be written), numbers in
@@ -25,6 +25,10 @@ def load_yaml(content: str | bytes) -> Any:
         raise yaml.YAMLError(f"longer than {MOST_BYTES:,} bytes")
     try:
         return yaml.load(content, _StrictLoader)
+    except yaml.MarkedYAMLError as error:
+        what = ", ".join(" ".join(part.split()) for part in (error.context, error.problem) if part)
+        at = f"line {mark.line + 1}, column {mark.column + 1}: " if (mark := error.problem_mark) else ""
+        raise yaml.YAMLError(f"{at}{what}") from error
     except (ValueError, LookupError, AttributeError, TypeError) as error:
         # What PyYAML lets through of `!!bool x`, `!!timestamp x`, 2026-99-99 or a number of 5,000 digits.
         raise yaml.YAMLError(f"a value is not what its tag says ({error})") from error

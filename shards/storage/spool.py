@@ -90,9 +90,9 @@ class Spool:
         remedy = {
             errno.ENOSPC: f"{full} and run the same command again, finished shards stay",
             errno.EDQUOT: f"the disk quota is used up; {full} and run the same command again",
-            errno.EROFS: "the file system is read-only; name another --out",
-            errno.EACCES: "no permission to write; correct the permissions or name another --out",
-            errno.EPERM: "no permission to write; correct the permissions or name another --out",
+            errno.EROFS: "the file system is read-only; name another --out, or work on a copy",
+            errno.EACCES: "no permission to write; correct the permissions, or name another --out",
+            errno.EPERM: "no permission to write; correct the permissions, or name another --out",
             errno.ENOTDIR: "a part of this path is a file; name another --out",
             errno.EISDIR: "a folder lies where a file belongs; remove it and run the same command again",
             errno.EEXIST: "a part of this path is a file; name another --out",

@@ -155,6 +155,8 @@ def new_folder(to: str | Path, option: str) -> Iterator[Path]:
         raise WrongUse(f"{found}: is a link or not a folder; name another {option}, a new folder")
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise WrongUse(f"{to}: exists and is not an empty folder; name another {option}, or remove it")
+    if to.is_mount():
+        raise WrongUse(f"{to}: a file system is mounted there, and the folder itself is replaced; name one in it")
     with contextlib.ExitStack() as stack:
         try:
             unfinished = stack.enter_context(folder_beside(to))

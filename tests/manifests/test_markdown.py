@@ -96,6 +96,10 @@ def test_text_of_others_is_shown_as_it_stands(text: str) -> None:
     assert one_line(row.all) == one_line(f"{text} b {text} 1 a 2")
 
 
+def test_no_text_turns_round_what_stands_behind_it() -> None:
+    assert plain("a\u202egnp.exe\u202c, \u2066b\u2069") == "agnp.exe, b"
+
+
 def test_ordinary_captions_stay_readable() -> None:
     for caption in ("A man's dog (left) isn't running - it sits, at 5:30!", "Ein Hund; 50 % größer", "a/b #x @ home"):
         assert plain(caption) == cell(caption) == caption

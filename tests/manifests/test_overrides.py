@@ -35,7 +35,7 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ("subsets..shard_size=1", "write KEY.PATH=VALUE"),
         (".seed=1", "write KEY.PATH=VALUE"),
         ("subsets.eq-ag.source.media=", "write KEY.PATH=VALUE"),
-        ("seed=[1", "is not a YAML value"),
+        ("seed=[1", "'[1' is not a YAML value (line 1, column 3: while parsing a flow sequence, expected ',' or ']'"),
         ("name=2026-99-99", "is not a YAML value"),
         ("seed=!!python/object/apply:os.getcwd []", "is not a YAML value"),
         ("name.part=1", "holds a value, not keys"),

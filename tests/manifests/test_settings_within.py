@@ -39,6 +39,7 @@ class Painted(SourceSettings):
     kind: Literal["test-painted"]
     engine: Engine
     judges: tuple[Engine, ...] = ()
+    words: tuple[str, ...] = ()
     licence: str = "other: mine"
 
 
@@ -102,6 +103,7 @@ def test_the_card_says_how_an_engine_ran_where_that_is_not_its_default(recipe: P
         ("engine.stepps=3", "--set subsets.one.source.engine.stepps: unknown key; did you mean 'steps'?"),
         ("engine.steps=many", "--set subsets.one.source.engine.steps: Input should be a valid integer"),
         ("judges.1.stepps=3", "--set subsets.one.source.judges.1.stepps: unknown key; did you mean 'steps'?"),
+        ("words=[red, blue, red]", "words: 'red' stands twice; leave one out"),
         ("engine.kind=magic", "subsets.one.source.engine: Input tag 'magic'"),
     ],
 )

@@ -71,6 +71,13 @@ def test_a_stage_with_the_recipe_of_another_says_what_to_do(recipe: Any, tmp_pat
     recorded.write_text("[" * 100_000)
     problems = twinset.verify(str(out))["subsets"]["eq-x"]["problems"]
     assert "cannot be used on this machine" in problems[0] and problems[1:] == [digest]
+    recorded.write_text("{")
+    problems = twinset.verify(str(out))["subsets"]["eq-x"]["problems"]
+    assert "recipe.json: damaged (Expecting property" in problems[0] and problems[0].endswith(
+        "run the same build again"
+    )
+    build_here(recipe, str(out))
+    assert twinset.verify(str(out))["subsets"]["eq-x"]["problems"] == []
 
 
 def test_what_lies_beside_the_tars_is_written_again_when_it_is_gone(

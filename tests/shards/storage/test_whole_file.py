@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from twinset.shards.storage.whole_file import whole_file, write_text
+from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.whole_file import new_folder, whole_file, write_text
 
 KILLED = """
 import os, signal, sys
@@ -60,3 +61,14 @@ def test_a_block_that_fails_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_
         beside.write_text("half")
         raise ZeroDivisionError
     assert path.read_bytes() == b"before ?" and [*path.parent.iterdir()] == [path]
+
+
+def test_a_folder_where_a_file_system_is_mounted_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    with pytest.raises(WrongUse, match=r"a file system is mounted there.*name one in it"), new_folder(tmp_path, "--out"):
+        raise AssertionError
+    with new_folder(tmp_path / "new", "--out") as unfinished:
+        (unfinished / "a").write_text("b")
+    assert (tmp_path / "new/a").read_text() == "b"
