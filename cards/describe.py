@@ -86,6 +86,7 @@ def card(
         f"{source.makes}.md.j2",
         stage=stage,
         source=source,
+        paper=recipe.paper(stage.name),
         kind=CARD_KINDS.get(source.makes),
         noun="candidate" if source.makes == "table" else source.makes.replace("-", " "),
         encoding=recipe.made_in(stage.name).encoding,

@@ -104,7 +104,8 @@ def _drawn_title(source: SourceSettings) -> str:
 def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
     """In words, such as ``made from Action Genome following EqBen``."""
     titles = " and ".join(one.title for one in made_from(recipe, name) if one.title) or source.kind
-    return f"{source.verb} {titles}{f' following {source.paper.title}' if source.paper else ''}"
+    paper = recipe.paper(name)
+    return f"{source.verb} {titles}{f' following {paper.title}' if paper else ''}"
 
 
 def notes_of(recipe: Recipe, name: str) -> list[str]:
@@ -136,6 +137,8 @@ def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[s
     found: dict[str, list[str]] = {role: [] for role in ROLES}
     # What the subset itself follows comes first.
     for one in (name, *stages):
+        paper = recipe.paper(one)
+        found[PROCEDURE] += entries_in(paper.bibtex) if paper else []
         for part in (stages[one].source, *stages[one].filters):
             for role, entry in cited(part):
                 found[role].append(entry)
@@ -180,7 +183,6 @@ def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any
 def cited(settings: PlacedSettings) -> Iterator[tuple[str, str]]:
     """What a source or filter and the settings within cite: a role, and a BibTeX entry that can be empty."""
     if isinstance(settings, SourceSettings):
-        yield from ((PROCEDURE, entry) for entry in entries_in(settings.paper.bibtex if settings.paper else ""))
         read = any(place.what in ("file", "folder", "any") for name, place, _ in settings.places() if "." not in name)
         role = FORM if _drawn_title(settings) else METHOD if settings.synthetic or not read else DATA
         yield from ((role, entry) for entry in entries_in(_data_of(settings).bibtex))

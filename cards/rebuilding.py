@@ -103,7 +103,7 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
     # Without what it would say by itself: a reader finds the rest sooner.
     said = {name for name, field in Subset.model_fields.items() if getattr(subset, name) != field.default}
     settings: dict[str, Any] = {key: value for key, value in content_of(subset, seed).items() if key in said}
-    settings |= subset.model_dump(include={"count", "language", "cites"}, exclude_defaults=True)
+    settings |= subset.model_dump(include={"count", "language", "cites", "follows"}, exclude_defaults=True)
     made = [settings["source"], *settings.get("filters", [])]
     for one, part in zip(made, [subset.source, *subset.filters], strict=False):  # without filters, none are said
         _add_execution(one, part)

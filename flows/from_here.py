@@ -46,8 +46,7 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
             f"Prefect's server at {os.environ['PREFECT_API_URL']} does not answer ({type(problem).__name__}: {problem})"
             "; start it with prefect server start, or unset PREFECT_API_URL to build without one"
         )
-    sources = [recipe.origin(name) for name in recipe.subsets]
-    papers = {source.paper.title.lower() if source.paper else "" for source in sources}
+    papers = {paper.title.lower() if (paper := recipe.paper(name)) else "" for name in recipe.subsets}
     candidates = [f"build-{recipe.name}", *(f"build-{paper}" for paper in papers if len(papers) == 1)]
     known = [one.name for one in FLOWS]
     name = next((one for one in candidates if one in known), known[0])

@@ -42,6 +42,19 @@ def entries_in(text: str) -> list[str]:
     return [entry.strip() for entry in re.split(r"(?m)^(?=@\w+\s*\{)", text) if entry.strip()]
 
 
+def field_of(entry: str, name: str) -> str:
+    """A field of a BibTeX entry, without braces and in one line; empty where it has none."""
+    if (begins := re.search(rf"[,\s]{name}\s*=\s*", entry, re.IGNORECASE)) is None:
+        return ""
+    depth, value = 0, ""
+    for one in entry[begins.end() :]:
+        depth += (one == "{") - (one == "}")
+        if depth < 0 or (one == "," and not depth and value[:1] != '"') or (one == '"' and value[:1] == '"'):
+            break
+        value += one
+    return " ".join(value.strip('"').replace("{", "").replace("}", "").split())
+
+
 def key_of(entry: str) -> str:
     """The key of a BibTeX entry; of what is none, which other people's sources may give, its first words."""
     found = re.match(r"@\w+\s*\{\s*([^\s,{}]+)", entry)

@@ -16,6 +16,7 @@ from twinset.manifests.licences.terms import StatedTerms
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.markdown import block_of
 from twinset.manifests.panels import Panels
+from twinset.manifests.references import field_of, key_of
 from twinset.manifests.tally import Tally
 
 
@@ -61,6 +62,12 @@ class Reference:
     title: str
     address: str = ""
     bibtex: str = ""
+
+    @classmethod
+    def of_entry(cls, entry: str) -> Self:
+        """Of BibTeX, under what stands before the colon of its title."""
+        title = field_of(entry, "title").partition(":")[0] or key_of(entry)
+        return cls(title, field_of(entry, "url"), entry)
 
 
 class PlacedSettings(Settings):

@@ -14,8 +14,8 @@ from twinset.manifests.candidate import SPLIT
 from twinset.manifests.doors import OfKind
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.recipe.rates import Rates
-from twinset.manifests.references import checked_bibtex, checked_cite
-from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
+from twinset.manifests.references import checked_bibtex, checked_cite, cited_entry
+from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Reference, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published
@@ -50,6 +50,8 @@ class Subset(Settings):
     language: of the captions, as BCP 47 names it, such as ``de`` or ``pt-BR``; the card and Croissant say it.
     cites: what is to be cited for the captions, ratings or photographs that it reads, where the kind of source does not
     say it: BibTeX entries, or keys of ``manifests/references.bib``.
+    follows: the paper whose procedure it follows, where that is not the one that its kind of source follows: as one of
+    ``cites``.
     """
 
     source: SourceOfKind
@@ -61,6 +63,7 @@ class Subset(Settings):
     known_as: str = Field(default="", pattern=r"^([a-z][a-z0-9-]*)?$", max_length=LONGEST_NAME)
     language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
     cites: tuple[Annotated[str, AfterValidator(checked_cite)], ...] = ()
+    follows: Annotated[str, AfterValidator(checked_cite)] | None = None
     pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
 
     @model_validator(mode="after")
@@ -128,6 +131,11 @@ class Recipe(Settings):
         """The key path of a stage or subset, for messages."""
         return f"{'stages' if name in self.stages else 'subsets'}.{name}"
 
+    def paper(self, name: str) -> Reference | None:
+        """The paper whose procedure a stage follows."""
+        made, cite = self.made_in(name), self[name].follows or self.made_in(name).follows
+        return made.source.paper if cite is None else Reference.of_entry(cited_entry(cite))
+
     def origin(self, name: str) -> SourceSettings:
         """The source that made the samples of a stage: that of `made_in`."""
         return self.made_in(name).source
@@ -192,7 +200,7 @@ class Recipe(Settings):
 
 def content_of(subset: Subset, seed: int) -> dict[str, Any]:
     """What of a stage's settings decides its shards' bytes: not where its files lie, where it runs, how many."""
-    settings = subset.model_dump(mode="json", exclude={"pool", "count", "language", "cites"})
+    settings = subset.model_dump(mode="json", exclude={"pool", "count", "language", "cites", "follows"})
     described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
     for placed, values in described:
         for path in placed.incidental:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from twinset.cards.lineage import citations_of, uncited
+from twinset.cards.lineage import PROCEDURE, citations_of, described_origin, uncited, works_cited
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
-from twinset.manifests.references import checked_bibtex, entries_in, key_of
+from twinset.manifests.references import checked_bibtex, entries_in, field_of, key_of
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,20 @@ def test_a_recipe_cites_by_key_or_in_bibtex() -> None:
         read_captions(["nobody2020"])
 
 
+def test_a_recipe_names_the_paper_that_it_follows() -> None:
+    recipe = load_recipe("coco-counterfactuals")
+    paper = recipe.paper("coco-counterfactuals")
+    assert paper and (paper.title, paper.address) == ("COCO-Counterfactuals", "https://arxiv.org/abs/2309.14356")
+    works = works_cited(recipe, "coco-counterfactuals")
+    assert [key_of(entry) for entry in works[PROCEDURE]] == ["le2023cococounterfactuals", "miranda2024bivlc"]
+    described = described_origin(recipe, recipe.origin("coco-counterfactuals"), "coco-counterfactuals")
+    assert described.endswith(" following COCO-Counterfactuals")
+    mine = load_recipe("eqben", ["subsets.eq-ag.follows='@misc{me, title={{Twins}: Mine}, url={a}}'"]).paper("eq-ag")
+    assert mine and (mine.title, mine.address) == ("Twins", "a")
+    (theirs,) = {load_recipe("eqben").paper(name) for name in ("eq-ag", "eq-gebc")}
+    assert theirs and theirs.title == "EqBen"
+
+
 def test_a_plan_says_what_publishing_would_refuse(tmp_path: Path) -> None:
     import twinset
 
@@ -68,6 +82,20 @@ def test_a_plan_says_what_publishing_would_refuse(tmp_path: Path) -> None:
 def test_what_is_not_bibtex_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is not BibTeX; write it as"):
         checked_bibtex(text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "title"),
+    [
+        ("title = {A {B} c,\n d}, year = 1", "A B c, d"),
+        ('year = 1, title = "A, {B}", url = {x}', "A, B"),
+        ("title = plain, year = 1", "plain"),
+        ("booktitle = {Not this}, year = 1", ""),
+        ("title = {never closed", "never closed"),
+    ],
+)
+def test_a_field_is_found_however_it_is_written(fields: str, title: str) -> None:
+    assert field_of(f"@misc{{key, {fields}}}", "title") == title
 
 
 def test_bibtex_is_several_entries_or_none() -> None:

@@ -67,7 +67,10 @@ def test_a_folder_where_a_file_system_is_mounted_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
-    with pytest.raises(WrongUse, match=r"a file system is mounted there.*name one in it"), new_folder(tmp_path, "--out"):
+    with (
+        pytest.raises(WrongUse, match=r"a file system is mounted there.*name one in it"),
+        new_folder(tmp_path, "--out"),
+    ):
         raise AssertionError
     with new_folder(tmp_path / "new", "--out") as unfinished:
         (unfinished / "a").write_text("b")
