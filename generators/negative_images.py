@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
@@ -50,13 +50,6 @@ class NegativeImages(EngineSource):
     group = "negative caption"
     verb = "drawn from"
     card_template = Path(__file__).with_name("negative_images.md.j2")
-
-    @field_validator("sides")
-    @classmethod
-    def _once(cls, sides: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(sides)) < len(sides):
-            raise ValueError("name each side once")
-        return sides
 
     @model_validator(mode="before")
     @classmethod

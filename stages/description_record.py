@@ -16,7 +16,7 @@ from twinset.stages.index import receipts_digest
 from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
-DESCRIPTION = 12  # raised when what `cards` writes changes
+DESCRIPTION = 13  # raised when what `cards` writes changes
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:

@@ -109,7 +109,7 @@ def test_both_sides_are_drawn_from_one_seed(earlier: Callable[[str], FinishedSta
 
 
 def test_a_side_is_named_once(model: str) -> None:
-    with pytest.raises(ValueError, match="name each side once"):
+    with pytest.raises(ValueError, match=r"sides: .* stands twice"):
         source(model, sides=["caption", "caption"])
 
 
