@@ -113,8 +113,9 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
     titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
     drawn = [
-        f"* A program made {title}: pictures, captions, annotations and ratings, except what [Licences](#licences) "
-        "credit to others. The rest is not from people, and not from the data sets whose file formats the files have. "
+        f"* A program made {title}: its pictures, captions, annotations and ratings. They have the file formats of "
+        "published data sets, and nothing of their content; what is not the program's own is credited under "
+        "[Licences](#licences). "
         "The program is part of the package that [the installation](#how-to-make-it-again) names for these files. "
         "Scores on it say little about photographs."
         for title in titles

@@ -25,7 +25,7 @@ _ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
 
 
 class NegativeImages(EngineSource):
-    """An image of each negative caption, drawn so that this caption is right of it and the original one wrong.
+    """An image of each negative caption, which should show what this caption says and not what the original one does.
 
     negatives: the stage of negative captions with their prompts, or the folder of a finished one. engine: what draws.
     images_per_caption: how many images of each negative; 4 for BiVLC, of which people choose, 1 for TROHN-Img.

@@ -41,7 +41,7 @@ class Rules(EngineSettings):
 
 
 class NegativeCaptions(ParsedCaptions, PromptedSource):
-    """One negative caption of each kind for every caption, as an engine writes them: rules or a language model.
+    """Negative captions of every caption, one of each kind that its words allow.
 
     captions, pipeline, licence: as `ParsedCaptions`; the rules and `graph_check` use the pipeline. kinds: that are
     written, in this order; ``negate_obj`` by language models alone. engine: what writes them. graph_check: whether what

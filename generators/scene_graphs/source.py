@@ -85,7 +85,9 @@ class SceneGraphs(ConfirmedCaptions):
     verb = "parsed from"
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        second = f"; of each it is marked whether `{self.confirm}` finds it too" if self.confirm else ""
+        second = (
+            f"; of each it is marked whether `{self.confirm}` finds it too, for stages that ask" if self.confirm else ""
+        )
         return f"Relations were read off each caption as the spaCy pipeline `{self.pipeline}` parses it{second}."
 
     reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
