@@ -52,6 +52,12 @@ NEED_BLENDER = (
     *(f"tests/end_to_end/{part}" for part in ("test_build.py", "test_kubric_build.py", "server/test_deployment.py")),
     *("tests/docker/test_pick_requirements.py", "tests/stages/test_stage_worker.py::test_other_libraries"),
 )
+#: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.
+SLOW_ROOMS = (
+    *("tests/studies/", "tests/real/"),
+    *(f"tests/demo/{part}/" for part in ("kubric_grammar", "small_scenes", "small_world")),
+    *(f"tests/demo/test_{part}.py" for part in ("eval_demo", "photos", "procedural_assets", "small_world")),
+)
 SLOW_SECONDS = 900  # after which a slow test that names no limit of its own is taken to hang, also on a busy machine
 
 
@@ -110,7 +116,11 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         tell(report.nodeid.rpartition("::")[2], "", str(report.outcome), f"{report.duration:.1f} s")  # `make gpu`
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW_ROOMS):
+            item.add_marker(pytest.mark.slow)
     if config.getoption("--minutes") is not None:
         # Else the last files would never be reached.
         files = list(dict.fromkeys(item.path for item in items))

@@ -80,6 +80,7 @@ def test_a_recipe_names_its_kinds(package: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_it_is_built_with_in_other_processes(package: Path) -> None:
     build = ["-m", "twinset.cli.main", "build", "recipe.yaml", "--out", "out", "--runner", "processes"]
     run(package, *build)

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from twinset.cards.page import write_look
 from twinset.cards.publication import (
     Part,
@@ -78,7 +76,7 @@ def publish(
 def _parts(store: Store, subsets: Sequence[str]) -> list[Part]:
     try:
         return [part_of(store, one) for one in subsets]
-    except (pa.ArrowException, OSError) as error:
+    except (WrongUse, OSError) as error:
         if problems := _problems(store, subsets):
             raise _refused(store, problems) from error
         raise

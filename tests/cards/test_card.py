@@ -102,6 +102,7 @@ def test_hostile_text_stays_text(made_pairs: MadeDataset) -> None:
     assert r"All pairs: CC0 # Gotcha `![x](http://e/x.png)` &lt;img src=y> \`a\`." in text
 
 
+@pytest.mark.slow
 def test_descriptions_have_the_same_bytes_every_time(
     made_pairs: MadeDataset, made_triplets: MadeDataset, made_templates: MadeDataset, made_text_pairs: MadeDataset
 ) -> None:

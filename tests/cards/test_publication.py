@@ -30,6 +30,7 @@ def test_subsets_without_tars_are_no_configuration_beside_those_with(made_triple
     assert alone[0]["data_files"][0]["path"] == "index-only/_meta/index.parquet"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("made_pairs", "made_text_pairs", "made_triplets", "made_templates")
 def test_previews_show_the_images_of_every_kind(made: MadeDataset, tmp_path: Path) -> None:
     shown = []

@@ -123,6 +123,7 @@ def test_bins_cover_every_value_once(values: range | list[int]) -> None:
     assert len({after - before for before, after in itertools.pairwise(edges)}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [HOSTILE, LONG, "", "$\\frac{1}{", "\u202eabc\x00\ud800", "a\nb\tc", "👩‍🍳 and עברית"])
 def test_plots_bear_any_name_and_have_the_same_bytes(name: str) -> None:
     panels = {"numbers": {1: 2, 7: 1}, "names": {name: 3, "other": 1}, "none": {}}

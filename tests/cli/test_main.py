@@ -137,6 +137,7 @@ def test_a_folder_in_place_of_a_file_is_named_with_what_to_do(built: Path, capsy
     assert str(receipt) in said and "remove" in said
 
 
+@pytest.mark.slow
 def test_parse_writes_relations_and_names_lines_left_out(tmp_path: Path, capsys: Said) -> None:
     lines = [
         b'{"id": "a", "image_id": "i", "caption": "A dog is holding a ball."}',

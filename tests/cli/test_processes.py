@@ -77,6 +77,7 @@ def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int,
     return process.wait(SECONDS), shown.decode(errors="replace")
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_stage_phase_count_and_rate(recipe: Path) -> None:
     recipe.write_text(recipe.read_text().replace("shard_size: 2", "shard_size: 1"))
     out = recipe.parent / "out"
@@ -101,6 +102,7 @@ sys.exit(main(["status", "out"]))"""
     assert (done.returncode, done.stderr) == (1, "twinset: interrupted\n")
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_build_and_its_children(recipe: Path) -> None:
     out = recipe.parent / "out"
     command = [*TWINSET, "build", str(recipe), "--out", str(out), "--runner", "processes", "--workers", "2"]
@@ -120,6 +122,7 @@ def test_an_interrupt_ends_the_build_and_its_children(recipe: Path) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_what_the_shell_closed_is_not_needed(recipe: Path) -> None:
     out = recipe.parent / "out"
     asked = f"build {recipe} --out {out} --runner processes --json"

@@ -170,6 +170,7 @@ def test_a_full_disk_leaves_no_folder(
     assert {path.name for path in out.parent.iterdir()} == {"out"}
 
 
+@pytest.mark.slow
 def test_a_killed_folder_is_begun_again(out: Path) -> None:
     killed("twinset.stages.publishing.publish.write_preview", str(out), "--to", str(out.parent / "x"))
     assert not (out.parent / "x").exists()

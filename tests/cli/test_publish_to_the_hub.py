@@ -118,6 +118,7 @@ REQUESTS = {
 CUT = [*(("fails", name) for name in REQUESTS), *(("loses", name) for name in ("create", "commit", "tag", "settings"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("how", "request_name"), CUT)
 def test_a_connection_cut_at_any_request(
     out: Path, hub: Hub, how: str, request_name: str, capsys: pytest.CaptureFixture[str]
@@ -175,6 +176,7 @@ def test_a_repository_with_other_files_is_refused_unless_updated(
     assert len(hub.datasets["lab/shades"].commits) == 4
 
 
+@pytest.mark.slow
 def test_two_publishers_at_once(out: Path, said: Path, hub: Hub, capsys: pytest.CaptureFixture[str]) -> None:
     other = Path(shutil.copytree(out, out.parent / "other"))
     twinset.build(str(said), other, settings=[*SAID, "title=Other shades"])

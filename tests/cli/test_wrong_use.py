@@ -173,6 +173,7 @@ def run(cases: list[list[str]], folder: Path) -> list[tuple[int | str, str, str]
     return [(code, said, shown) for code, said, shown in map(json.loads, done.stdout.splitlines())]
 
 
+@pytest.mark.slow
 def test_wrong_use_is_told_without_a_slow_import(built: Path) -> None:
     folder = built.parent
     before = sorted(folder.rglob("*"))

@@ -84,14 +84,8 @@ def test_a_changed_byte_is_found_and_mended_and_nothing_else_made_anew(
     assert {path: os.stat(copy / path).st_mtime_ns for path in sound} == before
 
 
-@pytest.mark.parametrize(
-    ("workers", "runner"),
-    [
-        pytest.param("1", "threads", marks=pytest.mark.slow),
-        pytest.param("4", "threads", marks=pytest.mark.slow),
-        ("2", "processes"),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "runner"), [("1", "threads"), ("4", "threads"), ("2", "processes")])
 def test_bytes_do_not_depend_on_workers_and_their_kind(
     workers: str, runner: str, small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
 ) -> None:

@@ -242,6 +242,7 @@ def test_the_recipe_of_a_card_makes_it_again(tmp_path: Path, media: Path) -> Non
     assert len(list(again.source.open(Context("mine")).plan())) == 3
 
 
+@pytest.mark.slow
 def test_planning_streams(tmp_path: Path) -> None:
     peaks = []
     for count in (1_000, 8_000):

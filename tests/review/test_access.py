@@ -89,6 +89,7 @@ def test_a_link_of_another_person_asks_before_it_replaces_a_session(tmp_path: Pa
     assert browser.get("/api/rest").json()["progress"]["done"] == 1
 
 
+@pytest.mark.slow
 def test_strangers_behind_the_same_proxy_use_up_nothing_of_annotators(tmp_path: Path) -> None:
     """1,200 requests without a link, all from the proxy's address, shut everybody out."""
     app, tokens = painted_app(tmp_path, all_kinds(tmp_path))

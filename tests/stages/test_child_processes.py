@@ -119,6 +119,7 @@ def asleep(
             parent.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("runner", "number"),
     [
@@ -144,6 +145,7 @@ def test_an_ended_build_leaves_no_child_no_file_and_can_be_resumed(
     assert files_below(tmp_path / "out") == files_below(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_an_interrupt_in_a_notebook_ends_the_build_too(tmp_path: Path, greys: Any, trouble: Any) -> None:
     """... though nobody there ends the process: `twinset.build` raises, and its children are gone."""
     code = (

@@ -65,6 +65,7 @@ def test_a_reason_is_told_once_with_its_shards() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_crash_in_a_child_fails_its_shard_alone(recipe: Any, tmp_path: Path, trouble: Any, files_below: Any) -> None:
     out = tmp_path / "out"
     trouble("b", "kill")
@@ -77,6 +78,7 @@ def test_a_crash_in_a_child_fails_its_shard_alone(recipe: Any, tmp_path: Path, t
     assert files_below(out) == files_below(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("runner", "what", "said"),
     [

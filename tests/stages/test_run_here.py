@@ -28,6 +28,7 @@ def recipe(greys: Any) -> Any:
     return recipe_of({"eq-x": greys("eq-x", SCENES, 1), "eq-y": greys("eq-y", [("e", 1, 2), ("f", 9, 9)], 1)})
 
 
+@pytest.mark.slow
 def test_the_same_bytes_on_any_number_of_workers_and_either_runner(
     recipe: Any, tmp_path: Path, files_below: Any
 ) -> None:
@@ -125,6 +126,7 @@ def test_what_is_wrong_is_said_before_anything_is_written(recipe: Any, tmp_path:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_interrupted_anywhere_it_ends_in_the_same_bytes(
     recipe: Any, tmp_path: Path, files_below: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def folder(tmp_path: Path, server: ChatServer) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_edits_are_proved_by_pixels_and_by_questions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     built = twinset.build("recipe.yaml", "out")["subsets"]["twins"]

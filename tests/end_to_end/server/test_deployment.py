@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def parameters(**given: Any) -> list[str]:
     return [f"--param={key}={json.dumps(value)}" for key, value in given.items()]

@@ -69,6 +69,7 @@ def test_genecis(tmp_path: Path) -> None:
     assert len({query.group for query in found}) == 218
 
 
+@pytest.mark.slow
 def test_cirr(tmp_path: Path) -> None:
     records = linked(at_hand("cirr") / "cap.rc2.val.json", tmp_path)
     touch(tmp_path / "dev", {f"{name}.png" for record in records for name in record["img_set"]["members"]})

@@ -76,6 +76,7 @@ def test_figures_equal_a_loop_over_rows(rows: list[Row]) -> None:
         assert figure.expected == pytest.approx(100 * np.mean([row[name] for row in chances if name in row]))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(TWO, st.sampled_from("ab"), st.sampled_from(["x", "", "y"])), min_size=1, max_size=30))
 def test_by_equals_a_file_for_each_value(rows: list[tuple[Row, str, str]]) -> None:
     scores, first, second = (list(column) for column in zip(*rows, strict=True))

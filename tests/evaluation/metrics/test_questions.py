@@ -48,6 +48,7 @@ def test_average_precision_is_that_of_the_released_code_in_the_worst_and_the_mea
     assert expected_precision(above, level)[0] == pytest.approx(mean(means))
 
 
+@pytest.mark.slow
 @given(scores, st.data())
 def test_average_precision_of_a_whole_gallery_is_scikit_learns(drawn: list[int], data: st.DataObject) -> None:
     """As Cola's released evaluation has it, of scores that do not tie."""

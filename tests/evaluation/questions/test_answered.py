@@ -40,6 +40,7 @@ def scored(asked: Path, change: Callable[[pd.DataFrame], Any] = lambda pairs: pa
     return asked.parent / "mine.csv"
 
 
+@pytest.mark.slow
 def test_ten_lines_of_the_docs_give_the_scores_of_the_same_model_here(
     tmp_path: Path, asked: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.evaluation.report.made_scores import SCHEMAS, identity, matchings, save
 from twinset.evaluation.report.distributions import (
@@ -15,6 +16,7 @@ from twinset.evaluation.report.model_answers import score_files
 from twinset.evaluation.report.page import write_report
 
 
+@pytest.mark.slow
 def test_of_many_subsets_the_largest_are_drawn_and_all_are_in_the_tables(tmp_path: Path) -> None:
     subsets = [f"part {number:02d}" for number in range(30)]
     save(tmp_path, "made", "one", matchings(30 * 4 + 7, 3, 0.1, subsets[::-1]), SCHEMAS["matching"])

@@ -253,6 +253,7 @@ def test_a_benchmark_without_its_folder_is_refused(tmp_path: Path, capsys: pytes
     assert "'genecis': write NAME=DIR" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_lies_beside_the_scores_may_be_damaged(tmp_path: Path) -> None:
     benchmark = Made("pairs", "matching", 0)
     path = save(tmp_path, "pairs", "m", matchings(9, 0, 0.0), SCHEMAS["matching"])

@@ -27,6 +27,7 @@ def out(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_mean_stands_with_its_deviation_and_an_interval(out: Path) -> None:
     assert main(["eval", "report", str(out), "--seeds", "ours=open_clip:B:seed-*"]) == 0
     found = json.loads((out / "results.json").read_text())["benchmarks"]["winoground"]

@@ -26,6 +26,7 @@ def exact(features: Floats) -> NDArray[np.longdouble]:
     return np.asarray(wide @ wide.T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bfloat16", [False, True])
 @pytest.mark.parametrize("width", [1, 5, 16, 50, 130])
 @pytest.mark.parametrize("shared", [0.0, 2.0])
@@ -47,6 +48,7 @@ def test_pairs_are_those_of_all_cosines(
             assert np.allclose(found, every[tuple(expected.T)].astype(float), atol=1e-14, rtol=0)
 
 
+@pytest.mark.slow
 def test_few_directions_leave_out_nearly_all_of_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = list[int]()
 

@@ -152,6 +152,7 @@ def test_swapped_words_stand_beside_words_that_they_are_known_beside(tmp_path: P
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data" / "captions" / "cc3m_validation.tsv"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not SHARED.exists(), reason="../shared/data is not here")
 def test_real_captions(tmp_path: Path) -> None:
     path = tmp_path / "cc3m.tsv"

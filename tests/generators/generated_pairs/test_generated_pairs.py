@@ -50,6 +50,7 @@ def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, An
     }
 
 
+@pytest.mark.slow
 def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     together, make = list[int](), GeneratedPairGenerator.make
     monkeypatch.setattr(

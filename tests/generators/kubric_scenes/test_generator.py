@@ -79,6 +79,7 @@ def test_the_card_says_what_varies_by_the_settings(tmp_path: Path) -> None:
     assert varies(backgrounds=tmp_path, look=PLAIN) == "Background and camera"
 
 
+@pytest.mark.slow
 def test_scenes_do_not_change_without_a_new_version() -> None:
     placements = []
     for aspect in ASPECTS:

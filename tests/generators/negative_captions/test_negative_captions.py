@@ -61,6 +61,7 @@ def test_what_is_written_does_not_depend_on_what_is_written_with_it(captions: Pa
     assert first != last, "equal captions have keys of their own, so other chances"
 
 
+@pytest.mark.slow
 def test_a_build_makes_a_table_that_later_stages_read(captions: Path, tmp_path: Path) -> None:
     raw = {"name": "n", "subsets": {"negatives": {"source": source(captions).model_dump(mode="json"), "shard_size": 7}}}
     counts = build_here(parse_recipe(raw), str(tmp_path / "out"), 1)["subsets"]["negatives"]

@@ -123,6 +123,7 @@ def recipe(folder: Path, url: str, **pairs: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_text_pairs_hold_the_second_caption_and_ask_as_sugarcrepe_plus_does(tmp_path: Path) -> None:
     def dies(body: Body, number: int) -> Reply:
         return knowing(body, number) if number < 1 else Reply(b"{}", 500)

@@ -51,6 +51,7 @@ def test_equal_captions_give_equal_images(load: Load, kind: str) -> None:
     assert made.masks is None
 
 
+@pytest.mark.slow
 @kinds
 def test_without_replacement_a_pair_is_two_independent_images(
     load: Load, saved: Callable[[str], Path], kind: str
@@ -73,6 +74,7 @@ def test_without_replacement_a_pair_is_two_independent_images(
     assert difference(made.images[:, 0], made.images[:, 1]) > 5 * ROUNDED
 
 
+@pytest.mark.slow
 @kinds
 def test_a_batch_is_its_pairs_one_by_one_and_repeats_itself(load: Load, kind: str) -> None:
     batch = draw(load(kind), EDITS, noise(kind, 3))

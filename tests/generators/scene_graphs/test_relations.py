@@ -48,6 +48,7 @@ def assert_equal(captions: Sequence[str], parser: SceneGraphParser, one_by_one: 
     return count
 
 
+@pytest.mark.slow
 def test_relations_equal_those_of_one_caption_at_a_time(
     own_captions: list[str], small_parser: SceneGraphParser, one_by_one: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_seed_and_subset_change_the_triplets(own_said: list[Said]) -> None:
         assert (mine(other, 0, 1000).reference != first.reference).mean() > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("distractors", [True, False])
 def test_strict_triplets_of_real_captions(real_relations: Relations, real_ratings: Ratings, distractors: bool) -> None:
     found = miner(real_relations, real_ratings, "strict", 4.8, distractors=distractors).mine(DRAWS, 0, 3000)

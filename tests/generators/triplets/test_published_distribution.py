@@ -18,6 +18,8 @@ from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.ratings import Ratings
 
+pytestmark = pytest.mark.slow
+
 SLOW, REAL_SLOW, FAST = 6000, 20_000, 200_000  # triplets
 THRESHOLD = 4.6  # of the tests' own: a man's glasses pass as glass, and not as they are rated
 SMALLEST = 12  # expected slow triplets of a cell; smaller ones are counted together

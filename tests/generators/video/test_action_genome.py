@@ -225,6 +225,7 @@ def real() -> Path:
     return REAL
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("skip", "exclusive", "count"), [(0, False, 4510), (1, False, 2788), (2, False, 2409), (1, True, 2392)]
 )

@@ -56,6 +56,7 @@ def overwrite(path: Path, start: int, size: int, fill: bytes = b"\0") -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fill", [b"\0", b"\xff", b"noise, "])
 @pytest.mark.parametrize("name", KINDS)
 def test_no_frame_after_a_hole_is_garbled_or_of_another_time(name: str, fill: bytes, tmp_path: Path) -> None:

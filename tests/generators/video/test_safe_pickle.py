@@ -207,6 +207,7 @@ def test_keys_that_are_costly_to_hash_are_refused(tmp_path: Path, name: str) -> 
         load(saved(tmp_path, COSTLY_KEYS[name]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", [b".", b"0."])
 def test_depth_and_recalled_values_are_harmless_where_nothing_is_hashed(tmp_path: Path, end: bytes) -> None:
     load(saved(tmp_path, doubled(200, end)))

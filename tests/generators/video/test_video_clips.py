@@ -15,6 +15,7 @@ CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 pytestmark = pytest.mark.skipif(not CLIPS.is_dir(), reason="no ../shared/data/videos beside this checkout")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "clip",
     [

@@ -109,6 +109,7 @@ def test_bad_files_say_what_to_do(tmp_path: Path, value: Any, message: str) -> N
     assert message in str(raised.value)
 
 
+@pytest.mark.slow
 def test_planning_streams(tmp_path: Path) -> None:
     """A video of 3,000 segments has 4,498,500 pairs; planning them holds the segments alone."""
     made = generator(saved(tmp_path, {"v": [segment(i, 2 * i, 2 * i + 1) for i in range(3000)]})).plan()
@@ -121,6 +122,7 @@ def test_planning_streams(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_the_real_annotation_has_53550_pairs() -> None:
     if not REAL.is_file():
         pytest.skip("YouCook2's annotation is not in ../shared/data/youcook2 on this machine")

@@ -25,6 +25,7 @@ def operations(unet: UNet2DConditionModel, rows: int, states: torch.Tensor | Non
     return counted.get_total_flops()
 
 
+@pytest.mark.slow
 def test_parameters_and_operations(unet: UNet2DConditionModel) -> None:
     assert sum(one.numel() for one in unet.parameters()) == 2_567_463_684
     assert round(operations(unet, 1, torch.empty(1, 77, 2048, device="meta")) / 1e12, 2) == 6.76

@@ -58,6 +58,7 @@ def test_a_picture_is_the_pipelines_own_for_the_same_noise(opens: Opens, saved: 
     assert np.std(drawn) > 20 and not np.array_equal(*drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [in_time(name) for name in DRAWING])
 def test_a_picture_does_not_hang_on_the_others(opens: Opens, name: str) -> None:
     """Bit for bit while passes have one size; nearly so in passes of one."""

@@ -71,6 +71,7 @@ def test_an_edit_is_the_pipelines_own_for_the_same_noise(opens: Opens, saved: Sa
     assert np.array_equal(pixels, (image * 255).round().astype(np.uint8)) and pixels.std() > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [in_time(name) for name in TRIED])
 def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(opens: Opens, name: str) -> None:
     edits = [edit(0, 50, 70), edit(1, 120, 60), edit(2, 50, 70)]
@@ -85,6 +86,7 @@ def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(opens: Op
             assert not changed[~one.mask].any() and changed[one.mask].mean() > 0.9
 
 
+@pytest.mark.slow
 def test_a_text_to_image_model_is_taken_for_inpainting(opens: Opens) -> None:
     for name in DRAWING:
         taken = next((other for other, row in PIPELINES.items() if row.opens == name), None)

@@ -125,6 +125,7 @@ export(Store(sys.argv[1]), ["mined"], "genecis-training", Path(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_nothing_and_the_next_export_has_the_same_bytes(made: MadeDataset, tmp_path: Path) -> None:
     made.add("mined", MINED_SUBSET, told(triplet_shards("mined")))
     export(made.store, ["mined"], FORMAT, tmp_path / "whole")

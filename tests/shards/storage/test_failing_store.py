@@ -16,6 +16,8 @@ from twinset.shards.storage.object_store import PART
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import HOPELESS
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_object_is_created_once(bucket: str, flaky: Flaky) -> None:
     """By the store itself, whatever two builds do in one moment; an answer that was lost on the way is no other's."""

@@ -19,6 +19,7 @@ def written(folder: Path, columns: dict[str, Any], **settings: Any) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", [[LONG] * 65_536, [{"bytes": LONG.encode()}] * 65_536], ids=["text", "struct"])
 def test_a_value_that_is_repeated_is_expanded_a_few_rows_at_a_time(tmp_path: Path, column: Any) -> None:
     """The proof of S11: 625 bytes, of which a batch of the usual size took 1.3 GB."""

@@ -70,6 +70,7 @@ def test_from_the_weights_back_to_every_shard(settings: Settings, made_pairs: Ma
     assert training["digest"] in card and found["weights"]["best.safetensors"] in card
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

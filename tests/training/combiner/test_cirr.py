@@ -132,6 +132,7 @@ def test_what_is_not_the_split_is_refused(root: Path, settings: Settings) -> Non
         open_data(settings("cirr=nowhere"))
 
 
+@pytest.mark.slow
 def test_the_released_list_of_training_images_names_their_folders(tmp_path: Path, settings: Settings) -> None:
     if not RELEASED.is_dir():
         pytest.skip("CIRR's annotations are not in ../shared/data/cirr on this machine")

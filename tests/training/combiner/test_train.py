@@ -118,6 +118,7 @@ def test_steps_in_place_of_epochs_end_a_run_within_one(
     assert len({row["lr"] for row in short.history}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes", [{"frozen": "both"}, {"workers": 1}, {"accumulate": 2, "precision": "bfloat16", "frozen": "image"}]
 )

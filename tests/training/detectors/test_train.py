@@ -32,6 +32,7 @@ def trains(tmp_path: Path) -> Trains:
     return train
 
 
+@pytest.mark.slow
 def test_what_is_written_is_what_was_trained_and_again_the_same(
     made_pairs: MadeDataset, trains: Trains, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ def test_text_pairs_train_a_detector_of_captions_alone(
     assert read_detectors(tmp_path / "trained").image is None
 
 
+@pytest.mark.slow
 def test_blind_probes_use_trained_detectors_of_their_encoder_alone(
     made_pairs: MadeDataset, trains: Trains, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,6 +50,7 @@ def test_results_come_in_order_and_errors_as_they_were_raised() -> None:
         next(made)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_workers_end_with_the_process_that_asked(way: signal.Signals, tmp_path: Path) -> None:
     training = multiprocessing.get_context("fork").Process(target=read_for_ever, args=(tmp_path / "pids",))

@@ -66,6 +66,7 @@ def resumes_exactly(settings: FusionSettings, out: Path) -> None:
     assert group_score(f"{kind}:{out / 'killed'}", settings) == straight.history[-1]["validation"]["group"]
 
 
+@pytest.mark.slow
 def test_a_stopped_run_resumes_to_the_same_bytes_and_evaluation_opens_it(settings: Settings, tmp_path: Path) -> None:
     chosen = settings(regulariser="eqsim", margin=0)
     resumes_exactly(chosen, tmp_path)

@@ -62,6 +62,7 @@ def given(raw: dict[str, Any], folder: Path, made_pairs: MadeDataset, out: str) 
     return folder / "design.yaml", [f"twins={made_pairs.root}:eq-ag"], [f"twins={made_pairs.root}"], folder / out
 
 
+@pytest.mark.slow
 def test_arms_begin_from_others_and_figures_stand_beside_the_papers(
     raw: dict[str, Any], made_pairs: MadeDataset, tmp_path: Path
 ) -> None:

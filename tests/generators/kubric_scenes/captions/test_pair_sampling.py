@@ -61,6 +61,7 @@ class Forgetful(Rounds):
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [60, 300, 2000])
 @pytest.mark.parametrize("aspect", ASPECTS)
 def test_statistics_are_near_uniform_at_every_count(aspect: Aspect, n: int) -> None:
@@ -243,6 +244,7 @@ def test_too_few_names_are_refused_at_once(aspect: Aspect, available: set[str]) 
         draw_pairs(aspect, VOCABULARY, available, 0, "few")
 
 
+@pytest.mark.slow
 def test_memory_stays_flat() -> None:
     stream: Iterator[Planned] = draw_pairs("location", VOCABULARY, PROCEDURAL, 0, "flat")
     for _ in islice(stream, 1000):
@@ -255,6 +257,7 @@ def test_memory_stays_flat() -> None:
     assert grown < 100_000  # 1,500 pairs kept would be over 1 MB
 
 
+@pytest.mark.slow
 def test_the_documented_table_is_that_of_the_plan() -> None:
     remedy = f"regenerate {DOCUMENT} with the command that stands in it"
     assert DOCUMENT.read_text("utf-8") == document(), remedy

@@ -30,6 +30,7 @@ def test_no_bystander_is_what_a_caption_names(shelf: AssetShelf) -> None:
     assert not any(vocabulary.entry(name).kind == "shoe" or name.endswith(("shoe", " toy")) for name in names)
 
 
+@pytest.mark.slow
 def test_bystanders_are_in_nobodys_way(shelf: AssetShelf) -> None:
     added = 0
     for aspect in ("location", "counting", "attribute"):

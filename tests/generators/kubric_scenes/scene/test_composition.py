@@ -41,6 +41,7 @@ def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> Composition | str:
     return why
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("aspect", ["location", "counting", "attribute"])
 def test_nearly_every_pair_finds_its_scene(aspect: Aspect, shelf: AssetShelf) -> None:
     pairs = list(islice(draw_pairs(aspect, load_vocabulary(), shelf.entries, 0, "test"), 15))

@@ -116,6 +116,7 @@ print(pictures(AssetShelf(sys.argv[1], Path(sys.argv[2])), 2, [[BALL, CAN, CAN, 
 """
 
 
+@pytest.mark.slow
 def test_a_picture_is_the_same_bytes_whatever_came_before_on_any_threads_in_any_process(
     shelf: AssetShelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
