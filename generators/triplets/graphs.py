@@ -22,6 +22,7 @@ from twinset.generators.scene_graphs.source import (
 )
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Bools, Codes, distinct
+from twinset.generators.triplets.names import Names
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.terms import PACKED, TERMS
 from twinset.manifests.locations import VOCABULARIES
@@ -102,7 +103,7 @@ class FactColumns:
         graphs: FinishedStage,
         caption: Codes,
         captions: pa.Array,
-        photo: pa.DictionaryArray,
+        photo: Names,
         words: Sequence[str],
         forms: Iterable[tuple[str, str]],
     ) -> Facts:
@@ -115,23 +116,22 @@ class FactColumns:
             photo: of each caption.
             words, forms: as `Spoken`.
         """
-        of_caption = photo.indices.to_numpy()
         rejected = graphs.rejected(("reason", "detail"))
         silent = rejected.filter(pc.equal(rejected["reason"], NO_RELATION))["detail"].combine_chunks()
         known = silent.filter(pc.match_substring(silent, "\t"))
         parts = pc.split_pattern(known, "\t", max_splits=1)
-        place = pc.index_in(pc.list_element(parts, 0).cast(photo.dictionary.type), photo.dictionary)
-        here = pc.is_valid(place)  # the others' photos have no relation at all
-        photos = np.concatenate([of_caption, place.filter(here).to_numpy().astype(np.int32)])
-        texts = pa.chunked_array([captions, pc.list_element(parts, 1).filter(here).cast(captions.type)])
+        place = photo.find(pc.list_element(parts, 0).cast(captions.type))
+        here = place != NONE  # the others' photos have no relation at all
+        photos = np.concatenate([photo.numbers, place[here]])
+        texts = pa.chunked_array([captions, pc.list_element(parts, 1).filter(pa.array(here)).cast(captions.type)])
         spoken = Spoken(words, forms, photos, texts)
         confirmed = self._columns.pop(CONFIRMED)
         return Facts(
-            photo=of_caption[caption],
+            photo=photo.numbers[caption],
             number=np.concatenate(self._numbers),
             confirmed=np.concatenate(confirmed) if confirmed else None,
             spoken=spoken,
-            photos=len(photo.dictionary),
+            photos=photo.different,
             **{name: np.concatenate(column) for name, column in self._columns.items()},
         )
 
@@ -225,35 +225,28 @@ def load_relations(graphs: FinishedStage, judged: bool = True) -> Relations:
     place[[codes[word] for word in words]] = np.arange(len(words), dtype=np.int32)
     joined = {name: place[np.concatenate(columns.pop(name))] for name in WORDS}
     caption = np.concatenate(columns.pop("caption"))
-    ids = texts.pop("image_id")
-    image_ids, whole = _encoded(ids), dict[str, pa.Array]()
-    for name in list(texts):  # one after the other, so that one alone is there twice
-        parts = texts.pop(name)
-        if all(map(operator.is_, parts, ids)):
-            whole[name] = image_ids
-        else:
-            whole[name] = _encoded(parts) if name == PHOTO else pa.concat_arrays(parts)
-    del ids
+    same = [name for name, parts in texts.items() if all(map(operator.is_, parts, texts["image_id"]))]
+    texts = {"image_id": texts["image_id"], **{name: texts[name] for name in texts if name not in same}}
+    whole: dict[str, pa.Array] = {}
+    while texts:  # one after the other, so that one alone is there twice
+        name = next(iter(texts))
+        whole[name] = pa.concat_arrays(texts.pop(name))
+    whole |= dict.fromkeys(same, whole["image_id"])
+    images = Names(whole["image_id"])
+    photos = Names(whole[PHOTO]) if facts and PHOTO not in same else images
     packed = pa.chunked_array(terms).unify_dictionaries().combine_chunks()
     forms = {(words[one], words[lemma]) for one, lemma in _forms(joined)}
     return Relations(
         **joined,
         caption=caption,
-        image=image_ids.indices.to_numpy()[caption],
+        image=images.numbers[caption],
         words=words,
-        texts=pa.table({**{name: whole.get(name, image_ids) for name in TEXTS}, "terms": packed}),
+        texts=pa.table({**{name: whole[name] for name in TEXTS}, "terms": packed}),
         captions=graphs.record.planned,
-        names=len(image_ids.dictionary),
-        facts=facts.finish(graphs, caption, whole["caption"], whole[PHOTO], words, forms) if facts else None,
+        names=images.different,
+        facts=facts.finish(graphs, caption, whole["caption"], photos, words, forms) if facts else None,
         where=graphs.where,
     )
-
-
-def _encoded(parts: Sequence[pa.Array]) -> pa.DictionaryArray:
-    """Texts as numbers of the different ones."""
-    chunks = pa.chunked_array(parts).dictionary_encode().chunks  # of one dictionary
-    indices = np.concatenate([one.indices.to_numpy() for one in chunks])
-    return pa.DictionaryArray.from_arrays(indices, chunks[-1].dictionary)
 
 
 def _forms(columns: Mapping[str, Codes]) -> Iterator[tuple[int, int]]:
