@@ -138,7 +138,7 @@ def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[s
     found: dict[str, list[str]] = {role: [] for role in ROLES}
     # What the subset itself follows comes first.
     for one in (name, *stages):
-        paper = recipe.paper(one)
+        paper = stages[one].paper
         found[PROCEDURE] += entries_in(paper.bibtex) if paper else []
         for part in (stages[one].source, *stages[one].filters):
             for role, entry in cited(part):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct, found_in
+from twinset.generators.triplets.draws import Bools, Codes, Floats, Growing, distinct, found_in
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.locations import VOCABULARIES
 from twinset.manifests.recipe.strict_yaml import load_yaml
@@ -171,7 +171,8 @@ class Spoken:
         bits = sorted(set[int]().union(*implied.values()))
         self._bit[bits] = np.arange(len(bits))
         self._implied = np.zeros((len(bits) // BITS + 1, int(photos.max(initial=-1)) + 1), dtype=np.uint64)
-        pairs = [np.array([-1], dtype=np.int64)]
+        pairs = Growing(np.int64)
+        pairs.add(np.array([-1]))
         new = not_repeated(photos, captions)
         for start in range(0, len(captions), BATCH):
             here = new[start : start + BATCH]
@@ -181,7 +182,7 @@ class Spoken:
             caption = pc.list_parent_indices(tokens).to_numpy().astype(np.int64)
             encoded = pc.list_flatten(tokens).dictionary_encode()
             token, dictionary = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-            pairs.append(_named(photo, caption, token, [ordered.get(word, ()) for word in dictionary]))
+            pairs.add(_named(photo, caption, token, [ordered.get(word, ()) for word in dictionary]))
             implying = [
                 (at, self._bit[[*implied[word]]].tolist()) for at, word in enumerate(dictionary) if word in implied
             ]
@@ -191,8 +192,8 @@ class Spoken:
                 mask = set_by[token]
                 some = np.flatnonzero(mask)
                 np.bitwise_or.at(masks, photo[caption[some]], mask[some])
-        named = np.concatenate(pairs)
-        pairs.clear()
+        pa.default_memory_pool().release_unused()  # of the words of all batches
+        named = pairs.whole()
         named.sort()
         repeats = np.concatenate([[False], named[1:] == named[:-1]])
         self._named, self._again = named[~repeats], np.concatenate([[-1], distinct(named[repeats])])

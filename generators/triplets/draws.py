@@ -6,6 +6,7 @@ mines the rest.
 """
 
 import hashlib
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +19,36 @@ Bools = NDArray[np.bool_]
 NONE = -1  # in place of a relation: there is none
 
 
+class Growing:
+    """A column that grows in place: memory of a list of many small arrays is not given back when they are joined."""
+
+    def __init__(self, kind: type[np.generic]) -> None:
+        self._kind, self._bytes = kind, bytearray()
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Add values, of its kind."""
+        self._bytes += values.astype(self._kind, copy=False).tobytes()
+
+    def whole(self) -> NDArray[Any]:
+        """All of them; nothing can be added after that."""
+        return np.frombuffer(self._bytes, self._kind)
+
+
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """The different values, sorted, as `numpy.unique` gives them, which takes ten times as long for millions."""
     ordered = np.sort(values)
     new = np.ones(len(ordered), dtype=np.bool_)
     new[1:] = ordered[1:] != ordered[:-1]
     return np.asarray(ordered[new])
+
+
+def numbered(values: NDArray[np.int64]) -> Codes:
+    """Numbers of values, equal for equal ones and in their order: the inverse of `numpy.unique` in half the memory."""
+    order = np.argsort(values, kind="stable")
+    values = values[order]
+    number = np.empty(len(values), dtype=np.int32)
+    number[order] = np.cumsum(np.concatenate([[False], values[1:] != values[:-1]]), dtype=np.int32)
+    return number
 
 
 def found_in(ordered: NDArray[np.int64], values: NDArray[np.int64]) -> Bools:

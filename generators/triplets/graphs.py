@@ -21,7 +21,7 @@ from twinset.generators.scene_graphs.source import (
     TEXTS,
 )
 from twinset.generators.triplets.captions import Spoken
-from twinset.generators.triplets.draws import NONE, Bools, Codes, distinct
+from twinset.generators.triplets.draws import NONE, Bools, Codes, Growing, distinct
 from twinset.generators.triplets.names import Names
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.terms import PACKED, TERMS
@@ -81,8 +81,8 @@ class FactColumns:
     """Collects `Facts` from the batches of an index."""
 
     def __init__(self) -> None:
-        self._columns: dict[str, list[Bools]] = {name: [] for name in ("nouns", "verb", "begins", "unplaced", *JUDGED)}
-        self._numbers: list[Codes] = []
+        self._columns = {name: Growing(np.bool_) for name in ("nouns", "verb", "begins", "unplaced", *JUDGED)}
+        self._numbers = Growing(np.int32)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add the rows of a batch."""
@@ -95,8 +95,8 @@ class FactColumns:
         found |= {name: batch[name] for name in JUDGED}
         for name, column in found.items():
             if column.null_count < len(column):
-                self._columns[name].append(column.fill_null(False).to_numpy(zero_copy_only=False))
-        self._numbers.append(pc.index_in(batch[NUMBER], pa.array(NUMBERS)).fill_null(0).to_numpy().astype(np.int32))
+                self._columns[name].add(column.fill_null(False).to_numpy(zero_copy_only=False))
+        self._numbers.add(pc.index_in(batch[NUMBER], pa.array(NUMBERS)).fill_null(0).to_numpy().astype(np.int32))
 
     def finish(
         self,
@@ -125,14 +125,14 @@ class FactColumns:
         photos = np.concatenate([photo.numbers, place[here]])
         texts = pa.chunked_array([captions, pc.list_element(parts, 1).filter(pa.array(here)).cast(captions.type)])
         spoken = Spoken(words, forms, photos, texts)
-        confirmed = self._columns.pop(CONFIRMED)
+        confirmed = self._columns.pop(CONFIRMED).whole()
         return Facts(
             photo=photo.numbers[caption],
-            number=np.concatenate(self._numbers),
-            confirmed=np.concatenate(confirmed) if confirmed else None,
+            number=self._numbers.whole(),
+            confirmed=confirmed if len(confirmed) else None,
             spoken=spoken,
             photos=photo.different,
-            **{name: np.concatenate(column) for name, column in self._columns.items()},
+            **{name: column.whole() for name, column in self._columns.items()},
         )
 
 
@@ -187,7 +187,7 @@ def load_relations(graphs: FinishedStage, judged: bool = True) -> Relations:
     Memory: 40 bytes a relation, 8 bytes a noun of a caption, and the captions with their ids and places, which
     are kept once where they are equal. Raises `WrongUse` when there is none.
     """
-    columns: dict[str, list[Codes]] = {name: [] for name in (*WORDS, "caption")}
+    columns = {name: Growing(np.int32) for name in (*WORDS, "caption")}
     facts = FactColumns() if judged and set(COLUMNS) <= set(graphs.columns()) else None
     texts: dict[str, list[pa.Array]] = {name: [] for name in (*TEXTS, *((PHOTO,) if facts else ()))}
     codes: dict[str, int] = {}
@@ -203,19 +203,19 @@ def load_relations(graphs: FinishedStage, judged: bool = True) -> Relations:
         begins[0] = ids[0].as_py() != last
         last = ids[-1].as_py()
         first = pa.array(np.flatnonzero(begins))
-        for name, column in texts.items():
+        for name in texts:
             # The web's images have one address as id, place and photo: it is kept once.
             same = name in (PHOTO, "image") and batch[name].equals(batch["image_id"])
-            column.append(texts["image_id"][-1] if same else batch[name].take(first).cast(pa.large_string()))
+            texts[name].append(texts["image_id"][-1] if same else batch[name].take(first).cast(pa.large_string()))
         packed = pc.binary_join_element_wise(*(batch[name] for name in TERMS), PACKED)
         terms.append(packed.take(first).dictionary_encode())
-        columns["caption"].append((np.cumsum(begins) + (rows - 1)).astype(np.int32))
+        columns["caption"].add((np.cumsum(begins) + (rows - 1)).astype(np.int32))
         rows += len(first)
         for name in WORDS:
             # A number a word; words that are new to all columns get the next.
             encoded = batch[name].dictionary_encode()
             known = [codes.setdefault(word, len(codes)) for word in encoded.dictionary.to_pylist()]
-            columns[name].append(np.array(known, dtype=np.int32)[encoded.indices.to_numpy()])
+            columns[name].add(np.array(known, dtype=np.int32)[encoded.indices.to_numpy()])
         if facts:
             facts.add(batch)
     if not rows:
@@ -223,14 +223,16 @@ def load_relations(graphs: FinishedStage, judged: bool = True) -> Relations:
     words = sorted(codes)
     place = np.empty(len(words), dtype=np.int32)  # of each number until now
     place[[codes[word] for word in words]] = np.arange(len(words), dtype=np.int32)
-    joined = {name: place[np.concatenate(columns.pop(name))] for name in WORDS}
-    caption = np.concatenate(columns.pop("caption"))
+    joined = {name: place[columns.pop(name).whole()] for name in WORDS}
+    caption = columns.pop("caption").whole()
+    pa.default_memory_pool().release_unused()  # of the batches
     same = [name for name, parts in texts.items() if all(map(operator.is_, parts, texts["image_id"]))]
     texts = {"image_id": texts["image_id"], **{name: texts[name] for name in texts if name not in same}}
     whole: dict[str, pa.Array] = {}
     while texts:  # one after the other, so that one alone is there twice
         name = next(iter(texts))
         whole[name] = pa.concat_arrays(texts.pop(name))
+    pa.default_memory_pool().release_unused()
     whole |= dict.fromkeys(same, whole["image_id"])
     images = Names(whole["image_id"])
     photos = Names(whole[PHOTO]) if facts and PHOTO not in same else images

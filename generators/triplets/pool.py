@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from twinset.generators.triplets.captions import forms_of
-from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct
+from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct, numbered
 from twinset.generators.triplets.graphs import CLASSES, PHRASES, Facts, Relations
 from twinset.generators.triplets.ratings import LOWEST, Balance, Ratings, Rules
 from twinset.manifests.errors import WrongUse
@@ -72,7 +72,7 @@ def strict_steps(relations: Relations, facts: Facts, rated: Bools) -> Iterator[t
 
 def supported(one: Codes, other: Codes, photo: Codes, min_support: int) -> Bools:
     """Whether the two words of each relation are those of relations of as many photos."""
-    _, pair = np.unique(one.astype(np.int64) << 32 | other, return_inverse=True)
+    pair = numbered(one.astype(np.int64) << 32 | other)
     seen = distinct(pair.astype(np.int64) << 32 | photo) >> 32
     return np.asarray((np.bincount(seen) >= min_support)[pair])
 
@@ -174,22 +174,29 @@ class Pool:
                     "this stage of scene graphs again, or mine under rules: published"
                 )
             image, both = facts.photo, good
+            every = _images_of_each(rated.subject[both], image[both])
             good = self._strict(facts, rated, both, min_support, ratings)
-        kept = np.flatnonzero(good)
-        self.row = row = kept[np.lexsort((rated.object[kept], rated.subject[kept]))].astype(np.int32)
-        self.image = image[row]
-        self.subject_rating, self.object_rating = rated.subject_rating[row], rated.object_rating[row]
-        subjects, objects = rated.subject[row], rated.object[row]
-        self.start, self.pair, self.count = _groups(subjects.astype(np.int64) << 32 | objects)
-        self.pairs_start, self.subject, self.pairs_count = _groups(subjects[self.start])
-        self.object = np.unique(objects[self.start], return_inverse=True)[1].astype(np.int32)
+        kept = np.flatnonzero(good).astype(np.int32)
+        both_words = rated.subject[kept].astype(np.int64) << 32 | rated.object[kept]
+        order = np.argsort(both_words, kind="stable")
+        # One after the other, and each let go: of millions of captions these are gigabytes.
+        self.row, both_words = kept[order], both_words[order]
+        del kept, order, good
+        self.start, self.pair, self.count = _groups(both_words)
+        of_pair = both_words[self.start]
+        del both_words
+        self.subject_rating = rated.subject_rating[self.row]
+        self.object_rating = rated.object_rating[self.row]
+        del rated
+        self.image = image[self.row]
+        self.pairs_start, self.subject, self.pairs_count = _groups(of_pair >> 32)
+        self.object = np.unique(of_pair & 0xFFFFFFFF, return_inverse=True)[1].astype(np.int32)
         subject = self.subject[self.pair]  # of each relation
         self.relations_count = np.bincount(subject).astype(np.int32)
-        self.images = np.bincount(distinct(subject.astype(np.int64) << 32 | self.image) >> 32).astype(np.int32)
-        seen: NDArray[Any] = self.images
+        self.images = _images_of_each(subject, self.image)
+        seen = self.images
         if rules == "strict":
-            every = np.bincount(distinct(rated.subject[both].astype(np.int64) << 32 | image[both]) >> 32)
-            seen = every[subjects[self.start][self.pairs_start]]
+            seen = every[of_pair[self.pairs_start] >> 32]
             if balance == "subjects":
                 self.images = np.ones_like(self.images)
         self.eligible = (seen >= min_images) & (self.pairs_count >= 2)
@@ -249,11 +256,18 @@ def rate(relations: Relations, ratings: Ratings, rules: Rules) -> Rated:
     return Rated(codes[relations.subject_lemma], codes[relations.object_lemma], *sides)
 
 
+def _images_of_each(subject: Codes, image: Codes) -> Codes:
+    """How many different images the relations of each subject have."""
+    return np.bincount(distinct(subject.astype(np.int64) << 32 | image) >> 32).astype(np.int32)
+
+
 def _groups(ordered: NDArray[Any]) -> tuple[Codes, Codes, Codes]:
     """Of sorted values: where each different one begins, which of them each value is, and how often each comes."""
-    _, *groups = np.unique(ordered, return_index=True, return_inverse=True, return_counts=True)
-    start, which, count = (one.astype(np.int32) for one in groups)
-    return start, which, count
+    new = np.ones(len(ordered), dtype=np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    start = np.flatnonzero(new).astype(np.int32)
+    which = np.cumsum(new, dtype=np.int32) - 1
+    return start, which, np.diff(start, append=np.int32(len(ordered))).astype(np.int32)
 
 
 def funnel(pool: Pool) -> dict[str, int]:

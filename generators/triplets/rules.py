@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.triplets.captions import RELIABLE
-from twinset.generators.triplets.draws import NONE, U64, Bools, Codes, Floats, below, uniform
+from twinset.generators.triplets.draws import NONE, U64, Bools, Codes, Floats, below, numbered, uniform
 from twinset.generators.triplets.graphs import CLASSES, PHRASES
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.proposals import NEVER, Proposals, References, nothing
@@ -66,8 +66,10 @@ class PublishedRules:
         with np.errstate(divide="ignore", invalid="ignore"):
             a = np.where(1 - q > CERTAIN, (1 - _power(q, DRAWS)) / (1 - q), DRAWS)  # its limit for q = 1 is n
         late = _power(q, DRAWS - 1) / a
-        self.references = References(pool, gain, a, late > NEGLIGIBLE, PUBLISHED_WORDS, threshold, -ROUNDING)
-        self._late = late[self.references.relation].astype(np.float32)
+        own, late32 = late > NEGLIGIBLE, late.astype(np.float32)
+        del rating, q, late  # a number of each relation, of which there may be tens of millions
+        self.references = References(pool, gain, a, own, PUBLISHED_WORDS, threshold, -ROUNDING)
+        self._late = late32[self.references.relation]
 
     def propose(self, states: U64) -> Proposals:
         """One draw of a triplet a state."""
@@ -107,13 +109,18 @@ def _chance_alike(pool: Pool) -> Floats:
         q = (1 + sum over other objects o of n(o, image) / n(o)) / k
     """
     share = 1.0 / pool.count[pool.pair]  # 1 / n(o), of each relation
-    image = pool.image.astype(np.int64)
-    _, of_subject = np.unique(pool.subject[pool.pair].astype(np.int64) << 32 | image, return_inverse=True)
-    _, of_pair = np.unique(pool.pair.astype(np.int64) << 32 | image, return_inverse=True)
     # Summed over the relations of subject and image, the shares are the sum over all objects; over those of pair and
     # image, the term of the reference's own object.
-    every, own = np.bincount(of_subject, share)[of_subject], np.bincount(of_pair, share)[of_pair]
-    return np.minimum((1 + every - own) / pool.pairs_count[pool.subject[pool.pair]], 1.0)
+    chance = 1 + _summed(pool.subject[pool.pair].astype(np.int64) << 32 | pool.image, share)
+    chance -= _summed(pool.pair.astype(np.int64) << 32 | pool.image, share)
+    chance /= pool.pairs_count[pool.subject[pool.pair]]
+    return np.minimum(chance, 1.0, out=chance)
+
+
+def _summed(keys: NDArray[np.int64], values: Floats) -> Floats:
+    """Of each key, the sum of the values of all that equal it."""
+    number = numbered(keys)
+    return np.asarray(np.bincount(number, values)[number])
 
 
 WORDS = 4
@@ -250,7 +257,7 @@ class _OtherSubjects:
         """allowed: of each relation of the pool."""
         among = allowed[pool.by_object]
         before = np.concatenate([[0], np.cumsum(among)])  # of each place in by_object: allowed ones that lie before it
-        self._relations = pool.by_object[among]
+        self._relations: Codes = pool.by_object[among]
         self._start = before[pool.object_start[pool.object]]
         own = np.argsort(pool.by_object)[pool.start]  # of each pair: where its relations begin in by_object
         self._own_start, own_end = before[own], before[own + pool.count]
@@ -262,4 +269,5 @@ class _OtherSubjects:
         """The relation with a number from 0 up to ``count`` of each pair."""
         place = self._start[pair] + number
         place += np.where(place >= self._own_start[pair], self._own_count[pair], 0)  # the pair's own lie together
-        return self._relations[place]
+        found: Codes = self._relations[place]
+        return found

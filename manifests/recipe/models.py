@@ -66,6 +66,11 @@ class Subset(Settings):
     follows: Annotated[str, AfterValidator(checked_cite)] | None = None
     pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
 
+    @property
+    def paper(self) -> Reference | None:
+        """The paper whose procedure it follows."""
+        return self.source.paper if self.follows is None else Reference.of_entry(cited_entry(self.follows))
+
     @model_validator(mode="after")
     def _fits_its_source(self) -> Subset:
         if self.source.unbounded and self.count is None:
@@ -132,9 +137,8 @@ class Recipe(Settings):
         return f"{'stages' if name in self.stages else 'subsets'}.{name}"
 
     def paper(self, name: str) -> Reference | None:
-        """The paper whose procedure a stage follows."""
-        made, cite = self.made_in(name), self[name].follows or self.made_in(name).follows
-        return made.source.paper if cite is None else Reference.of_entry(cited_entry(cite))
+        """The paper whose procedure the samples of a stage follow: what it says itself, else that of `made_in`."""
+        return (self[name] if self[name].follows is not None else self.made_in(name)).paper
 
     def origin(self, name: str) -> SourceSettings:
         """The source that made the samples of a stage: that of `made_in`."""
