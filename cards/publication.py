@@ -24,6 +24,8 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.names import SPDX
 from twinset.manifests.licences.terms import TERMS
 from twinset.manifests.recipe import Recipe
+from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.manifests.references import entries_in
 from twinset.shards.export.generated_pairs import split_schema, write_splits
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.registry import KINDS
@@ -65,7 +67,7 @@ def part_of(store: Store, subset: str) -> Part:
     recipe, _ = read_settings(store, subset)
     try:
         card = store.read(place).decode("utf-8")
-        front = yaml.safe_load(card.split("---\n", 2)[1])
+        front = load_yaml(card.split("---\n", 2)[1])
         if problem := _misshapen(front):
             raise ValueError(problem)
     except (OSError, ValueError, IndexError, yaml.YAMLError, RecursionError) as error:
@@ -175,7 +177,7 @@ def dataset_card(
         files=repo.file(revision, "") if repo and revision else "",
         published=revision is not None,
         sums=SUMS,
-        citations="\n\n".join(dict.fromkeys(one for text in cited for one in text.split("\n\n") if one)),
+        citations="\n\n".join(dict.fromkeys(one for text in cited for one in entries_in(text))),
     )
 
 

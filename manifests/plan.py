@@ -193,6 +193,8 @@ def read_shards(stream: BinaryIO, where: str) -> list[PlannedShard]:
         table = read_parquet(stream)
         if not table.schema.equals(SHARD_SCHEMA):
             raise ValueError("its columns are not those of a plan")
+        if any(column.null_count for column in table.columns):
+            raise ValueError("a value is absent")
         shards = [PlannedShard(**row) for row in table.to_pylist()]
         sound = all(shard.shard == number and re.fullmatch(SPLIT, shard.split) for number, shard in enumerate(shards))
     except (TypeError, ValueError, pa.ArrowException) as error:

@@ -97,4 +97,4 @@ class IndexRecord(Model):
     planned: int
     kept: int
     rows: int
-    files: dict[str, tuple[str, int]]
+    files: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)], tuple[str, int]]

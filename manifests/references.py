@@ -6,6 +6,9 @@ from functools import cache
 from itertools import accumulate
 from pathlib import Path
 
+#: Control characters, and marks that turn text round.
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
 
 def bibtex(*keys: str) -> str:
     """The BibTeX entries with these keys, in this order, with an empty line between them."""
@@ -18,6 +21,8 @@ def checked_bibtex(text: str) -> str:
     depths = list(accumulate((one == "{") - (one == "}") for one in text))
     closed = not depths or (min(depths) >= 0 and not depths[-1])
     entry = re.match(r"@\w+\s*\{\s*[^\s,{}]+\s*,", text) and closed and "```" not in text
+    if odd := _UNSEEN.search(text):
+        raise ValueError(f"BibTeX with the character {odd[0]!a}, which nobody sees; remove it")
     if text and not entry:
         raise ValueError(f"{text[:60]!r} is not BibTeX; write it as @misc{{key, title = {{Title}}}}")
     return text
@@ -44,10 +49,17 @@ def entries_in(text: str) -> list[str]:
 
 def field_of(entry: str, name: str) -> str:
     """A field of a BibTeX entry, without braces and in one line; empty where it has none."""
-    if (begins := re.search(rf"[,\s]{name}\s*=\s*", entry, re.IGNORECASE)) is None:
-        return ""
+    depths = list(accumulate((one == "{") - (one == "}") for one in entry))
+    for begins in re.finditer(rf"[,\s]{name}\s*=\s*", entry, re.IGNORECASE):
+        if depths[begins.start()] == 1:  # not in the value of another
+            return _value(entry[begins.end() :])
+    return ""
+
+
+def _value(text: str) -> str:
+    """The value that a text begins with: in braces, in quotation marks, or up to a comma."""
     depth, value = 0, ""
-    for one in entry[begins.end() :]:
+    for one in text:
         depth += (one == "{") - (one == "}")
         if depth < 0 or (one == "," and not depth and value[:1] != '"') or (one == '"' and value[:1] == '"'):
             break

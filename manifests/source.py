@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,9 +66,9 @@ class Reference:
 
     @classmethod
     def of_entry(cls, entry: str) -> Self:
-        """Of BibTeX, under what stands before the colon of its title."""
-        title = field_of(entry, "title").partition(":")[0] or key_of(entry)
-        return cls(title, field_of(entry, "url"), entry)
+        """Of BibTeX, under what stands before the colon of its title; an address is one of the web."""
+        title, address = field_of(entry, "title").partition(":")[0] or key_of(entry), field_of(entry, "url")
+        return cls(title, address if re.fullmatch(r"https?://[^\s()<>\[\]\"'`\\]+", address) else "", entry)
 
 
 class PlacedSettings(Settings):

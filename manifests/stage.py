@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from twinset.manifests.canonical import digest
+from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.receipt import Model
 
@@ -53,7 +53,12 @@ class Stage(Model):
 def parse_stage(where: str, content: bytes) -> Stage:
     """The stage record; raises `WrongUse` when the file is not one."""
     try:
-        return Stage.model_validate(json.loads(content))
+        stage = Stage.model_validate(json.loads(content))
+        kinds = {"makes": str, "settings": dict, "inputs": str, "generator": dict, "filters": list, "libraries": dict}
+        if not all(isinstance(stage.facts.get(name), kind) for name, kind in kinds.items()):
+            raise ValueError("facts of another kind")
+        canonical_json(stage.facts)  # no NaN
+        return stage
     except (ValueError, RecursionError, ValidationError) as error:
         raise WrongUse(
             f"{where}: not a stage record of this version of twinset; if it was damaged, run the same build again; "

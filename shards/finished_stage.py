@@ -50,7 +50,7 @@ class FinishedStage:
         rows."""
         for name in ("index.parquet", "rejections.parquet"):
             path = layout.meta(self.home, name)
-            if self.store.size(path) is None or self.store.sha256(path) != self.record.files[name]:
+            if self.store.size(path) is None or self.store.sha256(path) != self.record.files.get(name):
                 record = layout.meta(self.home, "index.json")
                 raise WrongUse(
                     f"{self.store.root}/{path}: not the one of {record}, it was damaged or replaced since; remove "

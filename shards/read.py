@@ -14,7 +14,7 @@ import pyarrow as pa
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.names import allowed
 from twinset.manifests.licences.terms import TERMS
-from twinset.manifests.plan import parquet_batches, parquet_columns, parquet_rows
+from twinset.manifests.plan import parquet_batches, parquet_columns
 from twinset.manifests.recipe import Recipe, Subset, recipe_from_json
 from twinset.shards.kinds.fields import REMEDY, stored
 from twinset.shards.kinds.kind import Stored, Takes, kinds_of, plural
@@ -79,14 +79,18 @@ def index_columns(store: Store, subset: str) -> list[str]:
 
 def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
     """Columns of ``index.parquet``, row by row as a stream."""
-    with opened_index(store, subset) as stream:
-        yield from parquet_rows(stream, list(columns))
+    for batch in index_batches(store, subset, columns):
+        yield from batch.to_pylist()
 
 
 def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """As `index_rows`, a batch at a time."""
     with opened_index(store, subset) as stream:
-        yield from parquet_batches(stream, columns)
+        for batch in parquet_batches(stream, columns):
+            for name in {"key", "tar", *TERMS} & {*batch.schema.names}:
+                if batch[name].null_count or not pa.types.is_string(batch[name].type):
+                    raise pa.ArrowInvalid(f"a {name} is absent or no text")
+            yield batch
 
 
 @contextmanager

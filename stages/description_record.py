@@ -1,6 +1,7 @@
 """Which shards the descriptions of a subset are of, and the sha256 of what lies beside its tars."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from twinset.stages.index import receipts_digest
 from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
+_NAME = re.compile(r"(log/)?[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[a-z0-9]{1,10}){1,2}")
 DESCRIPTION = 13  # raised when what `cards` writes changes
 
 
@@ -106,6 +108,8 @@ def _read(store: Store, home: str) -> dict[str, Any]:
     try:
         record = json.loads(store.read(layout.meta(home, DESCRIBED)))
         files = {str(name): str(sha256) for name, sha256 in record["files"].items()}
+        if not all(map(_NAME.fullmatch, files)):
+            raise ValueError("a name that leads elsewhere")
         return {**{name: str(record[name]) for name in ("digest", "look", "words")}, "files": files}
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {"digest": "", "look": "", "words": "", "files": {}}

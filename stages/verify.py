@@ -173,7 +173,7 @@ def _index_problems(
         try:
             with store.open(path) as stream:
                 for row in parquet_rows(stream, ["key"] if is_table else ["key", "tar"]):
-                    listed[row.get("tar", "")].update(f"{row['key']}\n".encode())
+                    listed[str(row.get("tar", ""))].update(f"{row['key']}\n".encode())
         except (OSError, ValueError, TypeError, LookupError, pa.ArrowException) as error:
             yield f"{path}: cannot be read ({error}); {again}"
             return

@@ -149,14 +149,20 @@ def new_folder(to: str | Path, option: str) -> Iterator[Path]:
     option: that named ``to``, for messages. Raises `WrongUse`: it exists and is not an empty folder, or is a URL.
     """
     to = Path(os.path.abspath(local_folder_of(to)))
-    above = next(one for one in to.parents if one.exists() or one.is_symlink())
-    if to.is_symlink() or not above.is_dir():
-        found = to if to.is_symlink() else above
-        raise WrongUse(f"{found}: is a link or not a folder; name another {option}, a new folder")
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise WrongUse(f"{to}: exists and is not an empty folder; name another {option}, or remove it")
-    if to.is_mount():
-        raise WrongUse(f"{to}: a file system is mounted there, and the folder itself is replaced; name one in it")
+    try:
+        above = next((one for one in to.parents if one.exists() or one.is_symlink()), to)
+        if to.is_symlink() or not above.is_dir():
+            found = to if to.is_symlink() else above
+            raise WrongUse(f"{found}: is a link or not a folder; name another {option}, a new folder")
+        if to.exists() and (not to.is_dir() or any(to.iterdir())):
+            raise WrongUse(f"{to}: exists and is not an empty folder; name another {option}, or remove it")
+        if to.exists():  # tried before the work: a folder where something is mounted cannot be replaced
+            to.rmdir()
+            to.mkdir()
+    except OSError as error:
+        raise WrongUse(
+            f"{to}: cannot be made ({error.strerror}); name another {option}, such as a folder in it"
+        ) from error
     with contextlib.ExitStack() as stack:
         try:
             unfinished = stack.enter_context(folder_beside(to))

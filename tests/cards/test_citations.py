@@ -5,9 +5,12 @@ from pathlib import Path
 import pytest
 
 from twinset.cards.lineage import PROCEDURE, citations_of, described_origin, uncited, works_cited
+from twinset.cards.rendering import TEMPLATES
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.markdown import templates
 from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
-from twinset.manifests.references import checked_bibtex, entries_in, field_of, key_of
+from twinset.manifests.references import checked_bibtex, checked_cite, entries_in, field_of, key_of
+from twinset.manifests.source import Reference
 
 
 @pytest.mark.parametrize(
@@ -54,10 +57,28 @@ def test_a_recipe_names_the_paper_that_it_follows() -> None:
     assert [key_of(entry) for entry in works[PROCEDURE]] == ["le2023cococounterfactuals", "miranda2024bivlc"]
     described = described_origin(recipe, recipe.origin("coco-counterfactuals"), "coco-counterfactuals")
     assert described.endswith(" following COCO-Counterfactuals")
-    mine = load_recipe("eqben", ["subsets.eq-ag.follows='@misc{me, title={{Twins}: Mine}, url={a}}'"]).paper("eq-ag")
-    assert mine and (mine.title, mine.address) == ("Twins", "a")
+    mine = load_recipe(
+        "eqben", ["subsets.eq-ag.follows='@misc{me, title={{Twins}: Mine}, url={https://a.org}}'"]
+    ).paper("eq-ag")
+    assert mine and (mine.title, mine.address) == ("Twins", "https://a.org")
     (theirs,) = {load_recipe("eqben").paper(name) for name in ("eq-ag", "eq-gebc")}
     assert theirs and theirs.title == "EqBen"
+
+
+def test_what_somebody_names_as_a_paper_is_shown_as_it_stands() -> None:
+    """... in the first line of a card: no mark-up, and addresses of the web alone."""
+    for address in ("javascript:alert(1)", "https://a.org/)<b>", "http://a.org\n# b"):
+        paper = Reference.of_entry(f"@misc{{k, title = {{<img src=x> *b*}}, url = {{{address}}}}}")
+        assert (paper.title, paper.address) == ("<img src=x> *b*", "")
+    linked = templates(TEMPLATES, TEMPLATES).from_string("{% from 'linked.md.j2' import linked %}{{ linked(paper) }}")
+    shown = linked.render(paper=Reference("<img src=x> ](b)", "https://a.org"))
+    assert shown == "[&lt;img src=x> \\](b)](https://a.org)"
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1b", "\u202e", "\u2067"])
+def test_bibtex_holds_nothing_that_nobody_sees(character: str) -> None:
+    with pytest.raises(ValueError, match="which nobody sees; remove it"):
+        checked_cite(f"@misc{{me, title = {{a{character}}}}}")
 
 
 def test_a_plan_says_what_publishing_would_refuse(tmp_path: Path) -> None:
@@ -92,6 +113,7 @@ def test_what_is_not_bibtex_is_refused(text: str) -> None:
         ("title = plain, year = 1", "plain"),
         ("booktitle = {Not this}, year = 1", ""),
         ("title = {never closed", "never closed"),
+        ("note = {see title = {Wrong}}, title = {Right}", "Right"),
     ],
 )
 def test_a_field_is_found_however_it_is_written(fields: str, title: str) -> None:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.licences.terms import TERMS
 from twinset.manifests.receipt import IndexRecord
-from twinset.manifests.stage import Stage
+from twinset.manifests.stage import Stage, stage_facts
 from twinset.shards.contracts import Context, Generator, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import TableRows
@@ -64,7 +64,7 @@ def record_index(
     folder: Path, name: str, planned: int, kept: int, rows: int, rejected: Sequence[Mapping[str, str]] = ()
 ) -> FinishedStage:
     """As `write_index`, where the index lies there."""
-    store, facts = Store(str(folder)), {"rows": rows}
+    store, facts = Store(str(folder)), stage_facts("table", {"rows": rows}, "", {}, [], [])
     index = folder / layout.meta(name, "index.parquet")
     pq.write_table(pa.Table.from_pylist(list(rejected), REJECTED), folder / layout.meta(name, "rejections.parquet"))
     stage = Stage(name=name, facts=facts, content=digest(facts), plan="0" * 32, planned=planned, shards=1, excluded={})

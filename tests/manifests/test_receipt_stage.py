@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from twinset.manifests.canonical import canonical_json, digest
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.receipt import Receipt, parse_receipt
+from twinset.manifests.receipt import IndexRecord, Receipt, parse_receipt, parsed
 from twinset.manifests.stage import ANY_RUNTIME, Stage, _instruction_set, parse_stage, runtime_class, stage_facts
 
 RECEIPT: dict[str, Any] = {
@@ -31,7 +31,7 @@ RECEIPT: dict[str, Any] = {
 
 
 def stage(**changes: Any) -> Stage:
-    facts = {"seed": 0}
+    facts = stage_facts("pair", {"seed": 0}, "", {}, [], [])
     values: dict[str, Any] = {
         "name": "eq-x",
         "facts": facts,
@@ -42,6 +42,29 @@ def stage(**changes: Any) -> Stage:
         "excluded": {"unsaid": 2},
     }
     return Stage(**{**values, **changes})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("makes", None), ("makes", []), ("settings", "x"), ("filters", {}), ("inputs", float("nan"))]
+)
+def test_a_stage_without_what_every_stage_says_is_refused(name: str, value: Any) -> None:
+    facts = {**stage().facts, name: value}
+    for changed in (
+        facts,
+        {key: one for key, one in facts.items() if key != name},
+        {**stage().facts, "x": float("inf")},
+    ):
+        content = json.dumps({**json.loads(stage().to_bytes()), "facts": changed}).encode()
+        with pytest.raises(WrongUse, match=r"^here: not a stage record .*run the same build again"):
+            parse_stage("here", content)
+
+
+@pytest.mark.parametrize("name", ["../a", "/etc/passwd", "", "a/b", "a\0", "x" * 5000])
+def test_a_record_of_files_elsewhere_is_none(name: str) -> None:
+    given = {"content": "", "plan": "", "digest": "", "planned": 1, "kept": 1, "rows": 1}
+    of = {**given, "files": {"index.parquet": ("", 1)}}
+    assert parsed(IndexRecord, json.dumps(of).encode()) is not None
+    assert parsed(IndexRecord, json.dumps({**of, "files": {name: ("", 1)}}).encode()) is None
 
 
 def test_receipts_come_back_from_canonical_bytes() -> None:

@@ -1,5 +1,6 @@
 """The audit names every kind of damage, with file and remedy."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ from tests.stages.drawn_sources import MADE, GreysGenerator
 from twinset.cli.main import main
 from twinset.manifests.errors import WrongUse
 from twinset.shards.media.media_folder import MediaFolder
+from twinset.shards.read import index_rows
 from twinset.shards.storage.store import Store
+from twinset.stages.description_record import changed_descriptions
 from twinset.stages.index import write_index
 from twinset.stages.run_here import build_here
 from twinset.stages.verify import verify_stage
@@ -128,6 +131,28 @@ def test_an_index_of_other_samples_is_found(built: Any, tmp_path: Path) -> None:
     assert ["cannot be read" in problem for problem in problems(built)] == [True, True]
 
 
+@pytest.mark.parametrize(("column", "said"), [("tar", "it lists other samples"), ("key", "it lists other samples")])
+def test_an_index_with_an_absent_value_is_found(built: Any, tmp_path: Path, column: str, said: str) -> None:
+    path = tmp_path / "out/eq-x/_meta/index.parquet"
+    write_index(built.store, built.state(), "pair")
+    table = pq.read_table(path)
+    at = table.schema.get_field_index(column)
+    values = pa.array([None, *table[column].to_pylist()[1:]], pa.string())
+    pq.write_table(table.set_column(at, pa.field(column, pa.string()), values), path)
+    assert said in problems(built)[0]
+    with pytest.raises(WrongUse, match=rf"index\.parquet: cannot be read \(a {column} is absent or no text\); remove"):
+        list(index_rows(built.store, "eq-x", ["key", "tar"]))
+
+
+@pytest.mark.parametrize("name", ["../../other/stage.json", "/dev/zero", "log", "a" * 5000, "\0", "\ud800"])
+def test_a_record_of_descriptions_leads_nowhere_else(built: Any, tmp_path: Path, name: str) -> None:
+    write_index(built.store, built.state(), "pair")
+    path = tmp_path / "out/eq-x/_meta/log/described.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"digest": "", "look": "", "words": "", "files": {name: "0" * 64}}))
+    assert [*changed_descriptions(built.store, "eq-x")] == [] and problems(built) == []
+
+
 def test_damage_that_no_stamp_tells_of_is_mended_as_the_audit_says(
     tmp_path: Path, greys: Any, no_cards: Any, files_below: Any
 ) -> None:
@@ -176,6 +201,9 @@ def test_a_list_of_shards_with_other_counts_is_found(built: Any, tmp_path: Path)
     table = pq.read_table(path)
     pq.write_table(table.set_column(2, "planned", pa.array([1, 1, 2])), path)
     assert "eq-x/_meta/plan/shards.parquet: not the plan of stage.json" in problems(built)[0]
+    pq.write_table(table.set_column(2, "planned", pa.array([1, None, 1])), path)
+    with pytest.raises(WrongUse, match=r"shards\.parquet: cannot be read \(a value is absent\)"):
+        problems(built)
     path.write_bytes(b"half")
     with pytest.raises(WrongUse, match=r"out/eq-x/_meta/plan/shards\.parquet: cannot be read"):
         problems(built)

@@ -4,7 +4,6 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,7 @@ from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_
 from twinset.manifests.licences.terms import Terms
 from twinset.manifests.receipt import IndexRecord
 from twinset.manifests.recipe import Encoding
-from twinset.manifests.stage import Stage
+from twinset.manifests.stage import Stage, stage_facts
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.fields import fields_of
 from twinset.shards.kinds.pair import Pair
@@ -74,7 +73,7 @@ def finish(folder: Path, drawn: Sequence[Drawn | DrawnPair], with_images: bool =
     index = folder / layout.meta(HOME, "index.parquet")
     index.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(pa.Table.from_pylist(rows), index)
-    facts: dict[str, Any] = {"rows": len(rows)}
+    facts = stage_facts("text-pair", {"rows": len(rows)}, "", {}, [], [])
     stage = Stage(
         name=HOME, facts=facts, content=digest(facts), plan="0" * 32, planned=len(rows), shards=1, excluded={}
     )

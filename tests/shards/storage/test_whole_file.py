@@ -66,9 +66,12 @@ def test_a_block_that_fails_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_
 def test_a_folder_where_a_file_system_is_mounted_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    def busy(path: Path) -> None:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+
+    monkeypatch.setattr(Path, "rmdir", busy)
     with (
-        pytest.raises(WrongUse, match=r"a file system is mounted there.*name one in it"),
+        pytest.raises(WrongUse, match=r"cannot be made \(Device or resource busy\); name another --out"),
         new_folder(tmp_path, "--out"),
     ):
         raise AssertionError
