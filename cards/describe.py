@@ -38,6 +38,7 @@ from twinset.manifests.markdown import block_of
 from twinset.manifests.recipe import Recipe
 from twinset.manifests.references import key_of
 from twinset.manifests.stage import Stage
+from twinset.shards.kinds.registry import KINDS
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings
 from twinset.shards.records import planned_stage
@@ -88,6 +89,7 @@ def card(
         source=source,
         paper=recipe.paper(stage.name),
         kind=CARD_KINDS.get(source.makes),
+        record=list(KINDS[source.makes].record.model_fields) if source.makes in KINDS else [],
         noun="candidate" if source.makes == "table" else source.makes.replace("-", " "),
         encoding=recipe.made_in(stage.name).encoding,
         summary=summary,

@@ -18,7 +18,7 @@ from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
 _NAME = re.compile(r"(log/)?[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[a-z0-9]{1,10}){1,2}")
-DESCRIPTION = 13  # raised when what `cards` writes changes
+DESCRIPTION = 14  # raised when what `cards` writes changes
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:

@@ -88,6 +88,7 @@ def test_the_page_of_triplets_shows_all(made_triplets: MadeDataset) -> None:
     assert "subject disc | concreteness 4.85" in page.text and "beside red disc" in page.marked
 
 
+@pytest.mark.slow
 def test_the_page_of_templates_shows_all(made_templates: MadeDataset) -> None:
     page = Page(made_templates.text(write_look(made_templates.store, TASKS)[-1]))
     assert page.text.count("<script>alert('x')</script>") == 4 and "红色" in page.text

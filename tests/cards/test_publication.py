@@ -17,6 +17,7 @@ def parts_of(made: MadeDataset) -> list[Part]:
     return [part_of(made.store, name) for name in made.stages]
 
 
+@pytest.mark.slow
 def test_subsets_without_tars_are_no_configuration_beside_those_with(made_triplets: MadeDataset) -> None:
     """`load_dataset` takes the first configuration's format for that of all, and would read Parquet as a tar."""
     parts = parts_of(made_triplets)

@@ -150,6 +150,7 @@ def test_a_token_without_the_right(
     assert hub.datasets == {} and hub.objects == {}
 
 
+@pytest.mark.slow
 def test_a_repository_with_other_files_is_refused_unless_updated(
     out: Path, said: Path, hub: Hub, capsys: pytest.CaptureFixture[str]
 ) -> None:

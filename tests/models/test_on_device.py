@@ -105,6 +105,7 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra() -> None:
         check_installed("source", ["json", "nosuch"], "models")
 
 
+@pytest.mark.slow
 def test_equal_rows_of_a_batch_round_alike_without_avx_512() -> None:
     """MKL's kernels for AVX2 sum the last rows of a matrix in another order, unless they are told not to."""
     code = (

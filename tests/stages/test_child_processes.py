@@ -162,7 +162,8 @@ def test_an_interrupt_in_a_notebook_ends_the_build_too(tmp_path: Path, greys: An
     assert not any((tmp_path / "temporary").iterdir())
 
 
-@pytest.mark.parametrize("seconds", [0.0, pytest.param(0.3, marks=pytest.mark.slow), 0.6])
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 0.6])
 def test_a_build_that_is_killed_while_its_children_start_leaves_no_folder(
     tmp_path: Path, greys: Any, trouble: Any, seconds: float
 ) -> None:

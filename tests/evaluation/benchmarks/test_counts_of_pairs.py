@@ -26,6 +26,7 @@ def by_subset(items: list[Matching | Query]) -> dict[str, int]:
     return dict(Counter(item.subset for item in items))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "folder", "total"),
     [

@@ -26,6 +26,7 @@ def put(folder: Path, table: pd.DataFrame) -> dict[str, object]:
     return dict(put_scores(folder / "mine.csv", "mine", folder / "run", places, None, None)["scores"][0])
 
 
+@pytest.mark.slow
 def test_a_csv_becomes_the_score_file_that_a_run_writes(tmp_path: Path, run_table: pd.DataFrame) -> None:
     shuffled = run_table.sample(frac=1, random_state=1).drop(columns=["subset", "category", "group"])
     found = put(tmp_path, shuffled)

@@ -231,6 +231,7 @@ def test_repeated_ids_and_tables_without_images_are_refused(tmp_path: Path) -> N
         plan(source(path))
 
 
+@pytest.mark.slow
 def test_a_build_gives_the_same_pairs_in_other_shards(captions: Path, tmp_path: Path) -> None:
     raw = {**source(captions).model_dump(mode="json")}
     digests = []

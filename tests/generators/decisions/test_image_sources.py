@@ -222,7 +222,8 @@ def tables(out: Path) -> dict[str, Any]:
     return {row["task_key"]: row for row in FinishedStage(Store(str(out)), "_stages/best").read(columns).to_pylist()}
 
 
-@pytest.mark.parametrize("error_rate", [pytest.param(0.05, marks=pytest.mark.slow), 0.2])
+@pytest.mark.slow
+@pytest.mark.parametrize("error_rate", [0.05, 0.2])
 def test_kappa_and_drop_rates_are_those_that_the_error_rate_predicts(error_rate: float, tmp_path: Path) -> None:
     """Over seeds, 95 % intervals must hold what is expected about as often as they promise."""
     some = np.random.default_rng(0).random((300, 4))

@@ -41,6 +41,7 @@ def difference(images: NDArray[np.uint8], others: NDArray[np.uint8]) -> int:
     return int(np.abs(images.astype(int) - others).max())
 
 
+@pytest.mark.slow
 @kinds
 def test_equal_captions_give_equal_images(load: Load, kind: str) -> None:
     edits = [Edit((edit.captions[0], edit.captions[0]), 0.6, 0.4, {}, None) for edit in EDITS]

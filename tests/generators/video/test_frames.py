@@ -259,6 +259,7 @@ for path in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_pixels_do_not_depend_on_the_instruction_set(tmp_path: Path) -> None:
     paths = [
         str(make_video(tmp_path / "a.mp4", options={"g": "20"})),

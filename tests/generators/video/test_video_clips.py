@@ -45,6 +45,7 @@ def test_real_clips_equal_a_sequential_decode(clip: str) -> None:
         assert digest(taken(path, [times[n]])[0].pixels) == expected[n]
 
 
+@pytest.mark.slow
 def test_a_decoder_that_enters_late_knows_what_the_first_frame_told() -> None:
     """This clip is 4:4:4 of an old x264, decoded otherwise unless the version in its first frame was seen."""
     path = CLIPS / "cockatoo.mp4"

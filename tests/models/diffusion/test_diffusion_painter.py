@@ -50,6 +50,7 @@ def test_images_are_those_of_the_published_pipeline(painter: Painter, saved: Cal
     assert np.std(drawn) > 20 and not np.array_equal(*drawn)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sdxl", "small"])
 def test_an_image_depends_on_its_seed_and_not_on_the_others(painter: Painter, kind: str) -> None:
     """Bit for bit while passes have one size, since a short one is filled up; nearly so where memory ran out."""

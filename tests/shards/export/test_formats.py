@@ -166,6 +166,7 @@ def _pixels(content: bytes) -> Any:
     return np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
 
 
+@pytest.mark.slow
 def test_all_of_it_works_from_an_object_store(made_pairs: MadeDataset, tmp_path: Path) -> None:
     remote = Store(f"memory://{tmp_path.name}")
     for path in sorted(made_pairs.root.rglob("*")):

@@ -45,6 +45,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_expands_too_far_is_refused(tmp_path: Path, name: str) -> None:
     columns, settings, said = REFUSED[name]

@@ -26,6 +26,7 @@ def last_receipt(out: Path) -> Receipt:
     return found[0]
 
 
+@pytest.mark.slow
 def test_a_best_that_no_checkpoint_names_yet_costs_none_that_one_names(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -218,7 +218,8 @@ def one_step(rank: int, wrap: bool, objective: str, regulariser: Any, chunk: int
     return value, gradients(model)
 
 
-@pytest.mark.parametrize("wrap", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("wrap", [False, True])
 def test_two_processes_equal_one(tmp_path: Path, wrap: bool) -> None:
     second = torch.multiprocessing.spawn(train_second_of_two, args=(str(tmp_path), wrap), nprocs=1, join=False)
     first = train_one_of_two(0, str(tmp_path), wrap)
