@@ -61,10 +61,14 @@ def _value(text: str) -> str:
     depth, value = 0, ""
     for one in text:
         depth += (one == "{") - (one == "}")
-        if depth < 0 or (one == "," and not depth and value[:1] != '"') or (one == '"' and value[:1] == '"'):
+        if (
+            depth < 0
+            or (one == "," and not depth and value[:1] != '"')
+            or (one == '"' and not depth and value[:1] == '"')
+        ):
             break
         value += one
-    return " ".join(value.strip('"').replace("{", "").replace("}", "").split())
+    return " ".join(value.removeprefix('"').replace("{", "").replace("}", "").split())
 
 
 def key_of(entry: str) -> str:

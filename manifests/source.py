@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -216,12 +216,13 @@ class SourceSettings(PlacedSettings, StatedTerms):
     card_template: ClassVar[Path | None] = None
 
     @model_validator(mode="after")
-    def _no_name_stands_twice(self) -> Self:
-        for key in type(self).model_fields:
+    def _no_choice_stands_twice(self) -> Self:
+        for key, field in type(self).model_fields.items():
             value = getattr(self, key)
-            names = [one for one in value if isinstance(one, str)] if isinstance(value, tuple) else []
-            if twice := next((one for one in names if names.count(one) > 1), None):
-                raise ValueError(f"{key}: {twice!r} stands twice; leave one out")
+            if isinstance(value, tuple) and any(get_origin(one) is Literal for one in get_args(field.annotation)):
+                for choice, times in Counter(value).items():
+                    if times > 1:
+                        raise ValueError(f"{key}: {choice!r} stands twice; leave one out")
         return self
 
     def introduction(self) -> str:

@@ -25,6 +25,10 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar, member_places, read_members
 
 
+class DamagedIndex(WrongUse):
+    """``index.parquet`` is not what a build wrote."""
+
+
 def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
     """The recipe that a subset was planned from, and its own settings there.
 
@@ -72,7 +76,7 @@ def pictured_tars(store: Store, subset: str, use: str) -> Iterator[tuple[str, st
 
 
 def index_columns(store: Store, subset: str) -> list[str]:
-    """Names of the columns of ``index.parquet``; raises `WrongUse` when it is damaged, as all that read it do."""
+    """Names of the columns of ``index.parquet``; raises `DamagedIndex`."""
     with opened_index(store, subset) as stream:
         return parquet_columns(stream)
 
@@ -95,14 +99,16 @@ def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator
 
 @contextmanager
 def opened_index(store: Store, subset: str) -> Iterator[BinaryIO]:
-    """The file; what is found damaged in it while it is open is raised as `WrongUse`."""
+    """The file; what is found damaged in it while it is open is raised as `DamagedIndex`."""
     path = layout.meta(subset, "index.parquet")
     try:
         with store.open(path) as stream:
             yield stream
+    except pa.ArrowMemoryError:
+        raise
     except pa.ArrowException as error:
         remedy = f"remove {layout.meta(subset, 'index.json')} and run its build again"
-        raise WrongUse(f"{store.root}/{path}: cannot be read ({error}); {remedy}") from error
+        raise DamagedIndex(f"{store.root}/{path}: cannot be read ({error}); {remedy}") from error
 
 
 def term_counts(store: Store, subset: str) -> dict[tuple[str, str], int]:

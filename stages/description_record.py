@@ -17,8 +17,9 @@ from twinset.stages.index import receipts_digest
 from twinset.stages.plan import DESCRIBED
 from twinset.stages.status import StageState
 
+#: What builds write there. Other names in the record lead elsewhere, and other files there are not the build's.
 _NAME = re.compile(r"(log/)?[A-Za-z0-9][A-Za-z0-9_-]{0,80}(\.[a-z0-9]{1,10}){1,2}")
-DESCRIPTION = 14  # raised when what `cards` writes changes
+DESCRIPTION = 15  # raised when what `cards` writes changes
 
 
 def is_described(store: Store, published: Mapping[str, StageState], recipe: Recipe) -> bool:
@@ -86,7 +87,9 @@ def _digest(published: Mapping[str, StageState]) -> str:
 def _words(recipe: Recipe, home: str) -> str:
     """Digest of what the sources and filters of a subset and of its earlier stages say of themselves."""
     whole = recipe.model_dump(mode="json", include=OF_THE_WHOLE)
+    paper = recipe.paper(home)
     names, said = [home], list[Any]([citations_of(recipe, home), whole])
+    said.append([paper.title, paper.address] if paper else [])
     for name in names:
         names += [one for one in recipe.reads(name) if one in recipe.all and one not in names]
         source, filters = recipe[name].source, recipe[name].filters
@@ -99,7 +102,8 @@ def _words(recipe: Recipe, home: str) -> str:
 
 def _beside(store: Store, home: str) -> list[str]:
     """Names in ``_meta`` of the recipe and what describes a subset, but for contact sheets that somebody asked for."""
-    beside = [name for name in sorted(store.listing(f"{home}/{layout.META}")) if not name.startswith("look-")]
+    listing = store.listing(f"{home}/{layout.META}")
+    beside = [name for name in sorted(listing) if _NAME.fullmatch(name) and not name.startswith("look-")]
     return sorted([*beside, *([] if store.size(layout.recipe(home)) is None else [layout.RECIPE])])
 
 

@@ -128,7 +128,7 @@ def recorded_recipe(store: Store, home: str) -> Recipe:
     except FileNotFoundError as error:
         raise WrongUse(f"{store.root}/{path}: absent; run the same build again") from error
     except (ValueError, RecursionError) as error:
-        if isinstance(error, json.JSONDecodeError):
+        if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
             raise WrongUse(f"{store.root}/{path}: damaged ({error}); run the same build again") from error
         raise WrongUse(f"{store.root}/{path}: cannot be used on this machine: {error}") from error
     if home not in map(recipe.home, recipe.all):

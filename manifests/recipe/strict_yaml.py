@@ -29,6 +29,8 @@ def load_yaml(content: str | bytes) -> Any:
         what = ", ".join(" ".join(part.split()) for part in (error.context, error.problem) if part)
         at = f"line {mark.line + 1}, column {mark.column + 1}: " if (mark := error.problem_mark) else ""
         raise yaml.YAMLError(f"{at}{what}") from error
+    except yaml.YAMLError as error:
+        raise yaml.YAMLError(" ".join(str(error).split())) from error
     except (ValueError, LookupError, AttributeError, TypeError) as error:
         # What PyYAML lets through of `!!bool x`, `!!timestamp x`, 2026-99-99 or a number of 5,000 digits.
         raise yaml.YAMLError(f"a value is not what its tag says ({error})") from error

@@ -157,8 +157,9 @@ def new_folder(to: str | Path, option: str) -> Iterator[Path]:
         if to.exists() and (not to.is_dir() or any(to.iterdir())):
             raise WrongUse(f"{to}: exists and is not an empty folder; name another {option}, or remove it")
         if to.exists():  # tried before the work: a folder where something is mounted cannot be replaced
-            to.rmdir()
-            to.mkdir()
+            aside = to.with_name(f".{to.name[:200]}.{os.getpid()}")
+            to.rename(aside)
+            aside.rename(to)
     except OSError as error:
         raise WrongUse(
             f"{to}: cannot be made ({error.strerror}); name another {option}, such as a folder in it"

@@ -25,7 +25,7 @@ from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.contracts import names_in
 from twinset.manifests.errors import WrongUse
 from twinset.shards.kinds.registry import KINDS
-from twinset.shards.read import finished, finished_tars
+from twinset.shards.read import DamagedIndex, finished, finished_tars
 from twinset.shards.storage import hub, layout
 from twinset.shards.storage.spool import temporary_folder
 from twinset.shards.storage.store import Store
@@ -76,7 +76,7 @@ def publish(
 def _parts(store: Store, subsets: Sequence[str]) -> list[Part]:
     try:
         return [part_of(store, one) for one in subsets]
-    except (WrongUse, OSError) as error:
+    except (DamagedIndex, OSError) as error:
         if problems := _problems(store, subsets):
             raise _refused(store, problems) from error
         raise

@@ -112,6 +112,7 @@ def test_what_is_not_bibtex_is_refused(text: str) -> None:
         ('year = 1, title = "A, {B}", url = {x}', "A, B"),
         ("title = plain, year = 1", "plain"),
         ("booktitle = {Not this}, year = 1", ""),
+        ('title = "G{\\"o}del, Escher", year = 1', 'G\\"odel, Escher'),
         ("title = {never closed", "never closed"),
         ("note = {see title = {Wrong}}, title = {Right}", "Right"),
     ],

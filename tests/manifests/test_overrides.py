@@ -37,6 +37,7 @@ def test_overrides_change_any_key(recipe: Path) -> None:
         ("subsets.eq-ag.source.media=", "write KEY.PATH=VALUE"),
         ("seed=[1", "'[1' is not a YAML value (line 1, column 3: while parsing a flow sequence, expected ',' or ']'"),
         ("name=2026-99-99", "is not a YAML value"),
+        ("name=a\x07b", "is not a YAML value (unacceptable character #x0007: special characters are not allowed in"),
         ("seed=!!python/object/apply:os.getcwd []", "is not a YAML value"),
         ("name.part=1", "holds a value, not keys"),
         ("name.part.more=1", "there is no 'part' under name"),

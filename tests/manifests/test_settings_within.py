@@ -39,7 +39,7 @@ class Painted(SourceSettings):
     kind: Literal["test-painted"]
     engine: Engine
     judges: tuple[Engine, ...] = ()
-    words: tuple[str, ...] = ()
+    words: tuple[Literal["red", "blue"], ...] = ()
     licence: str = "other: mine"
 
 

@@ -66,15 +66,20 @@ def test_a_block_that_fails_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_
 def test_a_folder_where_a_file_system_is_mounted_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def busy(path: Path) -> None:
+    def busy(path: Path, to: Path) -> None:
         raise OSError(errno.EBUSY, "Device or resource busy", str(path))
 
-    monkeypatch.setattr(Path, "rmdir", busy)
-    with (
-        pytest.raises(WrongUse, match=r"cannot be made \(Device or resource busy\); name another --out"),
-        new_folder(tmp_path, "--out"),
-    ):
-        raise AssertionError
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", busy)
+        with pytest.raises(WrongUse, match=r"cannot be made \(Device or resource busy\); name another --out"):
+            with new_folder(tmp_path, "--out"):
+                raise AssertionError
     with new_folder(tmp_path / "new", "--out") as unfinished:
         (unfinished / "a").write_text("b")
     assert (tmp_path / "new/a").read_text() == "b"
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with new_folder(".", "--out") as unfinished:
+        assert Path.cwd() == tmp_path / "empty"
+        (unfinished / "c").write_text("d")
+    assert (tmp_path / "empty/c").read_text() == "d"
