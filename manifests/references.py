@@ -61,11 +61,8 @@ def _value(text: str) -> str:
     depth, value = 0, ""
     for one in text:
         depth += (one == "{") - (one == "}")
-        if (
-            depth < 0
-            or (one == "," and not depth and value[:1] != '"')
-            or (one == '"' and not depth and value[:1] == '"')
-        ):
+        ends = (one == '"' and value) if text.startswith('"') else one == ","
+        if depth < 0 or (ends and not depth):
             break
         value += one
     return " ".join(value.removeprefix('"').replace("{", "").replace("}", "").split())

@@ -69,11 +69,11 @@ def test_a_folder_where_a_file_system_is_mounted_is_not_replaced(
     def busy(path: Path, to: Path) -> None:
         raise OSError(errno.EBUSY, "Device or resource busy", str(path))
 
-    with monkeypatch.context() as patch:
+    busy_said = r"cannot be made \(Device or resource busy\); name another --out"
+    with monkeypatch.context() as patch, pytest.raises(WrongUse, match=busy_said):
         patch.setattr(Path, "rename", busy)
-        with pytest.raises(WrongUse, match=r"cannot be made \(Device or resource busy\); name another --out"):
-            with new_folder(tmp_path, "--out"):
-                raise AssertionError
+        with new_folder(tmp_path, "--out"):
+            raise AssertionError
     with new_folder(tmp_path / "new", "--out") as unfinished:
         (unfinished / "a").write_text("b")
     assert (tmp_path / "new/a").read_text() == "b"
