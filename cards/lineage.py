@@ -10,8 +10,8 @@ from twinset.manifests.errors import WrongUse
 from twinset.manifests.locations import drawn_folder
 from twinset.manifests.plan import read_parquet
 from twinset.manifests.recipe import Recipe, Subset
-from twinset.manifests.references import cited_entry, entries_in
-from twinset.manifests.source import PlacedSettings, Reference, SourceSettings
+from twinset.manifests.references import Reference, cited_entry, entries_in
+from twinset.manifests.source import PlacedSettings, SourceSettings
 from twinset.manifests.stage import Stage
 from twinset.shards.contracts import ENGINE_REASONS
 from twinset.shards.records import planned_stage, read_index_record

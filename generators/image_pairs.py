@@ -23,9 +23,9 @@ from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerato
 from twinset.manifests.candidate import SPLIT
 from twinset.manifests.canonical import canonical_json, sample_key
 from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.manifests.references import checked_bibtex, reasons_beside
+from twinset.manifests.references import Reference, checked_bibtex, reasons_beside
 from twinset.manifests.repeated_ids import Ids
-from twinset.manifests.source import Reference, Settings
+from twinset.manifests.source import Settings
 
 CITATIONS, CITED = "citations.json", 100  # report: what records cite, and one more than a card shows where there are
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")

@@ -1,9 +1,9 @@
 """Receipts: the last file written of a shard or of a stage, and the only thing that says it is done."""
 
 import json
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from twinset.manifests.candidate import SPLIT
 from twinset.manifests.canonical import canonical_json
@@ -98,3 +98,9 @@ class IndexRecord(Model):
     kept: int
     rows: int
     files: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=100)], tuple[str, int]]
+
+    @model_validator(mode="after")
+    def _vouches_for_the_index(self) -> Self:
+        if "index.parquet" not in self.files:
+            raise ValueError("no index.parquet")
+        return self

@@ -2,9 +2,11 @@
 
 import re
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
+from typing import Self
 
 #: Control characters, and marks that turn text round.
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -72,6 +74,21 @@ def key_of(entry: str) -> str:
     """The key of a BibTeX entry; of what is none, which other people's sources may give, its first words."""
     found = re.match(r"@\w+\s*\{\s*([^\s,{}]+)", entry)
     return found[1] if found else " ".join(entry.split())[:60]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What to cite. title: as a card names it; address: of its page, or empty; bibtex: one entry or several."""
+
+    title: str
+    address: str = ""
+    bibtex: str = ""
+
+    @classmethod
+    def of_entry(cls, entry: str) -> Self:
+        """Of BibTeX, under what stands before the colon of its title; an address is one of the web."""
+        title, address = field_of(entry, "title").partition(":")[0] or key_of(entry), field_of(entry, "url")
+        return cls(title, address if re.fullmatch(r"https?://[^\s()<>\[\]\"'`\\]+", address) else "", entry)
 
 
 @cache

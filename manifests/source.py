@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import ChainMap, Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from twinset.manifests.licences.terms import StatedTerms
 from twinset.manifests.locations import Location, is_model_folder
 from twinset.manifests.markdown import block_of
 from twinset.manifests.panels import Panels
-from twinset.manifests.references import field_of, key_of
+from twinset.manifests.references import Reference
 from twinset.manifests.tally import Tally
 
 
@@ -54,21 +53,6 @@ class Reads:
 AnnotationFile = Annotated[Location, Place("file", "annotations")]
 MediaFolderPath = Annotated[Location, Place("folder", "media")]
 StageName = Annotated[str, Reads()]
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """What to cite. title: as a card names it; address: of its page, or empty; bibtex: one entry or several."""
-
-    title: str
-    address: str = ""
-    bibtex: str = ""
-
-    @classmethod
-    def of_entry(cls, entry: str) -> Self:
-        """Of BibTeX, under what stands before the colon of its title; an address is one of the web."""
-        title, address = field_of(entry, "title").partition(":")[0] or key_of(entry), field_of(entry, "url")
-        return cls(title, address if re.fullmatch(r"https?://[^\s()<>\[\]\"'`\\]+", address) else "", entry)
 
 
 class PlacedSettings(Settings):

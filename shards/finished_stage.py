@@ -142,7 +142,7 @@ class FinishedStage:
         path, record = layout.meta(self.home, "index.json"), read_index_record(self.store, self.home)
         if record is None or (record.content, record.plan) != (self.stage.content, self.stage.plan):
             raise WrongUse(f"{self.where}: not finished; run its build again to the end")
-        if self.store.size(layout.meta(self.home, "index.parquet")) != record.files.get("index.parquet", ("", -1))[1]:
+        if self.store.size(layout.meta(self.home, "index.parquet")) != record.files["index.parquet"][1]:
             raise WrongUse(f"{self.where}: index.parquet is not the one of {path}; run its build again")
         return record
 

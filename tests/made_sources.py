@@ -10,7 +10,8 @@ import pytest
 
 from twinset.manifests import doors
 from twinset.manifests.panels import Panels, Steps
-from twinset.manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, Reference, SourceSettings
+from twinset.manifests.references import Reference
+from twinset.manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, SourceSettings
 
 PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
 

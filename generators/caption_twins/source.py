@@ -14,8 +14,8 @@ from twinset.generators.scene_graphs.source import ConfirmedCaptions
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.manifests.errors import naming
 from twinset.manifests.locations import Location
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import MediaFolderPath, Need, Place, Reference
+from twinset.manifests.references import Reference, bibtex, reasons_beside
+from twinset.manifests.source import MediaFolderPath, Need, Place
 from twinset.shards.media.media_folder import ImageFolder, Media
 
 

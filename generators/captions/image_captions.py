@@ -17,9 +17,9 @@ from twinset.manifests.candidate import SPLIT, Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse, naming
 from twinset.manifests.locations import Location
-from twinset.manifests.references import reasons_beside
+from twinset.manifests.references import Reference, reasons_beside
 from twinset.manifests.repeated_ids import Ids, Suspects
-from twinset.manifests.source import Need, Place, Reference
+from twinset.manifests.source import Need, Place
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.image_text import ImageText
 from twinset.shards.kinds.samples import Frame, Rejected

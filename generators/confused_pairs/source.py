@@ -10,8 +10,8 @@ from pydantic import Field, SerializeAsAny
 
 from twinset.generators import negative_captions
 from twinset.manifests.doors import OfKind
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Need, Reference, SourceSettings, StageName
+from twinset.manifests.references import Reference, bibtex, reasons_beside
+from twinset.manifests.source import Need, SourceSettings, StageName
 from twinset.models.device import check_installed
 from twinset.models.engines import EngineSettings, EngineSource
 from twinset.models.language_models.settings import LANGUAGE_MODELS

@@ -12,8 +12,8 @@ from twinset.generators.edited_pairs.vocabulary import FIGURE_15, load_captions,
 from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import naming
 from twinset.manifests.locations import is_model_folder
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Need, Place, Reference, StageName
+from twinset.manifests.references import Reference, bibtex, reasons_beside
+from twinset.manifests.source import Need, Place, StageName
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import ModelFolder, brought_model
 from twinset.shards.contracts import Source

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 from twinset.generators.image_files import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
 from twinset.manifests.locations import Location
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Place, Reference
+from twinset.manifests.references import Reference, bibtex, reasons_beside
+from twinset.manifests.source import Place
 
 Task = Literal["focus", "change"]
 

@@ -17,8 +17,8 @@ from twinset.generators.image_verification.questions.generator import LONGEST, Q
 from twinset.generators.image_verification.scoring import YES, counted
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Reference, SourceSettings, StageName
+from twinset.manifests.references import Reference, bibtex, reasons_beside
+from twinset.manifests.source import SourceSettings, StageName
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
 from twinset.shards.kinds.kind import Stored
 from twinset.shards.kinds.samples import Rejected, TableRows

@@ -17,8 +17,8 @@ from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Need, Reference
+from twinset.manifests.references import Reference, bibtex, reasons_beside
+from twinset.manifests.source import Need
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.samples import TableRows
 

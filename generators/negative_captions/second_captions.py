@@ -15,8 +15,8 @@ from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, s
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.doors import OfKind
 from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Reference, StageName
+from twinset.manifests.references import Reference, bibtex, reasons_beside
+from twinset.manifests.source import StageName
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
 from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.kinds.text_pair import CAPTION2, TEXT_SCORES

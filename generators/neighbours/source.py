@@ -7,8 +7,8 @@ from pydantic import Field
 
 from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import naming
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Need, Place, Reference, StageName
+from twinset.manifests.references import Reference, reasons_beside
+from twinset.manifests.source import Need, Place, StageName
 from twinset.models.device import OnDevice, check_installed
 from twinset.models.encoders.image_towers import tower_files
 from twinset.models.files import ModelMissing

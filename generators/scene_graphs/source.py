@@ -16,9 +16,9 @@ from twinset.generators.papers import GENECIS
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.references import reasons_beside
+from twinset.manifests.references import Reference, reasons_beside
 from twinset.manifests.repeated_ids import Ids
-from twinset.manifests.source import Need, Place, Reference
+from twinset.manifests.source import Need, Place
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.samples import Rejected, TableRows

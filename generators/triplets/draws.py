@@ -34,20 +34,24 @@ class Growing:
         return np.frombuffer(self._bytes, self._kind)
 
 
+def first_of_each(ordered: NDArray[Any]) -> Bools:
+    """Of sorted values, whether each is the first of its equals."""
+    new = np.ones(len(ordered), dtype=np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    return new
+
+
 def distinct(values: NDArray[np.int64]) -> NDArray[np.int64]:
     """The different values, sorted, as `numpy.unique` gives them, which takes ten times as long for millions."""
     ordered = np.sort(values)
-    new = np.ones(len(ordered), dtype=np.bool_)
-    new[1:] = ordered[1:] != ordered[:-1]
-    return np.asarray(ordered[new])
+    return np.asarray(ordered[first_of_each(ordered)])
 
 
 def numbered(values: NDArray[np.int64]) -> Codes:
-    """Numbers of values, equal for equal ones and in their order: the inverse of `numpy.unique` in half the memory."""
+    """Numbers of values, equal for equal ones and in their order: the inverse of `numpy.unique`, in less memory."""
     order = np.argsort(values, kind="stable")
-    values = values[order]
     number = np.empty(len(values), dtype=np.int32)
-    number[order] = np.cumsum(np.concatenate([[False], values[1:] != values[:-1]]), dtype=np.int32)
+    number[order] = np.cumsum(first_of_each(values[order]), dtype=np.int32) - 1
     return number
 
 

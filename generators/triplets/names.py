@@ -1,4 +1,4 @@
-"""Names of images as numbers, in a third of the memory that a dictionary of millions of addresses takes."""
+"""Names of images as numbers, without a dictionary of millions of addresses in memory."""
 
 from collections.abc import Iterator
 from itertools import count

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from twinset.generators.triplets.captions import forms_of
-from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct, numbered
+from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct, first_of_each, numbered
 from twinset.generators.triplets.graphs import CLASSES, PHRASES, Facts, Relations
 from twinset.generators.triplets.ratings import LOWEST, Balance, Ratings, Rules
 from twinset.manifests.errors import WrongUse
@@ -263,8 +263,7 @@ def _images_of_each(subject: Codes, image: Codes) -> Codes:
 
 def _groups(ordered: NDArray[Any]) -> tuple[Codes, Codes, Codes]:
     """Of sorted values: where each different one begins, which of them each value is, and how often each comes."""
-    new = np.ones(len(ordered), dtype=np.bool_)
-    new[1:] = ordered[1:] != ordered[:-1]
+    new = first_of_each(ordered)
     start = np.flatnonzero(new).astype(np.int32)
     which = np.cumsum(new, dtype=np.int32) - 1
     return start, which, np.diff(start, append=np.int32(len(ordered))).astype(np.int32)

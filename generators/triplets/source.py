@@ -11,8 +11,8 @@ from twinset.generators.papers import GENECIS
 from twinset.generators.triplets.ratings import Balance, load_ratings
 from twinset.manifests.errors import naming
 from twinset.manifests.locations import Location
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Need, Place, Reference, StageName
+from twinset.manifests.references import Reference, bibtex, reasons_beside
+from twinset.manifests.source import Need, Place, StageName
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media

@@ -18,8 +18,7 @@ from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, Fram
 from twinset.generators.video.relation_captions import captions, official, relation
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Reference
+from twinset.manifests.references import Reference, bibtex, reasons_beside
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")

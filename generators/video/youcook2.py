@@ -9,8 +9,7 @@ from twinset.generators.annotation_files import read_json, seconds, text_of
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.references import bibtex, reasons_beside
-from twinset.manifests.source import Reference
+from twinset.manifests.references import Reference, bibtex, reasons_beside
 
 
 class YouCook2(FramePairSource):

@@ -14,8 +14,8 @@ from twinset.manifests.candidate import SPLIT
 from twinset.manifests.doors import OfKind
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.recipe.rates import Rates
-from twinset.manifests.references import checked_bibtex, checked_cite, cited_entry
-from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Reference, Settings, SourceSettings
+from twinset.manifests.references import Reference, checked_bibtex, checked_cite, cited_entry
+from twinset.manifests.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published

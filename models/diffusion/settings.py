@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, model_validator
 
 from twinset.manifests.errors import naming
-from twinset.manifests.references import bibtex
-from twinset.manifests.source import Need, Place, Reference
+from twinset.manifests.references import Reference, bibtex
+from twinset.manifests.source import Need, Place
 from twinset.models.device import OnDevice
 from twinset.models.files import ModelMissing, brought_model
 from twinset.models.image_engine import ImageEngineSettings

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from twinset.manifests.canonical import generator_for, identity_of, sample_key, sha256_of_file
     from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse
     from twinset.manifests.recipe import Recipe, load_recipe
-    from twinset.manifests.source import AnnotationFile, MediaFolderPath, Place, Reference, StageName
+    from twinset.manifests.references import Reference
+    from twinset.manifests.source import AnnotationFile, MediaFolderPath, Place, StageName
     from twinset.shards.contracts import (
         CaptionFilter,
         Context,

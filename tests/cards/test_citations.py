@@ -9,8 +9,7 @@ from twinset.cards.rendering import TEMPLATES
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.markdown import templates
 from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
-from twinset.manifests.references import checked_bibtex, checked_cite, entries_in, field_of, key_of
-from twinset.manifests.source import Reference
+from twinset.manifests.references import Reference, checked_bibtex, checked_cite, entries_in, field_of, key_of
 
 
 @pytest.mark.parametrize(

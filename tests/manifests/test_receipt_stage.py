@@ -62,9 +62,10 @@ def test_a_stage_without_what_every_stage_says_is_refused(name: str, value: Any)
 @pytest.mark.parametrize("name", ["../a", "/etc/passwd", "", "a/b", "a\0", "x" * 5000])
 def test_a_record_of_files_elsewhere_is_none(name: str) -> None:
     given = {"content": "", "plan": "", "digest": "", "planned": 1, "kept": 1, "rows": 1}
-    of = {**given, "files": {"index.parquet": ("", 1)}}
+    of: dict[str, Any] = {**given, "files": {"index.parquet": ("", 1)}}
     assert parsed(IndexRecord, json.dumps(of).encode()) is not None
-    assert parsed(IndexRecord, json.dumps({**of, "files": {name: ("", 1)}}).encode()) is None
+    assert parsed(IndexRecord, json.dumps({**given, "files": {}}).encode()) is None
+    assert parsed(IndexRecord, json.dumps({**of, "files": {**of["files"], name: ("", 1)}}).encode()) is None
 
 
 def test_receipts_come_back_from_canonical_bytes() -> None:

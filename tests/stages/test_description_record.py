@@ -40,6 +40,18 @@ def test_corrected_words_of_a_source_reach_a_finished_card(
     assert no_cards[2:] == [["eq-y", "eq-x and eq-y"], []], "two builds of one OUT leave each other's cards and words"
 
 
+def test_files_of_others_are_no_matter(tmp_path: Path, greys: Any, no_cards: list[list[str]], files_below: Any) -> None:
+    """... such as those that file managers leave: nothing is described again, and an edited card stays."""
+    out = tmp_path / "out"
+    build_here(two_recipes(greys)[0], str(out))
+    (out / "eq-x/_meta/.DS_Store").write_bytes(b"x")
+    (out / "eq-x/_meta/my notes.txt").write_bytes(b"x")
+    (out / "eq-x/README.md").write_text("edited")
+    whole = files_below(out)
+    build_here(two_recipes(greys)[0], str(out))
+    assert files_below(out) == whole and no_cards[1:] == [[]]
+
+
 @pytest.mark.parametrize(
     ("lost", "drawn"), [("README.md", []), ("look.html", []), ("eq-x/README.md", ["eq-x"]), ("empty", ["eq-x"])]
 )

@@ -131,15 +131,15 @@ def test_an_index_of_other_samples_is_found(built: Any, tmp_path: Path) -> None:
     assert ["cannot be read" in problem for problem in problems(built)] == [True, True]
 
 
-@pytest.mark.parametrize(("column", "said"), [("tar", "it lists other samples"), ("key", "it lists other samples")])
-def test_an_index_with_an_absent_value_is_found(built: Any, tmp_path: Path, column: str, said: str) -> None:
+@pytest.mark.parametrize("column", ["tar", "key"])
+def test_an_index_with_an_absent_value_is_found(built: Any, tmp_path: Path, column: str) -> None:
     path = tmp_path / "out/eq-x/_meta/index.parquet"
     write_index(built.store, built.state(), "pair")
     table = pq.read_table(path)
     at = table.schema.get_field_index(column)
     values = pa.array([None, *table[column].to_pylist()[1:]], pa.string())
     pq.write_table(table.set_column(at, pa.field(column, pa.string()), values), path)
-    assert said in problems(built)[0]
+    assert "it lists other samples" in problems(built)[0]
     with pytest.raises(WrongUse, match=rf"index\.parquet: cannot be read \(a {column} is absent or no text\); remove"):
         list(index_rows(built.store, "eq-x", ["key", "tar"]))
 

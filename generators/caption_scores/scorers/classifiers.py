@@ -9,8 +9,7 @@ import numpy as np
 
 from twinset.generators.caption_scores.scorers.scorer import LAYOUT, NetworkScorer, Scored, padded, passes, tokenize
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.references import bibtex
-from twinset.manifests.source import Reference
+from twinset.manifests.references import Reference, bibtex
 from twinset.models.files import find_model
 from twinset.models.loading import load_with_tokenizer
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
-from twinset.manifests.source import Reference
+from twinset.manifests.references import Reference
 
 
 class Commas(ScorerSettings):
