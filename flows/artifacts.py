@@ -3,9 +3,12 @@
 import base64
 import io
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 from uuid import UUID
 
+import httpx
 from prefect import get_run_logger
 from prefect.artifacts import (
     create_image_artifact,
@@ -17,6 +20,7 @@ from prefect.artifacts import (
 from prefect.exceptions import MissingContextError
 from prefect.runtime import flow_run
 
+from twinset.manifests.errors import in_words
 from twinset.shards.media.decode import open_image
 from twinset.shards.storage import layout
 from twinset.stages.job import Job
@@ -26,19 +30,34 @@ ARTIFACT_PIXELS = (1000, 1600)  # a picture in an artifact is a row in Prefect's
 ARTIFACT_SECONDS = 5.0  # an update is a call to the server
 
 
+@contextmanager
+def cosmetic() -> Iterator[None]:
+    """For what only shows in Prefect: where its server does not answer, the work goes on without it."""
+    try:
+        yield
+    except httpx.HTTPError as error:
+        get_run_logger().warning("not shown in Prefect, whose server does not answer: %s", in_words(error))
+
+
 class ProgressArtifact:
     """A progress artifact of the present flow run, updated at most every few seconds."""
 
     def __init__(self, key: str, total: int, done: int) -> None:
         self._total, self._done, self._last = max(total, 1), done, time.monotonic()
-        self._id = cast(UUID, create_progress_artifact(self._share(), key=key, description=f"{key}: {total} shards"))
+        self._id: UUID | None = None
+        with cosmetic():
+            self._id = cast(
+                UUID, create_progress_artifact(self._share(), key=key, description=f"{key}: {total} shards")
+            )
 
     def advance(self) -> None:
         """One more shard is done."""
         self._done += 1
         if self._done == self._total or time.monotonic() - self._last > ARTIFACT_SECONDS:
             self._last = time.monotonic()
-            update_progress_artifact(self._id, self._share())
+            if self._id is not None:
+                with cosmetic():
+                    update_progress_artifact(self._id, self._share())
 
     def _share(self) -> float:
         return 100.0 * self._done / self._total

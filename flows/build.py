@@ -10,10 +10,11 @@ from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
-from prefect import flow, get_run_logger, suspend_flow_run, task
+from prefect import flow, get_run_logger, suspend_flow_run, tags, task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
@@ -21,10 +22,10 @@ from prefect.runtime import deployment, flow_run
 from prefect.states import Failed
 from prefect.task_runners import ThreadPoolTaskRunner
 
-from twinset.flows.artifacts import Artifacts, describe_build
+from twinset.flows.artifacts import Artifacts, cosmetic, describe_build
 from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
 from twinset.flows.login import warn_without_login
-from twinset.flows.pools import Range, check_pools, run_pieces
+from twinset.flows.pools import cancel_parts, check_pools, label_run, labels_of, run_pieces, shards_piece
 from twinset.flows.resume import WAITING, WaitingRun, waiting_run
 from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.manifests.recipe import Recipe, load_recipe
@@ -163,6 +164,7 @@ def build_loaded(
 ) -> dict[str, Any]:
     """As `build_recipe`, of a recipe that is loaded already; called within a flow run."""
     warn_without_login()
+    label_run(out, recipe.name)
     check_inputs(recipe, ("annotations", "media", "models"))
     if pools:
         check_pools(f"build-shards/{recipe[name].pool}" for name in recipe.all)
@@ -178,7 +180,7 @@ def build_loaded(
     while True:
         build = Build(Job(recipe, store), run, progress)
         _build.set(build)
-        with store.for_one_build():
+        with tags(*labels_of(out), recipe.name), store.for_one_build():
             counts = _run(build)
         if not build.waits:
             return counts
@@ -199,13 +201,25 @@ def _run(build: Build) -> dict[str, Any]:
     if waits:
         return finish_task([name for name, future in futures.items() if not future.state.is_completed()])
     counts: dict[str, Any] = finish_task()
-    describe_build(job)
+    with cosmetic():
+        describe_build(job)
     return counts
+
+
+def _run_name() -> str:
+    given = flow_run.get_parameters()
+    return f"{Path(given['recipe']).stem} in {given['out']}"
 
 
 STAGES_AT_A_TIME: Any = ThreadPoolTaskRunner(max_workers=16)
 build_eqben, build_genecis, build_trohn, build_bivlc = FLOWS = tuple(
-    flow(name=f"build-{paper}", persist_result=False, task_runner=STAGES_AT_A_TIME)(build_recipe)
+    flow(
+        name=f"build-{paper}",
+        flow_run_name=_run_name,
+        persist_result=False,
+        task_runner=STAGES_AT_A_TIME,
+        on_cancellation=[cancel_parts],
+    )(build_recipe)
     for paper in ("eqben", "genecis", "trohn", "bivlc")
 )
 
@@ -240,13 +254,14 @@ def _run_in_pools(
     job: Job, name: str, state: StageState, workers: int, runner: Runner | None, shards_a_run: int
 ) -> list[str]:
     """Make what is not done in the work pool that the stage asks for; returns what failed."""
-    pool, ranges = job.recipe[name].pool, []
+    pieces = []
     for first in sorted({number // shards_a_run * shards_a_run for number in state.todo}):
-        last = min(first + shards_a_run, len(state.planned)) - 1
-        ranges.append(Range(job.store.root, state.home, pool, state.stage.content, state.stage.plan, first, last))
+        last = min(first + shards_a_run, len(state.planned)) - 1  # cut the same way whatever is done already
+        pieces.append(shards_piece(job, name, state, first, last, workers, runner))
+    pool = job.recipe[name].pool
     get_run_logger().info("%s: %d of %d shards to make in pool %s", name, len(state.todo), len(state.planned), pool)
     try:
-        run_pieces([part.piece(workers, runner) for part in ranges])
+        run_pieces(pieces)
     except BuildFailed as error:
         return [str(error)]
     return []

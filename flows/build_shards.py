@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 from typing import Any
 
 from prefect import flow, get_run_logger, task
@@ -11,14 +12,16 @@ from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTa
 from prefect.tasks import Task, exponential_backoff
 
 from twinset.flows.artifacts import ProgressArtifact
-from twinset.manifests.errors import BuildFailed, in_words
+from twinset.flows.pools import RANGE_NAME
+from twinset.manifests.errors import BuildFailed, WrongUse, in_words
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child
+from twinset.stages.job import check_inputs
 from twinset.stages.making.cluster import address_of, local_dask, local_ray
 from twinset.stages.making.in_parts import Shards, open_part
 from twinset.stages.making.make import make_shard
-from twinset.stages.run_here import HOPELESS, RETRIES, Runner, failed_shards
+from twinset.stages.run_here import HOPELESS, RETRIES, Runner, check_runner, failed_shards
 
 
 def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
@@ -69,7 +72,7 @@ def make_shard_task(out: str, home: str, shard: int, isolated: bool) -> None:
     (run_in_child if isolated else make_shard)(out, home, shard)
 
 
-@flow(name="build-shards", flow_run_name="{subset}-{first}-{last}", persist_result=False)
+@flow(name="build-shards", flow_run_name=RANGE_NAME, persist_result=False)
 def build_shards(
     out: str, subset: str, first: int = 0, last: int | None = None, workers: int = 0, runner: Runner = "threads"
 ) -> int:
@@ -81,15 +84,28 @@ def build_shards(
         subset: home of the stage below ``out``: the name of a subset, or ``_stages/NAME``.
         last: inclusive; None: to the end.
     """
-    store = Store(out)
-    most = len(read_planned(store, subset)) - 1
+    store, host = Store(out), socket.gethostname()
+    try:
+        most = len(read_planned(store, subset)) - 1
+    except FileNotFoundError as error:
+        raise BuildFailed(
+            f"{store.root}/{subset}: {host} sees no plan there; OUT must be a folder that all workers share, or a URL"
+        ) from error
     job, name, state = open_part(store, subset, Shards(first, most if last is None else min(last, most)))
     worker, todo, wanted = job.worker(name), state.todo, len(state.done) + len(state.todo)
     if not todo:
         return 0
+    try:
+        check_inputs(job.recipe, ("media", "models"), [name])
+        check_runner(job.recipe, runner, [name])
+    except WrongUse as error:
+        raise WrongUse(f"on {host}: {error}") from error
+    device, visible = worker.runtime_facts().get("device", "cpu"), os.environ.get("CUDA_VISIBLE_DEVICES", "not set")
+    gpus = f", CUDA_VISIBLE_DEVICES {visible}" if worker.on_gpu else ""
+    get_run_logger().info("%s: %d shards to make on %s, device %s%s", name, len(todo), host, device, gpus)
     if len(todo) > SHARDS_A_RUN:
         raise BuildFailed(f"{len(todo)} shards in one run; ask for at most {SHARDS_A_RUN} (first, last)")
-    bar = ProgressArtifact(f"{name}-shards", wanted, wanted - len(todo))
+    bar = ProgressArtifact(f"{name}-shards-{first}", wanted, wanted - len(todo))
     failures: dict[int, str] = {}
     try:
         with task_runner(runner, workers or worker.source.shards_at_a_time) as pool:

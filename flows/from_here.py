@@ -12,6 +12,16 @@ from twinset.manifests.recipe import Recipe
 if TYPE_CHECKING:
     from twinset.stages.run_here import Runner
 
+#: Of Prefect. Deployments have the last three from prefect.yaml: flows/zombies.yaml relies on the heartbeats; requests
+#: are sent again for a quarter of an hour; warnings of twinset stand in a run's log.
+SETTINGS = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+    "PREFECT_CLIENT_MAX_RETRIES": "9",
+    "PREFECT_LOGGING_EXTRA_LOGGERS": "twinset",
+}
+
 
 def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> dict[str, Any]:
     """Run a recipe's flow in this process: that of its name or of the paper that all its subsets follow.
@@ -21,13 +31,14 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     """
     refuse_settings_of_the_folder()
     # Read when Prefect is imported, which is why it is imported below.
-    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    os.environ.setdefault("DO_NOT_TRACK", "1")
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
     import httpx
-    from prefect import flow
+    from prefect import flow, tags
     from prefect.client.orchestration import get_client
 
     from twinset.flows.build import FLOWS, STAGES_AT_A_TIME, build_loaded
+    from twinset.flows.pools import labels_of
 
     with get_client(sync_client=True) as client:
         problem = client.api_healthcheck()
@@ -50,6 +61,8 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     candidates = [f"build-{recipe.name}", *(f"build-{paper}" for paper in papers if len(papers) == 1)]
     known = [one.name for one in FLOWS]
     name = next((one for one in candidates if one in known), known[0])
-    run = flow(name=name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
-    counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)
+    run_name = f"{recipe.name} in {out}"
+    run = flow(name=name, flow_run_name=run_name, persist_result=False, task_runner=STAGES_AT_A_TIME)(build_loaded)
+    with tags(*labels_of(out), recipe.name):
+        counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)
     return counts

@@ -17,6 +17,7 @@ from twinset.evaluation.report.result_tables import benchmark_tables
 from twinset.evaluation.report.results import measured_run
 from twinset.evaluation.report.tables import as_markdown
 from twinset.evaluation.run import run
+from twinset.flows.artifacts import cosmetic
 from twinset.flows.build_shards import RETRIED
 from twinset.flows.login import warn_without_login
 from twinset.manifests.errors import BuildFailed, WrongUse, in_words
@@ -47,7 +48,7 @@ def score_task(
     return str(run([reader], [model], Path(out), Path(cache) if cache else None, Running(**running))[0].path)
 
 
-@flow(name="evaluate", persist_result=False)
+@flow(name="evaluate", flow_run_name="models in {out}", persist_result=False)
 def evaluate(
     benchmarks: list[str],
     models: list[str],
@@ -107,7 +108,8 @@ def evaluate(
                 )
     if scored:
         page = write_report(Path(out), {one.name: one for _, one in opened})[0]
-        _show(Path(out), page)
+        with cosmetic():
+            _show(Path(out), page)
     if failures or not scored:
         raise BuildFailed("\n".join(failures) or "no model can answer any of the benchmarks; the log says why")
     return str(page)
@@ -124,7 +126,10 @@ def _show(out: Path, page: Path) -> None:
 LOGGED = 20  # times in a run
 
 
-@flow(name="train", persist_result=False)
+TRAIN_NAME = "{task} in {out}"
+
+
+@flow(name="train", flow_run_name=TRAIN_NAME, persist_result=False)
 def train(data: list[str], out: str, settings: dict[str, Any] | None = None, task: Task = "clip") -> dict[str, Any]:
     """Train a model, or resume its run.
 
@@ -142,10 +147,11 @@ def train(data: list[str], out: str, settings: dict[str, Any] | None = None, tas
     """
     warn_without_login()
     found = twinset.train(data, out, task=task, on_progress=_log, **(settings or {}))
-    if (card := Path(out) / "README.md").is_file():
-        create_markdown_artifact(card.read_text("utf-8"), key="train", description=f"The model in {out}")
-    if (page := Path(out) / "report.html").is_file():
-        create_link_artifact(page.resolve().as_uri(), link_text=str(page), key="train-report")
+    with cosmetic():
+        if (card := Path(out) / "README.md").is_file():
+            create_markdown_artifact(card.read_text("utf-8"), key="train", description=f"The model in {out}")
+        if (page := Path(out) / "report.html").is_file():
+            create_link_artifact(page.resolve().as_uri(), link_text=str(page), key="train-report")
     return found
 
 

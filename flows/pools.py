@@ -1,72 +1,61 @@
-"""Handing work to pools: one run of a deployment a piece, such as a range of shards, adopted when it already exists."""
+"""Handing work to pools: for each piece of it, such as a range of shards, a run of a deployment."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, cast
-from uuid import UUID
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
 
 import httpx
-from prefect import get_run_logger
+from prefect import get_run_logger, task
+from prefect.cache_policies import NO_CACHE
 from prefect.client.orchestration import SyncPrefectClient, get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
-from prefect.client.schemas.objects import FlowRun, StateType, WorkPoolStatus
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterState,
+    FlowRunFilterStateType,
+    FlowRunFilterTags,
+)
+from prefect.client.schemas.objects import TERMINAL_STATES, FlowRun, State, StateType, TaskRun, WorkPoolStatus
 from prefect.deployments import run_deployment
 from prefect.exceptions import ObjectNotFound
-from prefect.runtime import flow_run
-from prefect.states import Crashed
+from prefect.flows import Flow
+from prefect.futures import PrefectFuture, wait
+from prefect.runtime import flow_run as current_run
+from prefect.states import Cancelling, Crashed, Failed
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+from prefect.tasks import Task
 
+from twinset.flows.artifacts import cosmetic
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed
+from twinset.stages.job import Job
 from twinset.stages.run_here import Runner
+from twinset.stages.status import StageState
 
 FIRST_POLL_SECONDS, POLL_SECONDS = 0.5, 5.0  # short runs are seen to end at once
-LOOK_SECONDS = 300.0  # between looks at pools that runs wait for
 UNREADY: dict[WorkPoolStatus | None, tuple[str, str]] = {
     WorkPoolStatus.PAUSED: ("is paused", "prefect work-pool resume "),
     WorkPoolStatus.NOT_READY: ("has no worker", "prefect worker start --limit 1 --pool "),
 }
-PENDING_SECONDS = 600.0  # a worker killed while it submits leaves its run Pending for ever
-RESUBMISSIONS = 3
-OLD_RUNS = 1000
-RUNS_A_REQUEST = 200  # the most that Prefect's server returns
-OUTAGES = 720  # polls without an answer: an hour
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Shards ``first`` to ``last`` of a subset, for the workers of a pool.
-
-    content, plan: digests of the subset's stage and plan. Ranges must be cut the same way whatever is done already.
-    """
-
-    out: str
-    subset: str
-    pool: str
-    content: str
-    plan: str
-    first: int
-    last: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.subset} shards {self.first}-{self.last}"
-
-    def piece(self, workers: int, runner: Runner | None) -> Piece:
-        """The run that makes it. workers, runner: what is not asked for is the deployment's to say."""
-        parameters: dict[str, Any] = {"out": self.out, "subset": self.subset, "first": self.first, "last": self.last}
-        asked = {"workers": workers, "runner": runner}
-        parameters |= {name: value for name, value in asked.items() if value}
-        return Piece(self.name, "build-shards", self.pool, parameters, asdict(self), self.subset)
+RANGE_NAME = "{subset} {first}-{last} in {out}"
+RUNS_AT_A_TIME = 256  # of a stage; the others wait here
+CANCEL_ROUNDS = 100  # of 200 runs
+RESUBMISSIONS = 3  # of a piece whose runs crash
+OUTAGE_SECONDS, OUTAGES = 10, 360  # between attempts to reach the server: an hour
+#: Exit codes of a process that was killed, as the kernel does where memory runs out: here, and in a container.
+KILLED = ("status code: -9", "status code: 137")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """A run of the deployment ``FLOW/POOL``.
+    """A run of the deployment ``FLOW/POOL``, named as its flow names it.
 
-    identity: what decides that an earlier run is of the same work, as JSON. tag: of the run, beside its parent's name.
+    identity: what decides that an earlier run is of the same work, as JSON. labels: tags beside those of `labels_of`.
+    frugal: parameters for another try after a run's process was killed, as for lack of memory.
     """
 
     name: str
@@ -74,11 +63,50 @@ class Piece:
     pool: str
     parameters: Mapping[str, Any]
     identity: Any
-    tag: str
+    labels: Sequence[str]
+    frugal: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def deployment(self) -> str:
         return f"{self.flow}/{self.pool}"
+
+
+def shards_piece(
+    job: Job, name: str, state: StageState, first: int, last: int, workers: int, runner: Runner | None
+) -> Piece:
+    """The run that makes shards ``first`` to ``last`` of a stage.
+
+    workers, runner: what is not asked for is the deployment's to say.
+    """
+    out, home, pool = job.store.root, state.home, job.recipe[name].pool
+    parameters: dict[str, Any] = {"out": out, "subset": home, "first": first, "last": last}
+    identity = {**parameters, "pool": pool, "content": state.stage.content, "plan": state.stage.plan}
+    run_name = RANGE_NAME.format(**parameters)
+    asked = {"workers": workers, "runner": runner}
+    parameters |= {key: value for key, value in asked.items() if value}
+    return Piece(run_name, "build-shards", pool, parameters, identity, [job.recipe.name, name], {"workers": 1})
+
+
+def labels_of(out: str) -> list[str]:
+    """Tags that all runs carry which write below ``out``; the shipped automations look for the first."""
+    return ["twinset", f"out={out}"]
+
+
+def label_run(out: str, *labels: str) -> None:
+    """Give this flow run the tags of ``out`` and these, beside those of its deployment."""
+    if (here := current_run.get_id()) is not None:
+        with cosmetic(), get_client(sync_client=True) as client:
+            client.update_flow_run(UUID(here), tags=sorted({*current_run.get_tags(), *labels_of(out), *labels}))
+
+
+def cancel_parts(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
+    """Cancel what a cancelled run has handed out, and the subflows that ended with its process."""
+    with get_client(sync_client=True) as client:
+        for _ in range(CANCEL_ROUNDS):
+            for part in (parts := _live_runs(client, labels_of(flow_run.parameters["out"]))):
+                client.set_flow_run_state(part.id, Cancelling(message=f"{flow_run.name} was cancelled"))
+            if not parts:
+                return
 
 
 def check_pools(deployments: Iterable[str]) -> None:
@@ -107,88 +135,89 @@ def check_pools(deployments: Iterable[str]) -> None:
         )
 
 
-def run_pieces(pieces: Sequence[Piece]) -> None:
-    """Have all pieces done and wait; raises `BuildFailed` naming those whose runs failed.
+def is_outage(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Whether a task failed because Prefect's server did not answer, or not as it should."""
+    error = state.result(raise_on_failure=False)
+    if isinstance(error, httpx.HTTPStatusError):
+        return error.response.status_code >= httpx.codes.INTERNAL_SERVER_ERROR
+    return isinstance(error, httpx.TransportError)
 
-    A crashed run (its machine died) is submitted again a few times; a failed one is not: its errors are the work's.
-    """
-    logger = get_run_logger()
-    check_pools(part.deployment for part in pieces)
-    looked, pause = time.monotonic(), FIRST_POLL_SECONDS
-    waiting = {part: _submit(part) for part in pieces}
-    tries = dict.fromkeys(pieces, 0)
-    failures: list[str] = []
-    outages = 0
-    with get_client(sync_client=True) as client:
-        while waiting:
-            try:
-                runs = _read(client, [run.id for run in waiting.values()])
-                if time.monotonic() - looked > LOOK_SECONDS:
-                    looked = time.monotonic()
-                    check_pools(part.deployment for part in waiting)
-                outages = 0
-            except httpx.HTTPError as error:
-                # The server may be restarting; the runs that it knows go on.
-                outages += 1
-                if outages > OUTAGES:
-                    raise
-                logger.warning("Prefect's server does not answer (%s); asking again", error)
-                time.sleep(POLL_SECONDS)
-                continue
-            for part, run in list(waiting.items()):
-                now = runs.get(run.id)
-                state = now.state if now is not None else Crashed(message="it was deleted")
-                if state is None:
-                    continue
-                if not state.is_final():
-                    if state.type == StateType.PENDING and time.time() - state.timestamp.timestamp() > PENDING_SECONDS:
-                        client.set_flow_run_state(run.id, Crashed(message="stuck in Pending"), force=True)
-                    continue
-                if state.is_completed():
-                    del waiting[part]
-                elif state.is_crashed() and tries[part] < RESUBMISSIONS:
-                    tries[part] += 1
-                    logger.warning("%s: run %s crashed; submitting again", part.name, run.name)
-                    check_pools([part.deployment])
-                    waiting[part] = _submit(part)
-                else:
-                    del waiting[part]
-                    failures.append(f"{part.name}: run {run.name} is {state.name}: {state.message}")
-            if waiting:
-                time.sleep(pause)
-                pause = min(1.5 * pause, POLL_SECONDS)
-    if failures:
+
+def run_pieces(pieces: Sequence[Piece]) -> None:
+    """Have all pieces done and wait; raises `BuildFailed` naming those whose runs failed."""
+    runner: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=RUNS_AT_A_TIME)
+    with runner as pool:
+        futures: list[PrefectFuture[Any]] = [pool.submit(run_piece, {"piece": piece}) for piece in pieces]
+        wait(futures)
+    if failures := [str(future.state.message) for future in futures if not future.state.is_completed()]:
         raise BuildFailed("run the same deployment again to resume:\n" + "\n".join(failures))
 
 
-def _read(client: SyncPrefectClient, ids: Sequence[UUID]) -> dict[UUID, FlowRun]:
-    """Flow runs by id, many in one request; without those that were deleted."""
-    found: list[FlowRun] = []
-    for first in range(0, len(ids), RUNS_A_REQUEST):
-        wanted = FlowRunFilterId(any_=list(ids[first : first + RUNS_A_REQUEST]))
-        found += client.read_flow_runs(flow_run_filter=FlowRunFilter(id=wanted), limit=RUNS_A_REQUEST)
-    return {run.id: run for run in found}
+@task(
+    name="piece",
+    task_run_name="{piece.name}",
+    retries=OUTAGES,
+    retry_delay_seconds=OUTAGE_SECONDS,
+    retry_condition_fn=is_outage,
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+def run_piece(piece: Piece) -> State[Any] | None:
+    """Have a piece done by a run of its deployment, a subflow of this one; a state of failure where it is not done.
 
-
-def _submit(part: Piece) -> FlowRun:
-    """The live run of a piece: an earlier one when it is still going, else a new one.
-
-    The key is of what is done, so that a parent that died and is retried adopts its children. Ended runs keep their
-    key for ever, hence the count behind it.
+    A run of the same work that has not ended is waited for, as when the parent died and was retried. A run that crashed
+    (its machine or process died) is replaced a few times; one that failed is not: its errors are the work's.
     """
-    for number in range(OLD_RUNS):
-        run = cast(
-            FlowRun,
-            run_deployment(
-                part.deployment,
-                parameters=dict(part.parameters),
-                timeout=0,
-                # Not as a subflow: each look at an ended run would leave a task behind in the parent.
-                as_subflow=False,
-                tags=[flow_run.flow_name or part.flow, part.tag],
-                idempotency_key=digest([part.identity, number]),
-            ),
+    work = f"work={digest(piece.identity)[:16]}"
+    parameters = dict(piece.parameters)
+    with get_client(sync_client=True) as client:
+        for _ in range(RESUBMISSIONS + 1):
+            run = next(iter(_live_runs(client, ["twinset", work])), None) or _submit(piece, parameters, work)
+            state = _end_of(client, run)
+            if state.is_completed():
+                return None
+            problem = f"{piece.name}: {state.name}: {state.message}"
+            if not state.is_crashed():
+                break
+            get_run_logger().warning("%s; it is made again", problem)
+            if any(code in (state.message or "") for code in KILLED):
+                parameters |= piece.frugal
+    return Failed(message=problem)
+
+
+#: Prefect numbers the subflows of a run, which two threads would do alike.
+_submitting = threading.Lock()
+
+
+def _submit(piece: Piece, parameters: dict[str, Any], work: str) -> FlowRun:
+    with _submitting:
+        run: FlowRun = run_deployment(  # type: ignore[assignment]
+            piece.deployment,
+            parameters=parameters,
+            flow_run_name=piece.name,
+            tags=[*labels_of(parameters["out"]), *piece.labels, work],
+            idempotency_key=str(uuid4()),  # of a request whose answer is lost, and which is sent again
+            timeout=0,
         )
-        if run.state is None or not run.state.is_final():
-            return run
-    raise BuildFailed(f"{part.name}: {OLD_RUNS} runs have ended without finishing it; look at their logs in Prefect")
+    return run
+
+
+def _live_runs(client: SyncPrefectClient, labels: list[str]) -> list[FlowRun]:
+    """Flow runs that carry all these tags, have not ended and are not being cancelled; 200 at most."""
+    ended = [*TERMINAL_STATES, StateType.CANCELLING]
+    state = FlowRunFilterState(type=FlowRunFilterStateType(not_any_=ended))
+    return client.read_flow_runs(flow_run_filter=FlowRunFilter(tags=FlowRunFilterTags(all_=labels), state=state))
+
+
+def _end_of(client: SyncPrefectClient, run: FlowRun) -> State[Any]:
+    """The final state of a run, once it has one."""
+    pause = FIRST_POLL_SECONDS
+    while True:
+        try:
+            state = client.read_flow_run(run.id).state
+        except ObjectNotFound:
+            return Crashed(message="the run was deleted")
+        if state is not None and state.is_final():
+            return state
+        time.sleep(pause)
+        pause = min(1.5 * pause, POLL_SECONDS)

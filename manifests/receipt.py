@@ -39,7 +39,8 @@ class Made(Model):
 
     content: digest of the stage; runtime: the runtime class that made the shard, ``any`` without neural networks.
     requested_runtime: the runtime class before the micro-batch was halved because memory ran out, else empty.
-    micro_batch: samples a forward pass, 0 where they are not made in batches.
+    micro_batch: samples a forward pass, 0 where they are not made in batches. device: ``cpu`` or the GPU's model name
+    where a neural network took part, else empty.
     slice: digest of the candidates. tar_sha256 is empty and tar_size 0 when nothing was kept.
     missing: media that could not be read, and the size that the file had (None: absent); the shard goes stale when
     that changes. duplicates: keys that were taken out of the tar when the dataset was finalised, each with the key of
@@ -52,6 +53,7 @@ class Made(Model):
     runtime: Word
     requested_runtime: Word = ""
     micro_batch: Count = 0
+    device: Word = ""
     slice: Word
     planned: Count
     tar_sha256: Word

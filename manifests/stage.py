@@ -14,7 +14,7 @@ from twinset.manifests.receipt import Model
 
 # Of what the engine writes: rows, plan, receipts and the stage record. Raised with any change to their bytes, so that
 # older shards go stale and are made again.
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 ANY_RUNTIME = "any"
 INTEL = "GenuineIntel"
 #: Distributions whose version can change what a neural network gives. They are part of the runtime class: GPU workers

@@ -6,6 +6,7 @@ ends, and their temporary files (unpacked assets, a render: up to gigabytes) go 
 
 import contextlib
 import glob
+import logging
 import multiprocessing
 import os
 import secrets
@@ -17,7 +18,7 @@ import threading
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
@@ -30,6 +31,10 @@ from twinset.manifests.errors import BuildFailed, TwinsetError, in_words
 from twinset.shards.metering import counting
 from twinset.shards.storage.spool import Spool
 
+logger = logging.getLogger("twinset")
+
+CLOSED = "the build was ended before it was made; run the same command again"
+WARNING_END = "\0"
 PARENT_CHECK_SECONDS = 0.5
 CLOSED_CHECK_SECONDS = 0.5
 EXITED = 256  # stands for exit code 0
@@ -67,26 +72,43 @@ class Children:
     ) -> dict[str, Any]:
         """Make one shard; returns its receipt, or raises what `stages.making.make.make_shard` raised.
 
+        A shard whose process is killed is made again, alone: the kernel does so (signal 9) where memory runs out.
+
         on_count: takes now and then how many of its candidates are made.
         """
-        counted = f"{self._scratch}/{number:05d}.count"
         try:
-            future = self._pool.schedule(_run, args=[root, home, number, counted])
+            with _places.beside_others():
+                return self._made(root, home, number, on_count)
+        except ProcessExpired as error:
+            if error.exitcode >= 0:
+                raise _died(home, error) from error
+            logger.warning("%s shard %05d: its process died (signal %d); made alone", home, number, -error.exitcode)
+        try:
+            with _places.alone():
+                return self._made(root, home, number, on_count)
+        except ProcessExpired as error:
+            raise _died(home, error) from error
+
+    def _made(self, root: str, home: str, number: int, on_count: Callable[[int], None]) -> dict[str, Any]:
+        counted, warned = (f"{self._scratch}/{number:05d}.{what}" for what in ("count", "warnings"))
+        try:
+            if self._closed.is_set():
+                raise BuildFailed(CLOSED)
+            future = self._pool.schedule(_run, args=[root, home, number, counted, warned])
             # A pool that is stopped just then forgets the shard, and nobody would be told.
             while not wait([future], CLOSED_CHECK_SECONDS).done:
                 with contextlib.suppress(OSError, ValueError), open(counted) as stream:
                     on_count(int(stream.read()))
                 if self._closed.is_set():
-                    raise BuildFailed("the build was ended before it was made; run the same command again")
+                    raise BuildFailed(CLOSED)
             receipt: dict[str, Any] = future.result()
-        except ProcessExpired as error:
-            code = error.exitcode
-            died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
-            raise BuildFailed(
-                f"its process died ({died}); run the same command again, and if it dies again, build this stage alone "
-                f"(--only {home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"
-            ) from error
-        return receipt
+            return receipt
+        finally:
+            # Logged here, where a flow run of Prefect collects what is logged.
+            with contextlib.suppress(FileNotFoundError), open(warned, encoding="utf-8") as stream:
+                for message in stream.read().split(WARNING_END)[:-1]:
+                    logger.warning("%s", message)
+                os.remove(warned)
 
     def close(self) -> None:
         """End the children, whatever they are doing: what has no receipt yet is lost."""
@@ -94,6 +116,42 @@ class Children:
         self._pool.stop()  # type: ignore[no-untyped-call]
         self._pool.join()
         shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def _died(home: str, error: ProcessExpired) -> BuildFailed:
+    code = error.exitcode
+    died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
+    return BuildFailed(
+        f"its process died ({died}); run the same command again, and if it dies again, build this stage alone "
+        f"(--only {home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"
+    )
+
+
+class _Places:
+    """Who makes a shard in a child now, of all threads of this process: many side by side, or one alone."""
+
+    def __init__(self) -> None:
+        self._turn, self._ended, self._at_work = threading.Lock(), threading.Condition(), 0
+
+    @contextlib.contextmanager
+    def beside_others(self) -> Iterator[None]:
+        """Begins at once, unless a thread is or wants to be alone."""
+        with self._turn, self._ended:
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            with self._ended:
+                self._at_work -= 1
+                self._ended.notify_all()
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Begins once the others have ended; none begins meanwhile."""
+        with self._turn:
+            with self._ended:
+                self._ended.wait_for(lambda: self._at_work == 0)
+            yield
 
 
 def close_children() -> None:
@@ -104,6 +162,7 @@ def close_children() -> None:
                 idle.pop().close()
 
 
+_places = _Places()
 _scratches: list[str] = []
 _alone: defaultdict[str, list[Children]] = defaultdict(list)  # by stage
 _lock = threading.Lock()
@@ -128,10 +187,13 @@ def remove_scratch() -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run(root: str, home: str, number: int, counted: str) -> dict[str, Any]:
+def _run(root: str, home: str, number: int, counted: str, warned: str) -> dict[str, Any]:
     from twinset.stages.making.make import make_shard
 
     written = 0.0
+    warnings = logging.FileHandler(warned, encoding="utf-8", delay=True)
+    warnings.setLevel(logging.WARNING)
+    warnings.terminator = WARNING_END
 
     def write(count: int) -> None:
         nonlocal written
@@ -140,6 +202,7 @@ def _run(root: str, home: str, number: int, counted: str) -> dict[str, Any]:
             with contextlib.suppress(OSError), open(counted, "w") as stream:
                 stream.write(str(count))
 
+    logger.addHandler(warnings)
     try:
         with counting(write):
             return make_shard(root, home, number).model_dump(mode="json")
@@ -149,6 +212,9 @@ def _run(root: str, home: str, number: int, counted: str) -> dict[str, Any]:
         # Others may not survive the way between processes, and their traceback does not.
         traceback.print_exc()
         raise BuildFailed(in_words(error)) from None
+    finally:
+        logger.removeHandler(warnings)
+        warnings.close()
 
 
 def _begin(parent: int, scratch: str) -> None:
@@ -171,9 +237,9 @@ def _begin(parent: int, scratch: str) -> None:
 def _leave(scratch: str, own: str) -> None:
     shutil.rmtree(own, ignore_errors=True)
     # A killed parent leaves them; of a shard that is still being made elsewhere they are written again.
-    for counted in glob.glob(f"{glob.escape(scratch)}/*.count"):
+    for left in glob.glob(f"{glob.escape(scratch)}/*.*"):
         with contextlib.suppress(OSError):
-            os.remove(counted)
+            os.remove(left)
     with contextlib.suppress(OSError):  # others are still there
         os.rmdir(scratch)
 

@@ -22,7 +22,7 @@ class StageWorker:
 
     home: where it lies below OUT. filters: by kind, in the recipe's order. runtime: the runtime class
     (`manifests.stage.runtime_class`) of this machine as it works here. requested_runtime: the runtime class before the
-    micro-batch was halved because memory ran out; empty when it was not.
+    micro-batch was halved because memory ran out; empty when it was not. device: as in the receipt.
     """
 
     home: str
@@ -31,6 +31,7 @@ class StageWorker:
     filters: Sequence[tuple[str, AnyFilter]]
     runtime: str = ANY_RUNTIME
     requested_runtime: str = ""
+    device: str = ""
 
     @property
     def source(self) -> Source:
@@ -51,7 +52,8 @@ class StageWorker:
     def on_this_machine(self) -> StageWorker:
         """With the runtime class of this machine: of the generator's device, else of the first filter's with one."""
         facts = self.runtime_facts()
-        return replace(self, runtime=digest(facts) if facts else ANY_RUNTIME)
+        runtime = digest(facts) if facts else ANY_RUNTIME
+        return replace(self, runtime=runtime, device=facts.get("device", ""))
 
     def runtime_facts(self) -> dict[str, Any]:
         """What the runtime class of this machine is the digest of; empty where no neural network takes part."""

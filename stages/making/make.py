@@ -161,6 +161,7 @@ def _write(
                 runtime=worker.runtime,
                 requested_runtime=worker.requested_runtime,
                 micro_batch=worker.generator.micro_batch,
+                device=worker.device,
                 slice=planned.slice,
                 planned=len(candidates),
                 tar_sha256=tar.sha256,

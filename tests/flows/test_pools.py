@@ -4,9 +4,10 @@ import logging
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from prefect.client.schemas.objects import WorkPoolStatus
-from prefect.exceptions import ObjectNotFound
+from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
 from twinset.flows import pools
 from twinset.manifests.errors import BuildFailed
@@ -14,6 +15,9 @@ from twinset.manifests.errors import BuildFailed
 #: What a server knows: the pool of each deployment, and the pools' states.
 DEPLOYED = {"build-shards/cpu": "cpu", "build-shards/render": "render", "build-shards/gpu": "gpu", "train/gpu": None}
 STATES = {"cpu": WorkPoolStatus.READY, "render": WorkPoolStatus.PAUSED, "gpu": WorkPoolStatus.NOT_READY}
+
+
+REQUEST = httpx.Request("GET", "http://127.0.0.1/api")
 
 
 class Server:
@@ -59,8 +63,17 @@ def test_pools_that_wait_are_named_with_what_starts_them(caplog: pytest.LogCaptu
     ]
 
 
-def test_nothing_is_submitted_where_something_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "_submit", pytest.fail)
-    part = pools.Range("s3://bucket/out", "eq-ag", "mine", "c", "p", 0, 99)
-    with pytest.raises(BuildFailed, match="no deployment build-shards/mine"):
-        pools.run_pieces([part.piece(0, None)])
+@pytest.mark.parametrize(
+    ("error", "again"),
+    [
+        (httpx.ConnectError("refused"), True),
+        (httpx.ReadTimeout("slow"), True),
+        (PrefectHTTPStatusError("gone", request=REQUEST, response=httpx.Response(503, request=REQUEST)), True),
+        (PrefectHTTPStatusError("wrong", request=REQUEST, response=httpx.Response(422, request=REQUEST)), False),
+        (ObjectNotFound(Exception()), False),
+        (BuildFailed("of the work"), False),
+    ],
+)
+def test_a_server_that_does_not_answer_is_asked_again(error: Exception, again: bool) -> None:
+    state: Any = SimpleNamespace(result=lambda raise_on_failure: error)
+    assert pools.is_outage(None, None, state) is again  # type: ignore[arg-type]

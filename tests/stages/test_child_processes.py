@@ -84,6 +84,35 @@ def test_a_child_that_dies_takes_its_shard_alone_and_is_replaced(out: Path, trou
     assert run_in_child(str(out), "eq-x", 1)["kept"] == 1
 
 
+def test_a_shard_whose_process_is_killed_is_made_again_alone(
+    out: Path, trouble: Any, media: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As the kernel kills where memory runs out: the others end before, and none begins until it is made."""
+    trouble("a", "sleep 3")
+    trouble("b", "kill 1")
+    with ThreadPoolExecutor(2) as pool:
+        beside = pool.submit(run_in_child, str(out), "eq-x", 0)
+        assert within(PATIENCE, (media / "trouble/a.asleep").is_file)
+        made = pool.submit(run_in_child, str(out), "eq-x", 1)
+        assert within(PATIENCE, lambda: "made alone" in caplog.text)
+        assert not beside.done() and not made.done()
+        assert made.result()["kept"] == 1 and beside.done()
+    assert "eq-x shard 00001: its process died (signal 9); made alone" in caplog.text
+    logs = [yaml.safe_load(Store(str(out)).read(f"eq-x/_meta/log/{number:05d}.json")) for number in (0, 1)]
+    assert logs[1]["began"] >= logs[0]["began"] + logs[0]["seconds"]
+
+
+def test_what_a_child_warns_of_is_logged_by_its_parent(
+    out: Path, trouble: Any, planned_build: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There a flow run of Prefect collects it."""
+    planned_build(Store(str(out)), "eq-y", SCENES, 1, micro_batch=4)
+    trouble("b", "memory 1")
+    assert run_in_child(str(out), "eq-y", 1)["micro_batch"] == 1
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [message.partition(" (")[0] for message in warned] == ["eq-y shard 00001: memory ran out"] * 2
+
+
 def test_two_threads_have_a_child_each(out: Path, trouble: Any, media: Path) -> None:
     for video in "ab":
         trouble(video, "sleep 0.1")
