@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from twinset.flows.from_here import SETTINGS
 from twinset.manifests.recipe import shipped_recipes
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.combiner.settings import CombinerSettings
@@ -54,3 +55,12 @@ def test_parameters_are_those_of_the_flow(deployment: dict[str, Any]) -> None:
         assert checked(kind, {"data": tuple(given["data"]), **given.get("settings", {})}).seed >= 0
     if "recipe" in given:
         assert given["recipe"] in shipped_recipes()
+
+
+def test_every_deployment_brings_what_the_automations_rely_on() -> None:
+    """The tag that they look for, the heartbeats, and what makes requests outlive a server that is away."""
+    for deployment in DEPLOYMENTS:
+        settings = deployment["work_pool"]["job_variables"]["env"]
+        assert deployment["tags"] == ["twinset"] and "schedules" not in deployment
+        assert settings.keys() < SETTINGS.keys() and len(settings) == 3
+        assert settings.items() <= SETTINGS.items()

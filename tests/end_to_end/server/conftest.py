@@ -147,8 +147,7 @@ def deployments(prefect: Prefect, server: dict[str, str], api: Api) -> dict[str,
         api.ask("/work_pools/", {"name": pool, **{key: main[key] for key in ("type", "base_job_template")}})
     deployed = prefect("--no-prompt", "deploy", "--all")
     assert deployed.returncode == 0, deployed.stdout + deployed.stderr
-    # Without heartbeats the automation of test_retry.py ends what runs for more than 90 s on a busy machine.
-    return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1", "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+    return {**server, "PREFECT_WORKER_QUERY_SECONDS": "1"}
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.cached_builds import CHECKOUT
-
 
 def kill_below(worker: subprocess.Popen[bytes]) -> int:
     """Kill the processes of a worker's runs; returns how many there were."""
@@ -21,32 +19,6 @@ def kill_below(worker: subprocess.Popen[bytes]) -> int:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     return len(flows)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-def test_a_zombie_is_marked_crashed_and_its_retry_resumes(
-    prefect: Any, start_worker: Any, api: Any, twinset: Any, contents: Any, until: Any, tmp_path: Path
-) -> None:
-    """Worker and flow die together: the shipped automation notices, and ``prefect flow-run retry`` resumes."""
-    out = tmp_path / "out"
-    created = prefect("automation", "create", "--from-file", str(CHECKOUT / "flows/zombies.yaml"))
-    assert created.returncode == 0, created.stdout + created.stderr
-    worker = start_worker("main")
-    given = ['--param=recipe="demo"', '--param=only=["eq-youcook2"]', f"--param=out={json.dumps(str(out))}"]
-    asked = prefect("deployment", "run", "build-eqben/local", *given)
-    run = next(word for word in asked.stdout.split() if word.count("-") == 4)
-    until(lambda: "prefect.flow-run.heartbeat" in api.events(run))
-    psutil.Process(worker.pid).suspend()  # it must not see its run die
-    assert kill_below(worker) > 0
-    worker.kill()
-    until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1)
-    start_worker("main")
-    retried = prefect("flow-run", "retry", run)
-    assert retried.returncode == 0, retried.stdout + retried.stderr
-    until(lambda: "prefect.flow-run.Completed" in api.events(run), pause=1)
-    assert twinset("build", "demo", "--only", "eq-youcook2", "--out", tmp_path / "whole").returncode == 0
-    assert contents(out) == contents(tmp_path / "whole")
 
 
 @pytest.mark.slow
