@@ -12,7 +12,7 @@ from twinset.manifests.recipe import Recipe
 if TYPE_CHECKING:
     from twinset.stages.run_here import Runner
 
-#: Of Prefect. Deployments have the last three from prefect.yaml: flows/zombies.yaml relies on the heartbeats; requests
+#: Of Prefect. Deployments have the last four from prefect.yaml: flows/zombies.yaml relies on the heartbeats; requests
 #: are sent again for a quarter of an hour; warnings of twinset stand in a run's log.
 SETTINGS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -20,6 +20,7 @@ SETTINGS = {
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     "PREFECT_CLIENT_MAX_RETRIES": "9",
     "PREFECT_LOGGING_EXTRA_LOGGERS": "twinset",
+    "PREFECT_LOGGING_TO_API_WHEN_MISSING_FLOW": "ignore",
 }
 
 

@@ -61,6 +61,6 @@ def test_every_deployment_brings_what_the_automations_rely_on() -> None:
     """The tag that they look for, the heartbeats, and what makes requests outlive a server that is away."""
     for deployment in DEPLOYMENTS:
         settings = deployment["work_pool"]["job_variables"]["env"]
-        assert deployment["tags"] == ["twinset"] and "schedules" not in deployment
-        assert settings.keys() < SETTINGS.keys() and len(settings) == 3
+        assert deployment["tags"] == ["twinset"] and not {"schedules", "concurrency_limit"} & deployment.keys()
+        assert settings.keys() < SETTINGS.keys() and len(settings) == 4
         assert settings.items() <= SETTINGS.items()

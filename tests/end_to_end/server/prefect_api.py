@@ -19,7 +19,7 @@ class Api:
         request = urllib.request.Request(self._url + path, body, {"Content-Type": "application/json"})
         for wait in (1, 2, 4, 0):
             try:
-                with urllib.request.urlopen(request, timeout=30) as answer:
+                with urllib.request.urlopen(request, timeout=300) as answer:
                     return json.load(answer)
             except urllib.error.HTTPError as error:
                 # SQLite was busy with a killed run's last words; Prefect's own client asks again too.

@@ -35,9 +35,9 @@ OUTAGE = int(os.environ.get("TWINSET_OUTAGE", "75"))
 DEAD = 900 if OUTAGE > 100 else 150
 
 
-def slow_recipe(folder: Path, count: int) -> Path:
+def slow_recipe(folder: Path, count: int, name: str = "slow") -> Path:
     """A recipe that takes a minute or more."""
-    path = folder / "slow.yaml"
+    path = folder / f"{name}.yaml"
     path.write_text(SLOW.format(count=count))
     return path
 
@@ -102,6 +102,7 @@ def test_a_server_that_is_away_costs_no_shard_and_no_run(
     prefect_server: PrefectServer,
     automations: None,
     start_worker: Any,
+    start_twinset: Any,
     api: Any,
     twinset: Any,
     contents: Any,
@@ -117,17 +118,13 @@ def test_a_server_that_is_away_costs_no_shard_and_no_run(
         "pools": api.start_run("build-eqben/build-eqben", recipe=str(recipe), out=str(outs["pools"])),
         "local": api.start_run("build-eqben/local", recipe=str(recipe), out=str(outs["local"])),
     }
-    with (tmp_path / "here.log").open("ab") as log:
-        here = subprocess.Popen(
-            [sys.executable, "-m", "twinset.cli.main", "build", str(recipe), "--out", str(outs["here"])],
-            env=prefect_server.variables, stdout=log, stderr=log, cwd=tmp_path,
-        )  # fmt: skip
+    here = start_twinset("build", recipe, "--out", outs["here"], **prefect_server.variables)
     until(lambda: all(any(out.glob("*/_meta/receipts/*")) for out in outs.values()), pause=0.5)
     prefect_server.kill()
     time.sleep(OUTAGE)
     prefect_server.start()
     until(lambda: all(api.state(run) in ENDED for run in runs.values()), pause=1, seconds=1500)
-    assert here.wait(1500) == 0, (tmp_path / "here.log").read_text()[-3000:]
+    assert here.wait(1500) == 0, (tmp_path / "log").read_text()[-3000:]
     logs = "\n".join(log.read_text()[-3000:] for log in tmp_path.glob("*.log"))
     for out in outs.values():
         until(lambda out=out: states(api, out) <= {*ENDED}, pause=1)
@@ -135,6 +132,30 @@ def test_a_server_that_is_away_costs_no_shard_and_no_run(
     assert twinset("build", recipe, "--out", tmp_path / "whole").returncode == 0
     whole = contents(tmp_path / "whole")
     assert all(contents(out) == whole for out in outs.values())
+
+
+def test_a_killed_run_of_shards_is_made_again_with_one_shard_at_a_time(
+    start_worker: Any, api: Any, twinset: Any, contents: Any, until: Any, tmp_path: Path
+) -> None:
+    """As the kernel kills where memory runs out; the shards that were made stay."""
+    out, recipe = tmp_path / "out", slow_recipe(tmp_path, 12)
+    start_worker("main")
+    worker = start_worker("render")
+    run = api.start_run("build-eqben/build-eqben", recipe=str(recipe), out=str(out))
+    until(lambda: any(out.glob("*/_meta/receipts/*")), pause=0.1)
+    for process in children(worker):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    until(lambda: api.state(run) in ENDED, pause=1, seconds=900)
+    assert api.state(run) == "COMPLETED", (tmp_path / "main.log").read_text()[-3000:]
+    ranges = [found for found in runs_in(api, out) if "eq-kubric-location" in found["tags"]]
+    assert sorted((found["state_type"], found["parameters"].get("workers")) for found in ranges) == [
+        ("COMPLETED", 1),
+        ("CRASHED", None),
+    ]
+    assert "Crashed: Process exited with status code: -9" in (tmp_path / "main.log").read_text()
+    assert twinset("build", recipe, "--out", tmp_path / "whole").returncode == 0
+    assert contents(out) == contents(tmp_path / "whole")
 
 
 THEIRS = """
@@ -153,6 +174,7 @@ def test_only_dead_runs_of_twinset_are_called_crashed_and_a_retry_resumes(
     prefect: Any,
     automations: None,
     start_worker: Any,
+    start_twinset: Any,
     server: dict[str, str],
     api: Any,
     twinset: Any,
@@ -173,26 +195,23 @@ def test_only_dead_runs_of_twinset_are_called_crashed_and_a_retry_resumes(
     assert flows
     worker.kill()
 
-    def start(*command: str, **more: str) -> subprocess.Popen[bytes]:
-        with (tmp_path / "others.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, *command], env={**server, **more}, stdout=log, stderr=log, cwd=tmp_path
-            )
-
-    longer = slow_recipe(tmp_path, 80)
-    live = start("-m", "twinset.cli.main", "build", str(longer), "--out", str(tmp_path / "live"), "--workers", "1")
-    theirs = start("-c", THEIRS.format(seconds=2 * DEAD), PREFECT_FLOWS_HEARTBEAT_FREQUENCY="3600")
+    longer = slow_recipe(tmp_path, 80, "longer")
+    live = start_twinset("build", longer, "--out", tmp_path / "live", "--workers", "1", **server)
+    with (tmp_path / "theirs.log").open("ab") as log:
+        theirs = subprocess.Popen(
+            [sys.executable, "-c", THEIRS.format(seconds=2 * DEAD)],
+            env={**server, "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "3600"}, stdout=log, stderr=log, cwd=tmp_path,
+        )  # fmt: skip
     until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1, seconds=DEAD + 240)
     start_worker("main")
     retried = prefect("flow-run", "retry", run)
     assert retried.returncode == 0, retried.stdout + retried.stderr
-    recipe = slow_recipe(tmp_path, 24)
     until(lambda: api.state(run) in ("COMPLETED", "FAILED"), pause=1, seconds=1200)
     assert api.state(run) == "COMPLETED", (tmp_path / "main.log").read_text()[-3000:]
     assert twinset("build", recipe, "--out", tmp_path / "whole").returncode == 0
     assert contents(out) == contents(tmp_path / "whole")
 
-    assert theirs.wait(3 * DEAD) == 0 and live.wait(1500) == 0, (tmp_path / "others.log").read_text()[-3000:]
+    assert theirs.wait(3 * DEAD) == 0 and live.wait(1500) == 0, (tmp_path / "log").read_text()[-3000:]
     assert states(api, tmp_path / "live") == {"COMPLETED"}
     (other,) = api.ask("/flow_runs/filter", {"flows": {"name": {"any_": ["theirs"]}}})
     assert other["state_type"] == "COMPLETED"
@@ -220,3 +239,22 @@ def test_a_worker_that_sees_no_files_says_so(
     until(lambda: api.state(run) in ENDED, pause=1)
     message = api.ask(f"/flow_runs/{run}")["state"]["message"]
     assert f"on {os.uname().nodename}: " in message and str(tmp_path / "media") in message
+
+
+def test_what_a_stage_warns_of_stands_in_the_log_of_its_run(
+    start_worker: Any, api: Any, until: Any, small_recipe: Path, tmp_path: Path
+) -> None:
+    """Here of a subset of another build, whose record is damaged."""
+    out = tmp_path / "out"
+    (out / "eq-older/_meta").mkdir(parents=True)
+    (out / "eq-older/_meta/stage.json").write_text("{}")
+    start_worker("main")
+    run = api.start_run("build-eqben/local", recipe=str(small_recipe), out=str(out))
+    until(lambda: api.state(run) in ENDED, pause=1)
+    assert api.state(run) == "COMPLETED", (tmp_path / "main.log").read_text()[-3000:]
+
+    def warned() -> list[str]:
+        asked = {"logs": {"flow_run_id": {"any_": [run]}, "level": {"ge_": 30}}, "limit": 200}
+        return [line["message"] for line in api.ask("/logs/filter", asked)]
+
+    until(lambda: any("eq-older is left as it is" in message for message in warned()), pause=1)
