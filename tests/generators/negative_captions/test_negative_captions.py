@@ -8,8 +8,8 @@ import pytest
 
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.negative_captions.source import NegativeCaptions, NegativeGenerator
-from twinset.manifests.recipe import parse_recipe
+from twinset.generators.negative_captions.source import NegativeCaptions, NegativeGenerator, Rules
+from twinset.manifests.recipe import load_recipe, parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.kinds.samples import Rejected, TableRows
@@ -17,6 +17,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 
 pytest.importorskip("sng_parser")
+MODEL = tuple(f"stages.negatives.source.engine.{one}" for one in ("model=m", "base_url=http://127.0.0.1:1/v1"))
 TEXTS = ["A black dog sleeps on a red bench.", "A man riding a horse.", "Nothing at all", "A man riding a horse."]
 
 
@@ -37,7 +38,7 @@ def test_the_contract_is_kept(captions: Path) -> None:
 
 
 def test_each_caption_is_asked_for_each_kind(captions: Path) -> None:
-    generator = source(captions).open(Context("negatives"))
+    generator = source(captions, kinds=tuple(KINDS)).open(Context("negatives"))
     planned = list(generator.plan())
     assert [one.negative_kind for one in planned] == list(KINDS) * len(TEXTS)
     assert generator.excluded.examples == [("empty-caption", "captions.jsonl line 5")]
@@ -48,6 +49,23 @@ def test_each_caption_is_asked_for_each_kind(captions: Path) -> None:
     ].items()
     nothing = [one.key for one in planned if one.caption_id == "2"]
     assert all(isinstance(made[key], Rejected) for key in nothing)
+
+
+def test_rules_swap_and_add_only_where_a_recipe_asks_for_it(captions: Path) -> None:
+    """Of what they swap and add few are right; language models write all seven kinds, as TROHN's did."""
+    replaced = ["replace_obj", "replace_att", "replace_rel"]
+    engine = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    for given in ({}, {"engine": {"kind": "rules"}}, {"engine": Rules()}):
+        rules = source(captions, **given)
+        assert list(rules.kinds) == replaced
+        assert {one.counted_as for one in rules.open(Context("negatives")).plan()} == {*replaced}
+    written = source(captions, engine=engine)
+    assert list(written.kinds) == list(KINDS) == list(source(captions, engine=written.engine).kinds)
+    assert source(captions, kinds=["swap_obj", "add_att"]).kinds == ("swap_obj", "add_att")
+    assert source(captions, engine=engine, kinds=["replace_rel"]).kinds == ("replace_rel",)
+    shipped = load_recipe("trohn", ["stages.negatives.source.engine.kind=openai", *MODEL])["negatives"].source
+    assert isinstance(shipped, NegativeCaptions) and list(shipped.kinds) == list(KINDS)
+    assert list(load_recipe("trohn")["negatives"].source.kinds) == replaced  # type: ignore[attr-defined]
 
 
 def test_what_is_written_does_not_depend_on_what_is_written_with_it(captions: Path) -> None:
@@ -65,7 +83,7 @@ def test_what_is_written_does_not_depend_on_what_is_written_with_it(captions: Pa
 def test_a_build_makes_a_table_that_later_stages_read(captions: Path, tmp_path: Path) -> None:
     raw = {"name": "n", "subsets": {"negatives": {"source": source(captions).model_dump(mode="json"), "shard_size": 7}}}
     counts = build_here(parse_recipe(raw), str(tmp_path / "out"), 1)["subsets"]["negatives"]
-    assert counts["planned"] == 7 * len(TEXTS) == counts["kept"] + sum(counts["rejected"].values())
+    assert counts["planned"] == 3 * len(TEXTS) == counts["kept"] + sum(counts["rejected"].values())
     table = FinishedStage(Store(str(tmp_path / "out")), "negatives").read(
         ["caption", "negative_caption", "type", "subtype"]
     )
