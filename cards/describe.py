@@ -13,6 +13,7 @@ from twinset.cards.croissant import MARKER, croissant, marker_folder
 from twinset.cards.kinds.kind import IndexSummary, ScoreSpread, score_spreads
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.lineage import (
+    FORM,
     Step,
     earlier_stages,
     held_by,
@@ -206,7 +207,8 @@ def show(store: Store, subsets: Iterable[str]) -> None:
 def _write_croissant(
     store: Store, stage: Stage, recipe: Recipe, summary: IndexSummary, works: Mapping[str, list[str]]
 ) -> dict[str, Any]:
-    subset, citations = stage.name, "\n\n".join(entry for entries in works.values() for entry in entries)
+    subset, owed = stage.name, (entries for role, entries in works.items() if role != FORM)
+    citations = "\n\n".join(entry for entries in owed for entry in entries)
     tars = {
         layout.tar_name(split, number): (sha256, size)
         for number, split, sha256, size in finished(store, subset).columns("split", "tar_sha256", "tar_size")

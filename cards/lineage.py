@@ -83,17 +83,33 @@ def counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]
 def made_from(recipe: Recipe, name: str) -> list[Reference]:
     """The data sets that a subset comes from: those of its stages that read no other one of the recipe."""
     stages = recipe.only([name]).all
-    return list(dict.fromkeys(_data_of(one.source) for stage, one in stages.items() if not recipe.reads(stage)))
+    return list(dict.fromkeys(_data_of(one) for stage, one in stages.items() if not recipe.reads(stage)))
 
 
-def _data_of(source: SourceSettings) -> Reference:
-    """What a source is made from: the data that a package draws, where it reads these, and not whose form they have."""
-    title, form = _drawn_title(source), source.made_from
-    if not title:
+def _data_of(used: Subset) -> Reference:
+    """What a stage is made from: what a package draws, or files, which are a published data set where its ``cites`` say
+    so, and else have the form of one."""
+    title, form = _drawn_title(used.source), used.source.made_from
+    if not title and (_role(used) != FORM or not form.address):
         return form
     # The works that describe the form are cited: what is drawn follows them.
-    known = form.title if form.address or form.bibtex else ""
-    return Reference(f"{title} in the file format of {known}" if known else title, bibtex=form.bibtex)
+    title = title or "files"
+    return Reference(f"{title} in the file format of {form.title}" if form.address else title, bibtex=form.bibtex)
+
+
+def _role(used: Subset) -> str:
+    """What the works that a stage's source cites were to it."""
+    source, form = used.source, used.source.made_from
+    read = any(place.what in ("file", "folder", "any") for name, place, _ in source.places() if "." not in name)
+    if source.synthetic or not read:
+        return METHOD
+    stated = form != type(source).reference or {*entries_in(form.bibtex)[:1]} <= {*_stated(used)}
+    return DATA if stated and not _drawn_title(source) else FORM
+
+
+def _stated(used: Subset) -> list[str]:
+    """BibTeX entries of the data that a recipe says a stage reads."""
+    return [entry for cite in used.cites for entry in entries_in(cited_entry(cite))]
 
 
 def _drawn_title(source: SourceSettings) -> str:
@@ -124,8 +140,9 @@ def notes_of(recipe: Recipe, name: str) -> list[str]:
 
 
 def citations_of(recipe: Recipe, name: str, store: Store | None = None) -> str:
-    """BibTeX of all `works_cited`."""
-    return "\n\n".join(entry for entries in works_cited(recipe, name, store).values() for entry in entries)
+    """BibTeX of all `works_cited` but those that only describe the form of its files."""
+    works = works_cited(recipe, name, store)
+    return "\n\n".join(entry for role, entries in works.items() if role != FORM for entry in entries)
 
 
 def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[str, list[str]]:
@@ -140,10 +157,10 @@ def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[s
     for one in (name, *stages):
         paper = stages[one].paper
         found[PROCEDURE] += entries_in(paper.bibtex) if paper else []
+        found[_role(stages[one])] += entries_in(stages[one].source.made_from.bibtex)
         for part in (stages[one].source, *stages[one].filters):
-            for role, entry in cited(part):
-                found[role].append(entry)
-        found[DATA] += [entry for cite in stages[one].cites for entry in entries_in(cited_entry(cite))]
+            found[METHOD] += cited(part)
+        found[DATA] += _stated(stages[one])
     if store is not None:
         for one, settings in stages.items():
             found[DATA] += settings.source.cites(reports_of(store, recipe.home(one), settings.source))
@@ -156,12 +173,11 @@ def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[s
 
 def uncited(recipe: Recipe, name: str) -> list[str]:
     """Stages, by name, that read somebody's data of which neither source nor recipe says what to cite."""
-    stages = recipe.only([name]).all
-    read = {one: used for one, used in stages.items() if not used.source.reads and any(used.source.places())}
     return [
         one
-        for one, used in read.items()
-        if not (used.cites or used.source.made_from.bibtex or _drawn_title(used.source) or used.source.synthetic)
+        for one, used in recipe.only([name]).all.items()
+        if any(used.source.places()) and not (used.cites or used.source.reads or used.source.synthetic)
+        if not _drawn_title(used.source) and not (_role(used) == DATA and used.source.made_from.bibtex)
     ]
 
 
@@ -181,14 +197,10 @@ def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any
     return found
 
 
-def cited(settings: PlacedSettings) -> Iterator[tuple[str, str]]:
-    """What a source or filter and the settings within cite: a role, and a BibTeX entry that can be empty."""
-    if isinstance(settings, SourceSettings):
-        read = any(place.what in ("file", "folder", "any") for name, place, _ in settings.places() if "." not in name)
-        role = FORM if _drawn_title(settings) else METHOD if settings.synthetic or not read else DATA
-        yield from ((role, entry) for entry in entries_in(_data_of(settings).bibtex))
-    else:
-        yield from ((METHOD, entry) for entry in entries_in(settings.reference.bibtex))
+def cited(settings: PlacedSettings) -> Iterator[str]:
+    """BibTeX entries of what a filter, and the settings within a source or filter, cite."""
+    if not isinstance(settings, SourceSettings):
+        yield from entries_in(settings.reference.bibtex)
     for _, inner in settings.within():
         yield from cited(inner)
 

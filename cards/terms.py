@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from twinset.manifests.licences.names import AND, forbids_changes, has_page, hub_name, needs_credit, page_of
+from twinset.manifests.licences.names import AND, UNKNOWN, forbids_changes, has_page, hub_name, needs_credit, page_of
 from twinset.manifests.markdown import Markdown, cell, no_formula, ranked
 
 CREDITS = "credits.csv"
@@ -40,10 +40,11 @@ def lacking(name: str, terms: TermCounts) -> list[str]:
 
     name: of the subset.
     """
-    unknown, credits = by_licence(terms).get("", 0), uncredited(terms)
+    unknown = sum(count for licence, count in by_licence(terms).items() if {"", UNKNOWN} & {*licence.split(AND)})
+    credits = uncredited(terms)
     source = f"subsets.{name}.source"
     found = {
-        f"{name}: {unknown:,} samples have no licence; set {source}.licence, or one a row": unknown,
+        f"{name}: {unknown:,} samples have no licence that is known; set {source}.licence, or one a row": unknown,
         f"{name}: {credits:,} samples have no credit; set {source}.credit, or name it in each row": credits,
     }
     return [said for said, count in found.items() if count]

@@ -64,7 +64,7 @@ class PlacedSettings(Settings):
     settings that came later, besides those of its bases: no part of the digest where they have their default.
     reasons: what the reasons mean that samples are rejected, or records left out, for. scored: what the numbers in a
     sample's ``scores`` mean, by name; unmeasured: the number that stands there where it was not measured. reference:
-    what to cite; of a source, the data set that samples are made from.
+    what to cite; of a source, the data set whose file format it reads, or the method that it follows.
     """
 
     kind: str

@@ -164,6 +164,7 @@ def text_pair_shards(name: str, images: bool = True) -> list[list[Planned]]:
 
 
 VIDEO_SUBSET = {
+    "cites": ["@misc{videos2021, title = {Videos}}"],  # these files are that data set
     "source": {"kind": "test-videos", "annotations": "/data/a.json", "media": "/data"},
     "filters": [{"kind": "test-alike"}],
 }

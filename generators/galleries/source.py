@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from twinset.generators.image_files import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
+from twinset.manifests.licences.names import UNKNOWN
 from twinset.manifests.locations import Location
 from twinset.manifests.references import Reference, bibtex, reasons_beside
 from twinset.manifests.source import Place
@@ -29,7 +30,7 @@ class Templates(ImageFolderSource):
 
 
 class AttributeTemplates(Templates):
-    """Focus on, or change, an attribute of an object: crops of Visual Genome images by VAW's annotations.
+    """Focus on, or change, an attribute of an object: crops of images by annotations in VAW's form.
 
     taxonomy: JSON file of attribute types, each with its attributes. crops: how a box grows before it is cut out,
     ``corrected`` to all sides as the paper says, or ``published`` as the authors' code has it.
@@ -38,19 +39,17 @@ class AttributeTemplates(Templates):
     kind: Literal["genecis-attributes"]
     taxonomy: Annotated[Location, Place("file", "annotations")]
     crops: Literal["corrected", "published"] = "corrected"
-    licence: str = "CC-BY-4.0 AND other: annotations of VAW, Adobe Research License, non-commercial"
-    credit: str = "Visual Genome; VAW"
+    licence: str = UNKNOWN
 
     reference = Reference("VAW", "https://vawdataset.com", bibtex("pham2021vaw", "krishna2017visual"))
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "attributes")}
 
 
 class ObjectTemplates(Templates):
-    """Focus on, or change, an object of a scene: whole images of COCO by its panoptic annotations."""
+    """Focus on, or change, an object of a scene: whole images by panoptic annotations in COCO's form."""
 
     kind: Literal["genecis-objects"]
-    licence: str = "CC-BY-4.0 AND other: images of Flickr, their owners' terms"
-    credit: str = "COCO Consortium"
+    licence: str = UNKNOWN
 
     reference = Reference(
         "COCO Panoptic", "https://cocodataset.org/#panoptic-2018", bibtex("lin2014coco", "kirillov2019panoptic")

@@ -179,6 +179,7 @@ class ReplayedNegatives(Source):
     paper = BIVLC
     group = "caption"
     verb = "copied from"
+    reference = SUGARCREPE
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "released")
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
@@ -191,7 +192,7 @@ class ReplayedNegatives(Source):
     def made_from(self) -> Reference:
         # SugarCrepe is released as JSON, others' tables are not.
         tables = all(str(path).endswith((".csv", ".parquet")) for path in self.captions)
-        return Reference("a table of negative captions") if tables else SUGARCREPE
+        return Reference("a table of negative captions") if tables else self.reference
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)

@@ -47,8 +47,8 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
 
     captions, pipeline, licence: as `ParsedCaptions`; the rules and `graph_check` use the pipeline. kinds: that are
     written, in this order; language models write all seven by default, and they alone ``negate_obj``. engine: what
-    writes them. graph_check: whether what a language model replaces or adds must be one object, attribute or relation of the scene graph. prompts, photos: as
-    `PromptedSource`.
+    writes them. graph_check: whether what a language model replaces or adds must be one object, attribute or relation
+    of the scene graph. prompts, photos: as `PromptedSource`.
     """
 
     kind: Literal["negative-captions"]

@@ -18,6 +18,7 @@ from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, Fram
 from twinset.generators.video.relation_captions import captions, official, relation
 from twinset.manifests.canonical import canonical_json
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.names import UNKNOWN
 from twinset.manifests.references import Reference, bibtex, reasons_beside
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
@@ -28,7 +29,7 @@ PICKLE_START = b"\x80"  # of every pickle since protocol 2, and of no JSON
 
 
 class ActionGenome(FramePairSource):
-    """EQ-AG (EqBen, sections 4.1 and B.1).
+    """Frames between which a person's relation to an object changes (EqBen, sections 4.1 and B.1).
 
     frames: ``dump`` reads ``VIDEO.mp4/000123.png`` of the official ffmpeg dump, ``video`` takes the same 1-based
     frame numbers from ``VIDEO.mp4``.
@@ -43,7 +44,7 @@ class ActionGenome(FramePairSource):
     skip: int = Field(default=1, ge=0)
     exclusive: bool = False
     grammar: bool = False
-    licence: str = "MIT AND other: videos of Charades, non-commercial research use"
+    licence: str = UNKNOWN
 
     generator = "twinset.generators.video.action_genome:ActionGenomeGenerator"
     reports = (CAPTIONS,)

@@ -14,6 +14,7 @@ from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.names import UNKNOWN
 from twinset.manifests.references import Reference, bibtex, reasons_beside
 from twinset.manifests.source import Need
 
@@ -22,7 +23,7 @@ FLAGS = ("/0", "/1")
 
 
 class Gebc(FramePairSource):
-    """EQ-GEBC (EqBen, sections 4.1 and B.2).
+    """Frames before one event boundary and after a later one of a video (EqBen, sections 4.1 and B.2).
 
     annotations: GEBC's file, or several; the paper took those of training and validation.
     skip: boundaries between the twins beyond the first (1: before boundary i and after boundary i + 1).
@@ -35,7 +36,7 @@ class Gebc(FramePairSource):
     skip: int = Field(default=1, ge=0)
     before: float = Field(default=0.5, ge=0, le=1)
     after: float = Field(default=0.5, ge=0, le=1)
-    licence: str = "other: Kinetics-GEB+ annotations, no licence stated; Kinetics-400 videos, their owners' terms"
+    licence: str = UNKNOWN
 
     generator = "twinset.generators.video.gebc:GebcGenerator"
     reference = Reference(

@@ -9,14 +9,15 @@ from twinset.generators.annotation_files import read_json, seconds, text_of
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.names import UNKNOWN
 from twinset.manifests.references import Reference, bibtex, reasons_beside
 
 
 class YouCook2(FramePairSource):
-    """EQ-YouCook2 (EqBen, sections 4.1 and B.3): middle frame of every segment, all pairs within a video."""
+    """Middle frame of every segment, all pairs within a video (EqBen, sections 4.1 and B.3)."""
 
     kind: Literal["youcook2"]
-    licence: str = "MIT AND other: videos of YouTube, non-commercial research use"
+    licence: str = UNKNOWN
 
     generator = "twinset.generators.video.youcook2:YouCook2Generator"
     reference = Reference("YouCook2", "http://youcook2.eecs.umich.edu", bibtex("zhou2018youcook2"))

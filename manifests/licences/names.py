@@ -14,6 +14,7 @@ _TABLE = tomllib.loads(Path(__file__).with_name("licences.toml").read_text("utf-
 SPDX, PAGES = frozenset[str](_TABLE["spdx"]), dict[str, str](_TABLE["only_hub"])
 OTHER = "other: "
 AND = " AND "  # SPDX's word: all of these hold
+UNKNOWN = "unknown"  # the Hub's word: nobody says it
 
 _WORDS = {
     "creativecommons": "cc", "publicdomainmark": "ccpdm", "attribution": "by", "sharealike": "sa",

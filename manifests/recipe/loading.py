@@ -1,5 +1,6 @@
 """Recipes: what a build is asked to make, as YAML checked against typed models before any work starts."""
 
+import copy
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from twinset.manifests.doors import installed, where_the_demo_is
 from twinset.manifests.errors import WrongUse, suggested
+from twinset.manifests.licences.names import UNKNOWN
 from twinset.manifests.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
 from twinset.manifests.recipe.overrides import PARTS, absolute, allow_what_was_set, class_at, cut, override, spelled_out
 from twinset.manifests.recipe.screening import SCREENING, as_written, expanded
@@ -113,6 +115,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
     absolute(raw, base)
     settings = list(settings)
+    shipped = parse_recipe(copy.deepcopy(raw)) if settings and recipe in shipped_recipes() else None
     for setting in settings:
         override(raw, setting)
     for name in (name for part in PARTS if isinstance(raw.get(part), dict) for name in raw[part]):
@@ -124,10 +127,35 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
     try:
         loaded = parse_recipe(raw)
         allow_what_was_set(dereferenced(raw), settings)
-        return loaded
+        return loaded if shipped is None else _of_other_files(loaded, shipped, settings)
     except InvalidRecipe as error:
         keys = [spelled_out(setting.partition("=")[0].split(".")) for setting in settings]
         raise WrongUse("\n".join(_explain(path, keys, raw, problem) for problem in error.problems)) from error
+
+
+def _of_other_files(loaded: Recipe, shipped: Recipe, settings: Iterable[str]) -> Recipe:
+    """Without what a shipped recipe says of a data set (``cites``, licence, credit) where ``--set`` names other files.
+
+    These need not be of that data set; a command that sets the same ``cites`` of the stage too says that they are."""
+    keys = {one.partition("=")[0] for one in settings}
+
+    def told(name: str, used: Subset) -> Subset:
+        written = used.known_as or name  # of a screened subset
+        key, source, before = shipped.key(written), used.source, shipped.all.get(written, used)
+        cites = used.cites if (said := f"{key}.cites" in keys) else ()
+        stays = (said and cites == before.cites) or _files(used) == _files(before)
+        if stays or keys & {key.partition(".")[0], key}:
+            return used
+        unsaid = {"licence": UNKNOWN if source.licence else "", "credit": "", "source_url": ""}
+        left = {term: value for term, value in unsaid.items() if not keys & {f"{key}.source", f"{key}.source.{term}"}}
+        return used.model_copy(update={"cites": cites, "source": source.model_copy(update=left)})
+
+    every = {part: {name: told(name, one) for name, one in getattr(loaded, part).items()} for part in PARTS}
+    return loaded.model_copy(update=every)
+
+
+def _files(used: Subset) -> list[Any]:
+    return [one for one in used.source.places() if one[1].what in ("file", "folder", "any")]
 
 
 def recipe_from_json(content: bytes) -> Recipe:

@@ -48,8 +48,8 @@ class Subset(Settings):
     pool: the work pool whose workers make it; by default the one that the source asks for.
     known_as: the name that keys and random choices of its samples are made from; its own when empty.
     language: of the captions, as BCP 47 names it, such as ``de`` or ``pt-BR``; the card and Croissant say it.
-    cites: what is to be cited for the captions, ratings or photographs that it reads, where the kind of source does not
-    say it: BibTeX entries, or keys of ``manifests/references.bib``.
+    cites: whose the annotations, captions, ratings or photographs are that it reads: BibTeX entries, or keys of
+    ``manifests/references.bib``. A data set is named where this says so, and nowhere else.
     follows: the paper whose procedure it follows, where that is not the one that its kind of source follows: as one of
     ``cites``.
     """

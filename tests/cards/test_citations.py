@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from twinset.cards.lineage import PROCEDURE, citations_of, described_origin, uncited, works_cited
+from twinset.cards.lineage import DATA, FORM, PROCEDURE, citations_of, described_origin, uncited, works_cited
 from twinset.cards.rendering import TEMPLATES
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.terms import Terms
 from twinset.manifests.markdown import templates
 from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
 from twinset.manifests.references import Reference, checked_bibtex, checked_cite, entries_in, field_of, key_of
@@ -15,8 +16,10 @@ from twinset.manifests.references import Reference, checked_bibtex, checked_cite
 @pytest.mark.parametrize(
     ("recipe", "subset", "keys"),
     [
-        ("demo", "eq-ag", ["wang2023eqben", "ji2020actiongenome", "sigurdsson2016hollywood"]),
-        ("demo", "triplets", ["vaze2023genecis", "brysbaert2014concreteness"]),
+        ("eqben", "eq-ag", ["wang2023eqben", "ji2020actiongenome", "sigurdsson2016hollywood"]),
+        ("eqben", "eq-kubric-counting", ["wang2023eqben", "greff2022kubric"]),
+        ("eqben", "eq-sd", ["wang2023eqben", "hertz2023prompt"]),
+        ("genecis", "focus-attribute", ["vaze2023genecis", "pham2021vaw", "krishna2017visual"]),
         ("genecis", "triplets", ["vaze2023genecis", "brysbaert2014concreteness", "sharma2018conceptual"]),
         ("trohn", "trohn-img", ["miranda2024bivlc", "lin2014coco", "warstadt2019cola"]),
         ("bivlc", "bivlc", ["miranda2024bivlc", "hsieh2023sugarcrepe", "lin2014coco"]),
@@ -25,6 +28,100 @@ from twinset.manifests.references import Reference, checked_bibtex, checked_cite
 def test_data_of_all_stages_are_cited(recipe: str, subset: str, keys: list[str]) -> None:
     found = citations_of(load_recipe(recipe), subset)
     assert [key for key in keys if f"{{{key}," not in found] == []
+
+
+@pytest.mark.parametrize(
+    ("subset", "key"), [("eq-ag", "ji2020actiongenome"), ("triplets", "brysbaert2014concreteness")]
+)
+def test_what_is_drawn_only_has_the_form_of_published_data(subset: str, key: str) -> None:
+    demo = load_recipe("demo")
+    assert [key in entry for entry in works_cited(demo, subset)[FORM]][:1] == [True]
+    assert DATA not in works_cited(demo, subset) and key not in citations_of(demo, subset)
+
+
+#: Of each shipped recipe: settings that name a user's own files, the subset, and the works that it cites then. They are
+#: of methods, models and procedures alone.
+OWN = {
+    "eq-youcook2": ("eqben", ["subsets.eq-youcook2.source.annotations=/my/clips.json"], {"wang2023eqben"}),
+    "eq-gebc": ("eqben", ["subsets.eq-gebc.source.annotations=[/my/a.json,/my/b.json]"], {"wang2023eqben"}),
+    "eq-ag": ("eqben", ["subsets.eq-ag.source.annotations=/my/frames.jsonl"], {"wang2023eqben"}),
+    "focus-attribute": ("genecis", ["subsets.focus-attribute.source.annotations=/my/things.json"], {"vaze2023genecis"}),
+    "change-object": ("genecis", ["subsets.change-object.source.media=/my/photos"], {"vaze2023genecis"}),
+    "photos": ("photos", ["subsets.photos.source.captions=/my/captions.csv"], set[str]()),
+    "triplets": (
+        "genecis",
+        [
+            "stages.scene-graphs.source.captions=/my/captions.tsv",
+            "subsets.triplets.source.concreteness=/my/ratings.txt",
+            "subsets.triplets.source.images=/my/photos",
+        ],
+        {"vaze2023genecis"},
+    ),
+    "trohn-text": (
+        "trohn",
+        ["stages.negatives.source.captions=/my/captions.csv", "subsets.trohn-text.source.images=/my/photos"],
+        {"miranda2024bivlc"},
+    ),
+    "bivlc": (
+        "bivlc",
+        ["stages.sugarcrepe.source.captions=/my/negatives.json", "subsets.bivlc.source.photos=/my/photos"],
+        {"miranda2024bivlc", "podell2024sdxl", "wallace2024diffusion", "cho2024davidsonian"},
+    ),
+    "vismin-position": (
+        "vismin",
+        ["stages.negatives.source.captions=/my/captions.csv"],
+        {"awal2024vismin", "miranda2024bivlc", "cho2024davidsonian"},
+    ),
+}
+NAMES = ("YouCook2", "Kinetics", "Charades", "Action Genome", "VAW", "Visual Genome", "COCO", "Flickr", "SugarCrepe")
+
+
+@pytest.mark.parametrize("subset", OWN)
+def test_a_users_own_files_are_never_called_a_published_data_set(subset: str) -> None:
+    recipe, settings, works = OWN[subset]
+    own, shipped = load_recipe(recipe, settings), load_recipe(recipe)
+    assert {key_of(entry) for entry in entries_in(citations_of(own, subset))} <= works
+    assert uncited(own, subset) and not uncited(shipped, subset)
+    described = described_origin(own, own.origin(subset), subset).partition(" in the file format of ")
+    assert not [name for name in (*NAMES, "Conceptual Captions") if name in described[0]]
+    for one in own.only([subset]).all.values():
+        terms = one.source.licence + one.source.credit
+        assert not [name for name in (*NAMES, "Conceptual", "YouTube") if name in terms], terms
+
+
+def test_who_has_the_published_files_says_so_with_cites() -> None:
+    own = "subsets.eq-youcook2.source.annotations=/data/youcookii_annotations_trainval.json"
+    shipped = load_recipe("eqben")["eq-youcook2"].source
+    said = load_recipe("eqben", [own, "subsets.eq-youcook2.cites=[zhou2018youcook2]"])
+    assert (
+        "{zhou2018youcook2," in citations_of(said, "eq-youcook2") and said["eq-youcook2"].source.terms == shipped.terms
+    )
+    assert described_origin(said, said.origin("eq-youcook2"), "eq-youcook2") == "made from YouCook2 following EqBen"
+    other = load_recipe("eqben", [own, "subsets.eq-youcook2.source.licence=CC-BY-4.0"])["eq-youcook2"]
+    assert (other.source.licence, other.cites) == ("CC-BY-4.0", ())
+    whole = "{kind: youcook2, annotations: /my/a.json, media: /my/v, licence: CC0-1.0}"
+    assert load_recipe("eqben", [f"subsets.eq-youcook2.source={whole}"])["eq-youcook2"].source.licence == "CC0-1.0"
+    mine = load_recipe("eqben", [own, "subsets.eq-youcook2.cites=['@misc{me, title = {Mine}}']"])
+    assert described_origin(mine, mine.origin("eq-youcook2"), "eq-youcook2").startswith(
+        "made from files in the file format of YouCook2"
+    )
+    assert mine["eq-youcook2"].source.licence == "unknown"
+    screened = load_recipe("eqben", [own, "subsets.eq-youcook2.screening=true"])["eq-youcook2-candidates"]
+    assert (screened.cites, screened.source.licence) == ((), "unknown")
+    drawn = load_recipe("demo", ["subsets.eq-youcook2.source.annotations=/my/clips.json"])["eq-youcook2"].source
+    assert drawn.terms == Terms("unknown"), "the demo's terms are those of what it draws"
+    assert load_recipe("eqben", ["subsets.eq-youcook2.shard_size=9"])["eq-youcook2"].cites == ("zhou2018youcook2",)
+
+
+def test_a_recipe_of_ones_own_claims_only_what_it_says(tmp_path: Path) -> None:
+    for kind, cites in (("youcook2", "zhou2018youcook2"), ("gebc", "wang2022gebplus")):
+        source = {"kind": kind, "annotations": "/a.json", "media": "/v"}
+        own, said = (
+            parse_recipe({"name": "n", "subsets": {"mine": {"source": source, "cites": keys}}})
+            for keys in ([], [cites])
+        )
+        assert own["mine"].source.terms == Terms("unknown") and uncited(own, "mine") == ["mine"]
+        assert cites not in citations_of(own, "mine") and cites in citations_of(said, "mine")
 
 
 @pytest.mark.parametrize("name", sorted({*shipped_recipes()} - {"trohn-verified"}))  # it reads a finished stage

@@ -53,7 +53,7 @@ def test_its_columns_follow_those_of_every_table(tmp_path: Path) -> None:
     assert generator.columns.names[-10:] == [*TEXT_SCORES, "commas_caption", "commas_negative", "truncated"]
     assert (row["commas_caption"], row["commas_negative"], row["vera_caption"]) == (0.5, 1.5, None)
     assert source.brought == {"scorers.0": "mylab 1.2"} and generator.weights() == {}
-    citations = "".join(entry for _, entry in cited(source))
+    citations = "".join(cited(source))
     assert "@misc{commas2020" in citations and "liu2023vera" not in citations
 
 
