@@ -13,7 +13,7 @@ from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for, sample_key
-from twinset.manifests.licences.terms import TERMS, Terms
+from twinset.manifests.licences.terms import TERMS, DerivingTerms, Terms
 from twinset.manifests.source import StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request
@@ -24,7 +24,7 @@ NEGATIVE: Literal["negative_caption"] = "negative_caption"
 _ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
 
 
-class NegativeImages(EngineSource):
+class NegativeImages(DerivingTerms, EngineSource):
     """An image of each negative caption, which should show what this caption says and not what the original one does.
 
     negatives: the stage of negative captions with their prompts, or the folder of a finished one. engine: what draws.
@@ -32,7 +32,6 @@ class NegativeImages(EngineSource):
     sides: which captions are drawn. With ``caption`` one image of the original caption too, from the seed of the first
     image of the negative one: for captions without a photo. suffix: of the prompts of original captions.
     licence: of the images; the engine's unless the recipe says otherwise, and with it that of captions and photos.
-    allow_no_derivatives: whether it draws where their licence allows no derivatives.
     """
 
     kind: Literal["negative-images"]
@@ -41,9 +40,7 @@ class NegativeImages(EngineSource):
     images_per_caption: int = Field(default=1, ge=1, le=64)
     sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
     suffix: str = SUFFIX
-    allow_no_derivatives: bool = False
 
-    added = ("allow_no_derivatives",)
     generator = "twinset.generators.negative_images:NegativeImageGenerator"
     makes = "text-pair"
     paper = BIVLC
@@ -60,10 +57,6 @@ class NegativeImages(EngineSource):
             return {**given, "licence": _ENGINE.validate_python(given["engine"]).licence}
         except ValidationError:
             return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
-
-    @property
-    def derives(self) -> bool:
-        return not self.allow_no_derivatives
 
 
 PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded

@@ -6,8 +6,7 @@ from itertools import groupby
 from pathlib import Path, PurePosixPath
 
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped
-from twinset.generators.captions.tables import Read, from_fields, parquet_fields
-from twinset.manifests.licences.terms import TERMS
+from twinset.generators.captions.tables import Read, from_fields, parquet_fields, terms_in
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 from twinset.shards.storage.member_headers import MemberHeaders, member_headers
 from twinset.shards.storage.tar_reader import BrokenTar
@@ -96,8 +95,7 @@ def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Read:
         return Skipped(place, "no-caption")
     said = caption if caption is not None else described.get("caption", described.get("text"))
     named = {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{image}", "split": described.get("split")}
-    named |= {name: described.get(name) for name in (*TERMS, "license")}
-    return from_fields({**named, "caption": said}, place, f"{tar.stem}/{key}")
+    return from_fields({**named, **terms_in(described), "caption": said}, place, f"{tar.stem}/{key}")
 
 
 def read_sidecars(folder: Path) -> Iterator[Read]:

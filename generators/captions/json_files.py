@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from twinset.generators.annotation_files import Skipped, read_json
-from twinset.generators.captions.tables import Read, from_fields
+from twinset.generators.captions.tables import Read, from_fields, terms_in
 from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.names import listed_licence
+from twinset.manifests.licences.terms import NOTHING, coco_terms
 
 _FORMS = (
     "COCO's {images, annotations}, Karpathy's {images: [{filename, split, sentences}]}, lists of {image_name, "
@@ -51,17 +51,12 @@ def _reader(content: Any) -> Callable[[Any], Iterator[Read]] | None:
 def _coco(content: Any) -> Iterator[Read]:
     """``{"images": [{id, file_name, license, flickr_url}], "annotations": [{id, image_id, caption}], "licenses": [{id,
     name, url}]}``, of which the licences and addresses may be absent."""
-    licences = {
-        one["id"]: listed_licence(str(one.get("name") or ""), str(one.get("url") or ""))
-        for one in content.get("licenses") or ()
-    }
+    terms = coco_terms(content)
     files: dict[int, str] = {}
-    terms: dict[int, dict[str, str]] = {}
     for image in content["images"]:
         number, name = int(image["id"]), str(image["file_name"])
         if files.setdefault(number, name) != name:
             raise ValueError(f"image id {number} is that of {files[number]} and of {name}")
-        terms[number] = {"licence": licences.get(image.get("license"), ""), "source_url": image.get("flickr_url", "")}
     without = dict.fromkeys(files)
     if not isinstance(content["annotations"], list):
         raise TypeError("annotations is not a list")
@@ -73,7 +68,8 @@ def _coco(content: Any) -> Iterator[Read]:
             yield Skipped(place, "unknown-image")
         else:
             without.pop(of, None)
-            yield from_fields({**annotation, **terms[of], "image": files[of]}, place, str(annotation["id"]))
+            stated = terms.get(str(of), NOTHING).columns
+            yield from_fields({**annotation, **stated, "image": files[of]}, place, str(annotation["id"]))
     yield from (Skipped(f"image {number}", "no-caption") for number in without)
 
 
@@ -85,6 +81,7 @@ def _karpathy(content: Any) -> Iterator[Read]:
     for number, image in enumerate(content["images"], 1):
         folder = f"{image['filepath']}/" if image.get("filepath") else ""
         named = {"image_id": image.get("cocoid", image["filename"]), "image": f"{folder}{image['filename']}"}
+        named |= terms_in(image)
         if not image["sentences"]:
             yield Skipped(f"image {number}", "no-caption")
         for sentence in image["sentences"]:
@@ -107,7 +104,7 @@ def _images(content: Any) -> Iterator[Read]:
             yield Skipped(f"image {number}", "no-caption")
         for at, caption in enumerate(said):
             fields = {"image_id": name, "image": f"{folder}{name}", "caption": caption, "split": image.get("split")}
-            yield from_fields(fields, f"image {number}", f"{name}#{at}")
+            yield from_fields(fields | terms_in(image), f"image {number}", f"{name}#{at}")
 
 
 def _regions(content: Any) -> Iterator[Read]:
@@ -115,7 +112,7 @@ def _regions(content: Any) -> Iterator[Read]:
     for number, image in enumerate(content, 1):
         for region in image["regions"]:
             fields = {"image_id": image["id"], "image": f"{image['id']}.jpg", "caption": region["phrase"]}
-            yield from_fields(fields, f"image {number}", str(region["region_id"]))
+            yield from_fields(fields | terms_in(image), f"image {number}", str(region["region_id"]))
 
 
 def _sbu(content: Any) -> Iterator[Read]:

@@ -66,12 +66,22 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
         return Skipped(place, "too-long")
     if not image_id:
         return Skipped(place, "no-image-id")
-    terms = Terms.named(*stated)
+    terms = stated_terms(fields)
     if isinstance(terms, str):
         return Skipped(place, terms)
     return Caption(
         _text(fields, CAPTION_ID) or default_id, image_id, caption, image, place, _text(fields, ("split",)), terms
     )
+
+
+def terms_in(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that state terms."""
+    return {name: fields.get(name) for name in (*LICENCE, *CREDIT, *SOURCE_URL)}
+
+
+def stated_terms(fields: Mapping[str, Any]) -> Terms | str:
+    """Terms of named fields, or the reason to leave the record out."""
+    return Terms.named(*(_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL)))
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from twinset.generators.edited_pairs.vocabulary import FIGURE_15, load_captions, vocabulary_file
 from twinset.generators.papers import EQBEN
 from twinset.manifests.errors import naming
+from twinset.manifests.licences.terms import DerivingTerms
 from twinset.manifests.locations import is_model_folder
 from twinset.manifests.references import Reference, bibtex, reasons_beside
 from twinset.manifests.source import Need, Place, StageName
@@ -22,7 +23,7 @@ from twinset.shards.media.media_folder import Media, MediaFolder
 EVERYWHERE = "region-everywhere"  # a flag
 
 
-class StableDiffusion(DiffusionModel, Source):
+class StableDiffusion(DerivingTerms, DiffusionModel, Source):
     """Pairs that prompt-to-prompt draws with a text-to-image model (EqBen's EQ-SD, section B.5).
 
     model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.

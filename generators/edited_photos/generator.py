@@ -22,7 +22,7 @@ from twinset.manifests.candidate import Candidate, CaptionedCandidate
 from twinset.manifests.canonical import digest, generator_for, sample_key, sha256_of_file
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.licences.names import forbids_changes
-from twinset.manifests.licences.terms import TERMS, Terms
+from twinset.manifests.licences.terms import NOTHING, TERMS, Terms, together
 from twinset.manifests.references import reasons_beside
 from twinset.models.detection import LocalDetector
 from twinset.models.engines import EngineGenerator
@@ -75,7 +75,7 @@ class EditCandidate(CaptionedCandidate):
 class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
     """One pair an edit; those of a photo are a group."""
 
-    version = 2
+    version = 3
     engine: ImageEditor
     candidate = EditCandidate
 
@@ -115,7 +115,9 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
                     yield planned
 
     def _planned(self, row: Mapping[str, str], instances: Instances | None, nouns: Nouns) -> EditCandidate | str:
-        if self.source.derives and forbids_changes(row["licence"]):
+        photographed = NOTHING if instances is None else instances.terms_of(row["image"], row["image_id"])
+        shown = together((Terms.of(row), photographed))
+        if self.source.derives and forbids_changes(shown.licence):
             return "no-derivatives"
         change = wanted(row["caption"], row["negative_caption"], row["type"], nouns)
         if isinstance(change, str):
@@ -134,7 +136,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             return places
         group = sample_key(self.name, "image", photo)
         return EditCandidate(
-            **self.identified(*json.loads(row["identity"]), group=group, shows=(Terms.of(row),)),
+            **self.identified(*json.loads(row["identity"]), group=group, shows=(shown,)),
             captions0=(row["caption"],),
             captions1=(row["negative_caption"],),
             caption_id=row["caption_id"],

@@ -14,6 +14,7 @@ import numpy as np
 
 from twinset.generators.annotation_files import read_json, refuse_unusable, text_of
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.terms import NOTHING, Terms, coco_terms
 from twinset.shards.contracts import LeftOut
 from twinset.shards.media.comparison import Bools
 
@@ -54,7 +55,7 @@ class Instances:
         try:
             names = _by_id(raw["categories"], "name")
             images = _by_id(raw["images"], "file_name")
-            annotations = [*raw["annotations"]]
+            annotations, self._terms = [*raw["annotations"]], coco_terms(raw)
         except (TypeError, KeyError, ValueError) as error:
             form = "give COCO's instances: objects with images (id, file_name), categories (id, name) and annotations"
             raise WrongUse(f"{path}: {error!r}; {form}") from error
@@ -62,7 +63,7 @@ class Instances:
         self.categories = sorted({*names.values()})
         self._by_id: dict[str, list[Place]] = {image: [] for image in images}
         # Captions name a photo by its file, with or without folders, or by its number.
-        self._by_file = {file: self._by_id[image] for image, file in images.items()}
+        self._by_file = {file: image for image, file in images.items()}
         stems = Counter(map(_stem, images.values()))
         self._by_stem = {stem: file for file in images.values() if stems[stem := _stem(file)] == 1}
         for number, one in enumerate(annotations, 1):
@@ -83,10 +84,15 @@ class Instances:
 
     def of(self, image: str, image_id: str) -> list[Place] | None:
         """The instances of a photo by its name or its id; None where it is not annotated."""
-        if (found := self._by_file.get(image)) is not None:
-            return found
-        file = self._by_stem.get(_stem(image))
-        return self._by_id.get(image_id) if file is None or _differ(file, image) else self._by_file[file]
+        return self._by_id.get(self._id_of(image, image_id))
+
+    def terms_of(self, image: str, image_id: str) -> Terms:
+        """What the file states of a photo."""
+        return self._terms.get(self._id_of(image, image_id), NOTHING)
+
+    def _id_of(self, image: str, image_id: str) -> str:
+        file = image if image in self._by_file else self._by_stem.get(_stem(image))
+        return image_id if file is None or _differ(file, image) else self._by_file[file]
 
 
 def _stem(file: str) -> str:

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from twinset.generators.image_files import IMAGE_REASONS
 from twinset.generators.papers import VISMIN
+from twinset.manifests.licences.terms import DerivingTerms
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import AnnotationFile, MediaFolderPath, Need, Pool, Settings, StageName
 from twinset.models.detection import Detector
@@ -36,7 +37,7 @@ class Bounds(Settings):
     changed: float = Field(default=8.0, ge=0, le=255)
 
 
-class EditedPhotos(EngineSource):
+class EditedPhotos(DerivingTerms, EngineSource):
     """A photo with its caption, and an edit of it that shows the negative caption, changed in one place and proved so.
 
     negatives: the stage of negative captions, whose rows name the photos. photos: folder of the photos, of folders of
@@ -48,7 +49,7 @@ class EditedPhotos(EngineSource):
     mask is taken from the photo after the shift was measured, for editors that redraw the whole picture. bounds: of
     the proof. tries: edits, each of another seed, until one is proved; with more than one the JSON of a pair has the
     last that was not, for ``--format edit-preferences``.
-    licence: of what the editor paints. allow_no_derivatives: whether it edits where a licence allows no derivatives.
+    licence: of what the editor paints.
     """
 
     kind: Literal["edited-photos"]
@@ -66,7 +67,6 @@ class EditedPhotos(EngineSource):
     bounds: Bounds = Bounds()
     tries: int = Field(default=1, ge=1, le=16)
     licence: str = ""
-    allow_no_derivatives: bool = False
 
     added = ("tries",)
     generator = "twinset.generators.edited_photos.generator:EditedPhotoGenerator"
@@ -95,10 +95,6 @@ class EditedPhotos(EngineSource):
     @property
     def pool(self) -> Pool:
         return self.detector.pool if self.detector is not None and self.engine.pool == "cpu" else self.engine.pool
-
-    @property
-    def derives(self) -> bool:
-        return not self.allow_no_derivatives
 
     def media_files(self) -> Media:
         return ImageFolder(self.photos)

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from twinset.manifests.licences.terms import NOTHING, Terms
+
 Task = Literal["focus-attribute", "change-attribute", "focus-object", "change-object"]
 Entry = dict[str, Any]
 
@@ -21,7 +23,7 @@ class Draft:
     entry: the template as it stands in GeneCIS's own JSON, which its released evaluation reads: condition, reference,
     target, and a gallery without the target. Each image is ``{val_image_id}`` of COCO or ``{image_id, instance_id,
     instance_bbox}`` of Visual Genome. identity: what tells it from all others of the task. facts: for its provenance,
-    the same keys for all of a task. images: names of the files of reference, target and gallery.
+    the same keys for all of a task. images: names of the files of reference, target and gallery. terms: of all of them.
     """
 
     task: Task
@@ -29,6 +31,7 @@ class Draft:
     identity: tuple[str | int, ...]
     facts: Mapping[str, str | int]
     images: tuple[str, ...]
+    terms: Terms = NOTHING
 
 
 def in_turn(sources: Iterable[Iterator[T]]) -> Iterator[T]:

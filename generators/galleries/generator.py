@@ -42,7 +42,7 @@ class TemplateCandidate(Candidate):
 class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
     """Templates of one task, of attributes (VAW) or objects (COCO Panoptic)."""
 
-    version = 1
+    version = 2
     candidate = TemplateCandidate
     libraries = ("numpy", "pillow")
 
@@ -62,7 +62,7 @@ class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
         draft = None
         for draft in self._drafts():
             yield TemplateCandidate(
-                **self.identified(draft.task, *draft.identity),
+                **self.identified(draft.task, *draft.identity, terms=draft.terms),
                 task=draft.task,
                 condition=draft.entry["condition"],
                 images=draft.images,

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from twinset.generators.galleries.drafts import Draft, Entry, in_turn
 from twinset.generators.galleries.panoptic import Scenes
 from twinset.manifests.canonical import generator_for
+from twinset.manifests.licences.terms import together
 from twinset.shards.contracts import LeftOut
 
 LEAST_CATEGORIES = 10
@@ -104,7 +105,7 @@ class ObjectDrafts:
         shared = self._shared(reference)
         near = close[~shows[close]][:NEAR]
         far = random.choice(np.flatnonzero(shows & (shared <= MOST_SHARED_FAR)), FAR, replace=False)
-        name = self.scenes.names[condition]
+        name, images = self.scenes.names[condition], (reference, target, *near, *far)
         return Draft(
             task=self.task,
             entry={
@@ -115,7 +116,8 @@ class ObjectDrafts:
             },
             identity=(int(self.scenes.ids[reference]), int(self.scenes.ids[target]), name),
             facts={"reference_categories": int(shared[reference]), "shared_categories": int(shared[target])},
-            images=tuple(self.scenes.files[image] for image in (reference, target, *near, *far)),
+            images=tuple(self.scenes.files[image] for image in images),
+            terms=together([self.scenes.terms[image] for image in images]),
         )
 
     def _entry(self, image: int) -> Entry:

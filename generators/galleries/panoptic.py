@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.annotation_files import is_media_name, read_json, refuse_unusable
-from twinset.manifests.errors import WrongUse
+from twinset.manifests.errors import WrongUse, naming
+from twinset.manifests.licences.terms import NOTHING, Terms, coco_terms
 from twinset.shards.contracts import LeftOut
 
 PERCENT = 1  # a category is present where it takes more than this much of the pixels (GeneCIS, A.2)
@@ -29,13 +30,14 @@ class Scenes:
     """Images and their categories, by image id.
 
     ids: (images,) int64. files: names of the images' files. names: of the categories, as a condition says them, sorted.
-    present: (images, categories) bool.
+    present: (images, categories) bool. terms: of the images.
     """
 
     ids: NDArray[np.int64]
     files: tuple[str, ...]
     names: tuple[str, ...]
     present: NDArray[np.bool_]
+    terms: tuple[Terms, ...]
 
 
 def condition_name(category: str) -> str:
@@ -77,6 +79,8 @@ def read_scenes(path: Path, excluded: LeftOut) -> Scenes:
             _once(categories, *_category(record))
         except _Malformed as error:
             raise WrongUse(f"{path}: categories[{number}] {error}; {_REMEDY}") from error
+    with naming(str(path), ValueError):
+        terms = coco_terms(whole)
     for number, record in enumerate(whole["images"]):
         try:
             _once(sizes, *_image(record))
@@ -102,6 +106,7 @@ def read_scenes(path: Path, excluded: LeftOut) -> Scenes:
         files=tuple(sizes[image][1] for image in ids),
         names=tuple(names),
         present=taken * 100 > pixels[:, np.newaxis] * PERCENT,  # whole numbers: exactly one per cent is not more
+        terms=tuple(terms.get(str(image), NOTHING) for image in ids),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from twinset.generators.image_files import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
 from twinset.manifests.licences.names import UNKNOWN
+from twinset.manifests.licences.terms import DerivingTerms
 from twinset.manifests.locations import Location
 from twinset.manifests.references import Reference, bibtex, reasons_beside
 from twinset.manifests.source import Place
@@ -29,7 +30,7 @@ class Templates(ImageFolderSource):
     card_template = Path(__file__).with_name("card.md.j2")
 
 
-class AttributeTemplates(Templates):
+class AttributeTemplates(DerivingTerms, Templates):
     """Focus on, or change, an attribute of an object: crops of images by annotations in VAW's form.
 
     taxonomy: JSON file of attribute types, each with its attributes. crops: how a box grows before it is cut out,

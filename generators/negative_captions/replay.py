@@ -9,21 +9,30 @@ from typing import Any, ClassVar, Literal, TextIO, cast
 
 import pyarrow as pa
 
-from twinset.generators.annotation_files import LONGEST_LINE, SeveralFiles, Skipped, parquet_rows, read_json, text_of
-from twinset.generators.captions.tables import LONGEST_CAPTION
+from twinset.generators.annotation_files import (
+    LONGEST_LINE,
+    TERM_REASONS,
+    SeveralFiles,
+    Skipped,
+    parquet_rows,
+    read_json,
+    text_of,
+)
+from twinset.generators.captions.tables import CREDIT, LICENCE, LONGEST_CAPTION, SOURCE_URL, stated_terms
 from twinset.generators.negative_captions.changes import unchanged
 from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse, naming
+from twinset.manifests.licences.terms import NOTHING, Terms
 from twinset.manifests.references import Reference, bibtex, reasons_beside
 from twinset.manifests.source import Need
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.kinds.samples import TableRows
 
 _IMAGE = ("filename", "image_id", "image", "file_name")
-_COLUMNS = (*_IMAGE, "caption", "negative_caption", "type", "subtype")
+_COLUMNS = (*_IMAGE, "caption", "negative_caption", "type", "subtype", *LICENCE, *CREDIT, *SOURCE_URL)
 _FORMS = "name a folder of SugarCrepe's JSON files (replace_obj.json, …) or of Parquet files, or files of these or CSV"
 
 
@@ -36,6 +45,7 @@ class Released:
     caption: str
     negative_caption: str
     kind: NegativeKind | None
+    terms: Terms = NOTHING
 
 
 def released_files(paths: Sequence[Path]) -> list[Path]:
@@ -93,7 +103,9 @@ def _released(path: Path, record: str, fields: Any) -> Released | Skipped:
         return Skipped(place, "too-long")
     if unchanged(caption, negative):
         return Skipped(place, "unchanged")
-    return Released(f"{path.stem}/{record}", image, caption, negative, kind)
+    if isinstance(terms := stated_terms(fields), str):
+        return Skipped(place, terms)
+    return Released(f"{path.stem}/{record}", image, caption, negative, kind, terms)
 
 
 def _json(path: Path) -> Iterator[tuple[str, Any]]:
@@ -180,7 +192,7 @@ class ReplayedNegatives(Source):
     group = "caption"
     verb = "copied from"
     reference = SUGARCREPE
-    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "released")
+    reasons: ClassVar[Mapping[str, str]] = {**TERM_REASONS, **reasons_beside(__file__, "released")}
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         return (
@@ -204,7 +216,7 @@ class ReplayedNegatives(Source):
 class ReplayGenerator(Generator[ReplayedNegatives]):
     """Plans a row a record, and copies it."""
 
-    version = 1
+    version = 2
     candidate = NegativeCaption
     columns = COLUMNS
 
@@ -220,7 +232,7 @@ class ReplayGenerator(Generator[ReplayedNegatives]):
                     self.excluded.add(read.reason, read.place)
                     continue
                 yield NegativeCaption(
-                    **self.identified(read.record),
+                    **self.identified(read.record, terms=read.terms),
                     caption_id=read.record,
                     image_id=read.image,
                     image=read.image,

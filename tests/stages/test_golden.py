@@ -50,12 +50,12 @@ GOLDEN: dict[str, dict[str, Any]] = {
         "rows": "93a96d5a4b4dca0c6189a22f170bb4520f00eb54ee00129f0bd03be450a184e1",
     },
     "focus-attribute": {
-        "versions": {"genecis-attributes": 1, "schema": 4},
+        "versions": {"genecis-attributes": 2, "schema": 4},
         "tar": "15637fec289f13472184bd187a5138d997dddfb2c3ca6b79db05a3d961c25cc5",
         "rows": "104a197866cadf31ba17e38fc63cf416bc8170e6ce1f3f1cb821b274ad85f5db",
     },
     "change-object": {
-        "versions": {"genecis-objects": 1, "schema": 4},
+        "versions": {"genecis-objects": 2, "schema": 4},
         "tar": "ad9d8f84a33730425fa98efc68fafce7bbd7c92a7adaa523135d25c64bdde785",
         "rows": "d46270c75c9cfb3e05ced068692e59ca41e57f02c90c12147c6aa8d24054a214",
     },

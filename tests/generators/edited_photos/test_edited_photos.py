@@ -112,6 +112,20 @@ def test_photos_without_derivatives_are_counted(folder: Path) -> None:
     assert len(list(source(folder, allow_no_derivatives=True).open(context).plan())) == 4
 
 
+def test_what_the_instances_say_of_a_photo_is_asked_too(folder: Path, context: Context) -> None:
+    """Negative captions copied from a release state no licence; COCO's instances state those of the photos."""
+    file = folder / "instances.json"
+    whole = json.loads(file.read_text())
+    whole["licenses"] = [{"id": 6, "name": "", "url": "http://creativecommons.org/licenses/by-nd/2.0/"}]
+    whole["images"][0] |= {"license": 6, "flickr_url": "http://f.example/1"}
+    file.write_text(json.dumps(whole))
+    generator = source(folder).open(context)
+    assert {one.photo for one in generator.plan()} == {"1.jpg"} and generator.excluded["no-derivatives"] == 4
+    allowed = source(folder, allow_no_derivatives=True).open(context)
+    found = {one.photo: (one.licence, one.source_url) for one in allowed.plan()}
+    assert found == {"0.jpg": ("CC-BY-ND-2.0 AND CC0-1.0", "http://f.example/1"), "1.jpg": ("CC0-1.0", "")}
+
+
 def test_a_server_edits_and_what_it_gives_is_proved(folder: Path, opened: Opened) -> None:
     def editing(body: Body, number: int) -> Reply:
         photo, mask = (np.array(Image.open(io.BytesIO(base64.b64decode(body[name])))) for name in ("image", "mask"))

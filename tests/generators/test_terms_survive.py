@@ -1,0 +1,218 @@
+"""Licence, credit and address of what a stage reads are those of what it gives; nothing derives what allows none."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.generators.exchanged_negatives.test_exchanged_negatives import CAPTIONS
+from tests.generators.finished_stage import finish, finished, write_index
+from tests.generators.words_alone.test_probe import captions
+from twinset.generators import KINDS
+from twinset.generators.captions.json_files import read_json_captions
+from twinset.generators.captions.tables import Caption
+from twinset.generators.copied_pairs import COPIED, HASHED, planned
+from twinset.generators.edited_photos.places import Instances
+from twinset.generators.exchanged_negatives.words import CaptionWords
+from twinset.generators.galleries.panoptic import read_scenes
+from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.generators.negative_captions.replay import ReplayedNegatives
+from twinset.manifests.canonical import identity_of
+from twinset.manifests.errors import WrongUse
+from twinset.manifests.licences.terms import TERMS, Terms, coco_terms
+from twinset.manifests.recipe import load_recipe
+from twinset.manifests.source import SOURCES
+from twinset.shards.contracts import Context, LeftOut, Source
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.kinds.text_pair import TEXT_SCORES
+from twinset.shards.storage.store import Store
+from twinset.stages.run_here import build_here
+
+ADA = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
+CLOSED = Terms("CC-BY-ND-2.0", "Bob", "https://b.example/2")
+SERVER = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+
+#: Settings of kinds that plan from a table of negative captions, which their key names.
+OF_NEGATIVES: dict[str, dict[str, Any]] = {
+    "caption-scores": {"negatives": "n", "scorers": [{"kind": "cola", "model": "textattack/roberta-base-CoLA"}]},
+    "negative-prompts": {"negatives": "n"},
+    "refined-negatives": {"negatives": "n"},
+    "second-captions": {"negatives": "n", "engine": SERVER},
+    "selected-negatives": {
+        "scores": "n", "rules": "paper", "quality": ["lm"], "quantile": 0.1, "refine": [], "similarity": None
+    },
+    "text-pairs": {"negatives": "n", "images": "/i"},
+}  # fmt: skip
+DERIVING: dict[str, dict[str, Any]] = {
+    "edited-photos": {"negatives": "n", "photos": "/p", "detector": {"model": "/m"}, "engine": {"kind": "simple"}},
+    "negative-images": {"negatives": "n", "engine": {"kind": "diffusion", "model": "/m", "licence": "MIT"}},
+    "stable-diffusion": {"negatives": "n", "model": "/m", "licence": "MIT"},
+    "genecis-attributes": {"task": "focus", "annotations": "/a", "taxonomy": "/t", "media": "/i"},  # reads no stage
+}
+#: Held below, on the demo, and by what copies pairs.
+OTHERS = {"exchanged-negatives", "generated-pairs", "genecis-triplets", "screened-pairs", "difference-boxes"}
+#: Pairs of samples of a stage: tests/generators/confused_pairs.
+OF_SAMPLES = {"confused-pairs"}
+#: Tables of facts about samples: whoever reads them takes samples, and their terms, from the stage of these.
+FACTS = {
+    "human-baseline", "image-ambiguity", "image-choice", "image-features", "image-neighbours", "image-rankings",
+    "image-verification", "pair-screening",
+}  # fmt: skip
+
+
+def settings(kind: str, **given: Any) -> Source:
+    known = {**OF_NEGATIVES, **DERIVING}.get(kind, {})
+    source = SOURCES.find(kind).model_validate({"kind": kind, **known, **given})
+    assert isinstance(source, Source)
+    return source
+
+
+def negatives(folder: Path, terms: Iterable[Terms]) -> Context:
+    """A context in which every stage is 300 negative captions; the terms of one after the other."""
+    rows, told = [], list(terms)
+    for at, (caption, negative) in enumerate(captions(300, 0)):
+        row = dict(zip(COLUMNS.names, (str(at), str(at), "", caption, f"{negative}.", "replace", "obj"), strict=True))
+        ids = {"key": f"n-{at}", "identity": identity_of(at), "group": str(at), "prompt": negative}
+        scores = {name: 0.5 + at / 1000 for name in TEXT_SCORES}
+        rows.append({**ids, **told[at % len(told)].columns, **row, **scores, "truncated": ""})
+    write_index(pa.Table.from_pylist(rows), folder, "n", len(rows))
+    return Context("s", earlier=finished(folder, "n"))
+
+
+def test_every_kind_that_reads_a_stage_is_among_these() -> None:
+    reading = {
+        kind
+        for kind in KINDS
+        if any(SOURCES.find(kind).leads_to(name) == "stage" for name in SOURCES.find(kind).model_fields)
+    }
+    assert reading == {*OF_NEGATIVES, *DERIVING, *OTHERS, *OF_SAMPLES, *FACTS} - {"genecis-attributes"}
+
+
+@pytest.mark.parametrize("kind", OF_NEGATIVES)
+def test_what_is_planned_from_a_stage_has_its_terms(kind: str, tmp_path: Path) -> None:
+    found = {one.terms for one in settings(kind).open(negatives(tmp_path, [ADA, CLOSED])).plan()}
+    assert found == {ADA, CLOSED}
+
+
+@pytest.mark.parametrize("kind", sorted({*DERIVING} - {"edited-photos", "genecis-attributes"}))
+def test_nothing_is_drawn_from_what_allows_no_derivatives(kind: str, tmp_path: Path) -> None:
+    context = negatives(tmp_path, [ADA, CLOSED])
+    with pytest.raises(WrongUse, match=r"without derivatives \(https://b\.example/2\).*allow_no_derivatives: true"):
+        list(settings(kind).open(context).plan())
+    allowed = settings(kind, allow_no_derivatives=True).open(context).plan()
+    assert {(one.licence, one.credit, one.source_url) for one in allowed} == {
+        ("CC-BY-SA-2.0 AND MIT", "Ada (CC-BY-SA-2.0)", ADA.source_url),
+        ("CC-BY-ND-2.0 AND MIT", "Bob (CC-BY-ND-2.0)", CLOSED.source_url),
+    }
+
+
+def test_every_kind_that_changes_or_draws_pictures_asks() -> None:
+    assert {kind for kind in KINDS if settings_of(kind)} == {*DERIVING}
+    crops = settings("genecis-attributes", licence="CC-BY-ND-2.0")
+    with pytest.raises(WrongUse, match="without derivatives"):
+        crops.settled(("s", 1), None, (), True)
+
+
+def settings_of(kind: str) -> bool:
+    return "allow_no_derivatives" in SOURCES.find(kind).model_fields
+
+
+COCO = {
+    "licenses": [
+        {"id": 3, "name": "", "url": "http://creativecommons.org/licenses/by-nc-nd/2.0/"},
+        {"id": 5, "name": "Attribution-ShareAlike License", "url": "http://creativecommons.org/licenses/by-sa/2.0/"},
+    ],
+    "images": [
+        {"id": 1, "file_name": "1.jpg", "license": 3, "flickr_url": "http://f.example/1", "width": 9, "height": 9},
+        {"id": 2, "file_name": "2.jpg", "license": 5, "flickr_url": "javascript:x", "width": 9, "height": 9},
+        {"id": 3, "file_name": "3.jpg", "width": 9, "height": 9},
+    ],
+}
+STATED = {1: Terms("CC-BY-NC-ND-2.0", "", "http://f.example/1"), 2: Terms("CC-BY-SA-2.0"), 3: Terms()}
+
+
+def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_path: Path) -> None:
+    annotations = [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5]}]
+    (tmp_path / "i.json").write_text(
+        json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": annotations})
+    )
+    instances = Instances(tmp_path / "i.json", LeftOut())
+    assert [instances.terms_of(f"{one}.jpg", "") for one in STATED] == [*STATED.values()]
+    assert instances.terms_of("x.jpg", "1") == STATED[1] and instances.terms_of("x.jpg", "x") == Terms()
+    segments = [{"image_id": one, "segments_info": [{"id": 1, "category_id": 1, "area": 9}]} for one in STATED]
+    (tmp_path / "p.json").write_text(
+        json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": segments})
+    )
+    assert read_scenes(tmp_path / "p.json", LeftOut()).terms == tuple(STATED.values())
+    said = [{"id": one, "image_id": one, "caption": "A car."} for one in STATED]
+    (tmp_path / "c.json").write_text(json.dumps({**COCO, "annotations": said}))
+    found = [one.terms for one in read_json_captions(tmp_path / "c.json") if isinstance(one, Caption)]
+    assert found == [*STATED.values()]
+    with pytest.raises(ValueError, match="licenses are not objects with id, name and url"):
+        coco_terms({**COCO, "licenses": [{"name": "x"}]})
+    (tmp_path / "p.json").write_text(json.dumps({**COCO, "licenses": [3], "categories": [], "annotations": []}))
+    with pytest.raises(WrongUse, match=r"p\.json: licenses are not objects"):
+        read_scenes(tmp_path / "p.json", LeftOut())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"image": "1.jpg", "captions": ["A car."], **ADA.columns}],
+        [{"image": "1.jpg", "caption": ["A car."], **ADA.columns}],
+        [{"image": "1.jpg", "caption": "A car.", **ADA.columns}],
+        [{"id": 1, "regions": [{"region_id": 1, "phrase": "a car"}], **ADA.columns}],
+        {"images": [{"filename": "1.jpg", "sentences": [{"raw": "A car.", "sentid": 1}], **ADA.columns}]},
+    ],
+)
+def test_json_of_every_form_says_the_terms_of_an_image(content: Any, tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_text(json.dumps(content))
+    assert [one.terms for one in read_json_captions(tmp_path / "c.json") if isinstance(one, Caption)] == [ADA]
+
+
+def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> None:
+    row = {"caption": "A dog.", "negative_caption": "A cat."}
+    records = [{**row, **CLOSED.columns}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
+    (tmp_path / "n.json").write_text(json.dumps(records))
+    with (tmp_path / "n.csv").open("w") as file:
+        file.write("caption,negative_caption,licence,credit,source_url\n")
+        file.write(f"A dog.,A cat.,{','.join(CLOSED)}\nA dog.,A cat.,UN,,\n")
+    for name, expected in (("n.json", [CLOSED, Terms("CC-BY-4.0", "C"), Terms("MIT", "C")]), ("n.csv", [CLOSED])):
+        source = ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path / name,), licence="MIT", credit="C")
+        generator = source.open(Context("n"))
+        assert [one.terms for one in generator.plan()] == expected
+        assert dict(generator.excluded) == {"unknown-licence": 1}
+
+
+def test_exchanged_words_have_the_terms_of_their_caption(tmp_path: Path) -> None:
+    pytest.importorskip("sng_parser")
+    lines = [{"id": str(at), "image": f"{at}.jpg", "caption": text, **ADA.columns} for at, text in enumerate(CAPTIONS)]
+    (tmp_path / "c.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    finish(CaptionWords(kind="caption-words", captions=(tmp_path / "c.jsonl",)), tmp_path, "w")
+    found = settings("exchanged-negatives", words="w").open(Context("s", earlier=finished(tmp_path, "w"))).plan()
+    assert {one.terms for one in found} == {ADA}
+
+
+def test_pairs_that_are_copied_have_the_terms_of_the_pair() -> None:
+    row = {**dict.fromkeys(COPIED, "x"), **CLOSED.columns, "sources": [], **dict.fromkeys(HASHED, "0")}
+    assert Terms.of(planned(row)) == CLOSED
+
+
+@pytest.mark.slow
+def test_terms_are_at_the_end_of_the_demos_chains(tmp_path: Path) -> None:
+    first = ("small-negatives", "scene-graphs", "negatives")
+    said = [f"stages.{name}.source.{term}={value}" for name in first for term, value in ADA.columns.items()]
+    recipe = load_recipe("demo", [*said, "stages.negatives.count=30", "subsets.triplets.count=4"])
+    chains = recipe.only(["bivlc", "triplets", "trohn-text"])
+    build_here(chains, str(tmp_path), 2)
+    store = Store(str(tmp_path))
+    for name, one in chains.all.items():
+        rows = FinishedStage(store, recipe.home(name)).read(list(TERMS)).to_pylist()
+        assert rows, name
+        if one.source.kind not in FACTS:
+            assert {("Ada" in row["credit"], row["source_url"]) for row in rows} == {(True, ADA.source_url)}, name
+        if name in ("small-negatives", "small-prompts", "small-images", "bivlc"):  # captions.json states its own
+            assert all(ADA.licence in row["licence"] for row in rows), name
