@@ -97,12 +97,12 @@ def coco_terms(content: Mapping[str, Any]) -> dict[str, Terms]:
     if not all(isinstance(one, dict) and "id" in one for one in listed):
         raise ValueError("licenses are not objects with id, name and url")
     licences = {str(one["id"]): listed_licence(str(one.get("name") or ""), str(one.get("url") or "")) for one in listed}
-    found = dict[str, Terms]()
+    terms = dict[str, Terms]()
     for image in (one for one in content["images"] if isinstance(one, dict)):
         licence = licences.get(str(image.get("license")), "")
         stated = Terms.named(licence, "", str(image.get("flickr_url") or ""))
-        found[str(image.get("id"))] = Terms(licence) if isinstance(stated, str) else stated
-    return found
+        terms[str(image.get("id"))] = Terms(licence) if isinstance(stated, str) else stated
+    return terms
 
 
 def together(shown: Sequence[Terms]) -> Terms:

@@ -139,18 +139,18 @@ def _of_other_files(loaded: Recipe, shipped: Recipe, settings: Iterable[str]) ->
     These need not be of that data set; a command that sets the same ``cites`` of the stage too says that they are."""
     keys = {one.partition("=")[0] for one in settings}
 
-    def told(name: str, used: Subset) -> Subset:
+    def unclaimed(name: str, used: Subset) -> Subset:
         written = used.known_as or name  # of a screened subset
         key, source, before = shipped.key(written), used.source, shipped.all.get(written, used)
-        cites = used.cites if (said := f"{key}.cites" in keys) else ()
-        stays = (said and cites == before.cites) or _files(used) == _files(before)
+        cites = used.cites if (restated := f"{key}.cites" in keys) else ()
+        stays = (restated and cites == before.cites) or _files(used) == _files(before)
         if stays or keys & {key.partition(".")[0], key}:
             return used
-        unsaid = {"licence": UNKNOWN if source.licence else "", "credit": "", "source_url": ""}
-        left = {term: value for term, value in unsaid.items() if not keys & {f"{key}.source", f"{key}.source.{term}"}}
-        return used.model_copy(update={"cites": cites, "source": source.model_copy(update=left)})
+        unset = {"licence": UNKNOWN if source.licence else "", "credit": "", "source_url": ""}
+        terms = {term: value for term, value in unset.items() if not keys & {f"{key}.source", f"{key}.source.{term}"}}
+        return used.model_copy(update={"cites": cites, "source": source.model_copy(update=terms)})
 
-    every = {part: {name: told(name, one) for name, one in getattr(loaded, part).items()} for part in PARTS}
+    every = {part: {name: unclaimed(name, one) for name, one in getattr(loaded, part).items()} for part in PARTS}
     return loaded.model_copy(update=every)
 
 
