@@ -76,5 +76,5 @@ def test_numbers_that_headers_claim_end_in_no_traceback(
     headers: bytes, read: Callable[[BinaryIO, str], Iterator[object]], tmp_path: Path
 ) -> None:
     (tmp_path / "tar").write_bytes(headers + tarfile.TarInfo("a.txt").tobuf() + bytes(1024))
-    with (tmp_path / "tar").open("rb") as stream, pytest.raises(BrokenTar, match="TAR: not a whole tar"):
+    with (tmp_path / "tar").open("rb") as stream, pytest.raises(BrokenTar, match=r"TAR: .*build this shard again"):
         list(read(stream, "TAR"))
