@@ -11,18 +11,16 @@ from twinset.shards.storage.tar_reader import BLOCK, LARGEST, MEMBER_LIMIT, Brok
 WINDOW = 4096
 LONGEST_EXTENSION = 1 << 16  # bytes of a pax header or of a long name
 _PAX = re.compile(rb"(\d{1,9}) ([^=]+)=")
-_REGULAR, _LINKS, _LONG_NAME, _PAX_NEXT, _EXTENSIONS = b"0\0007", b"12", ord("L"), ord("x"), b"Lxg"
-_SPARSE, _NO_BYTES = ord("S"), b"123456"  # of these a size may be stated, and nothing follows
+_REGULAR, _LONG_NAME, _PAX_NEXT, _EXTENSIONS = b"0\0007", ord("L"), ord("x"), b"Lxg"
+_UNREAD = b"12S"  # links, and files with holes
 MOST_PADDING = 1 << 20  # bytes of zeros behind the last member: tar writes 10 KB at once, unless it is told otherwise
-
-HOLES = "a member with holes, whose bytes do not lie side by side"
 
 #: Bytes from a place of a file on, as many as are asked for unless the file ends.
 ReadPart = Callable[[int, int], bytes]
 
 
 class MemberHeaders:
-    """The regular members of an uncompressed tar, in order, and links as members of no bytes.
+    """The regular members of an uncompressed tar, in order; links and files with holes as members of no bytes.
 
     USTAR, GNU's long names and pax headers, which img2dataset writes before each member for its time.
 
@@ -62,15 +60,12 @@ class MemberHeaders:
             else:
                 name = pax.get(b"path", long_name or name)
                 size = _number(pax[b"size"], where, 10) if b"size" in pax else size
-                size = 0 if kind in _NO_BYTES else size
             data = place + BLOCK
             place = data + -(-size // BLOCK) * BLOCK
             if data + size > self._size or place > LARGEST:
                 raise BrokenTar(f"{where}: {name[:100]!r} has {size:,} bytes, more than the tar")
-            if kind in _REGULAR or kind in _LINKS:
-                yield name.decode("utf-8", "replace"), data, size
-            elif kind == _SPARSE:
-                raise BrokenTar(f"{where}: {HOLES}")
+            if kind in _REGULAR or kind in _UNREAD:
+                yield name.decode("utf-8", "replace"), data, size if kind in _REGULAR else 0
             if kind not in _EXTENSIONS:
                 long_name, pax = b"", {}
 
@@ -127,7 +122,7 @@ def _records(said: bytes, where: str) -> dict[bytes, bytes]:
         if end <= record.end() or end > len(said):
             raise BrokenTar(f"{where}: a damaged pax header")
         if record[2].startswith(b"GNU.sparse"):
-            raise BrokenTar(f"{where}: {HOLES}")
+            raise BrokenTar(f"{where}: a member with holes, whose bytes do not lie side by side")
         found[record[2]] = said[record.end() : end - 1]
         place = end
     return found

@@ -268,7 +268,7 @@ def port(tmp_path: Path) -> Iterator[int]:
         thread.start()
         yield opened.getsockname()[1]
         server.should_exit = True
-        thread.join(30)
+        thread.join()
 
 
 def test_no_path_leaves_the_page(port: int) -> None:
@@ -277,7 +277,7 @@ def test_no_path_leaves_the_page(port: int) -> None:
         "/../../etc/passwd", "/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static//etc/passwd",
         "/static/..%5capp.py", "/image/../../secret", "/image/..%2f..%2fsecret", "/_review/secret",
     ):  # fmt: skip
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port)
         connection.request("GET", path, headers=cookie)
         reply = connection.getresponse()
         assert (path, reply.status) == (path, 404)

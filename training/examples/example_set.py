@@ -74,9 +74,7 @@ class ExampleSet:
         return self._stores[which]
 
     def open_image(self, example: Example, role: str) -> Image:
-        """The image of a role as RGB, upright as its EXIF says; raises `BrokenTar` as `read_image`, and where it cannot
-        be decoded.
-        """
+        """The image of a role as RGB, upright; raises `BrokenTar` as `read_image`, and where it cannot be decoded."""
         from twinset.shards.media.decode import decode
 
         return decode(self.read_image(example, role), f"{example.where}.{role}", upright=True)

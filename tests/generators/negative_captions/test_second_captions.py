@@ -43,7 +43,7 @@ def knowing(body: Body, number: int) -> Reply:
 
 def engine(url: str, folder: Path, **settings: Any) -> dict[str, Any]:
     where = {"base_url": url, "answers": str(folder / "answers")}
-    return {"kind": "openai", "model": "m", "timeout": 20.0, "longest_wait": 0.01, **where, **settings}
+    return {"kind": "openai", "model": "m", "timeout": 300.0, "longest_wait": 0.01, **where, **settings}
 
 
 def source(url: str, folder: Path) -> SecondCaptions:
