@@ -76,14 +76,15 @@ def test_a_shard_whose_process_is_killed_is_made_again_alone(
     out: Path, trouble: Any, media: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As the kernel kills where memory runs out: the others end before, and none begins until it is made."""
-    trouble("a", "sleep 3")
+    trouble("a", "sleep 3600")
     trouble("b", "kill 1")
     with ThreadPoolExecutor(2) as pool:
         beside = pool.submit(run_in_child, str(out), "eq-x", 0)
-        assert within(PATIENCE, (media / "trouble/a.asleep").is_file)
+        wait_until((media / "trouble/a.asleep").is_file)
         made = pool.submit(run_in_child, str(out), "eq-x", 1)
-        assert within(PATIENCE, lambda: "made alone" in caplog.text)
+        wait_until(lambda: "made alone" in caplog.text)
         assert not beside.done() and not made.done()
+        trouble("a")
         assert made.result()["kept"] == 1 and beside.done()
     assert "eq-x shard 00001: its process died (signal 9); made alone" in caplog.text
     logs = [yaml.safe_load(Store(str(out)).read(f"eq-x/_meta/log/{number:05d}.json")) for number in (0, 1)]
@@ -103,9 +104,12 @@ def test_what_a_child_warns_of_is_logged_by_its_parent(
 
 def test_two_threads_have_a_child_each(out: Path, trouble: Any, media: Path) -> None:
     for video in "ab":
-        trouble(video, "sleep 0.1")
+        trouble(video, "sleep 3600")
     with ThreadPoolExecutor(2) as pool:
-        receipts = list(pool.map(lambda shard: run_in_child(str(out), "eq-x", shard), range(2)))
+        receipts = pool.map(lambda shard: run_in_child(str(out), "eq-x", shard), range(2))
+        wait_until(lambda: all((media / f"trouble/{video}.asleep").is_file() for video in "ab"))
+        for video in "ab":
+            trouble(video)
     assert [receipt["shard"] for receipt in receipts] == [0, 1]
     pids = {(media / "trouble" / f"{video}.asleep").read_text() for video in "ab"}
     assert len(pids) == 2
