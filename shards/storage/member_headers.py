@@ -20,7 +20,7 @@ ReadPart = Callable[[int, int], bytes]
 
 
 class MemberHeaders:
-    """The regular members of an uncompressed tar, in order; links and files with holes as members of no bytes.
+    """The regular members of an uncompressed tar, in order; links and files with holes as members of no bytes at 0.
 
     USTAR, GNU's long names and pax headers, which img2dataset writes before each member for its time.
 
@@ -63,9 +63,9 @@ class MemberHeaders:
             data = place + BLOCK
             place = data + -(-size // BLOCK) * BLOCK
             if data + size > self._size or place > LARGEST:
-                raise BrokenTar(f"{where}: {name[:100]!r} has {size:,} bytes, more than the tar")
+                raise BrokenTar(f"{where}: {name[:100]!r} has {size:,} bytes, more than the tar: it is cut short")
             if kind in _REGULAR or kind in _UNREAD:
-                yield name.decode("utf-8", "replace"), data, size if kind in _REGULAR else 0
+                yield name.decode("utf-8", "replace"), *((data, size) if kind in _REGULAR else (0, 0))
             if kind not in _EXTENSIONS:
                 long_name, pax = b"", {}
 
@@ -125,4 +125,6 @@ def _records(said: bytes, where: str) -> dict[bytes, bytes]:
             raise BrokenTar(f"{where}: a member with holes, whose bytes do not lie side by side")
         found[record[2]] = said[record.end() : end - 1]
         place = end
+    if place < len(said):
+        raise BrokenTar(f"{where}: a damaged pax header")
     return found
