@@ -21,8 +21,9 @@ from twinset.shards.kinds.kind import Stored, Takes, kinds_of, plural
 from twinset.shards.ledger import Receipts, read_receipts
 from twinset.shards.rows import KEPT, Row, read_rows
 from twinset.shards.storage import layout
+from twinset.shards.storage.member_headers import member_places, read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar, member_places, read_members
+from twinset.shards.storage.tar_reader import BrokenTar
 
 
 class DamagedIndex(WrongUse):

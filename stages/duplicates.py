@@ -12,8 +12,9 @@ from twinset.manifests.plan import read_parquet
 from twinset.manifests.receipt import Made, Receipt
 from twinset.shards.rows import DUPLICATE, REJECTED, read_rows, write_rows
 from twinset.shards.storage import layout
+from twinset.shards.storage.member_headers import read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import TarWriter, read_members
+from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.making.make import finish_shard
 from twinset.stages.status import StageState
 

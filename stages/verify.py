@@ -19,8 +19,9 @@ from twinset.shards.media.media_folder import Media
 from twinset.shards.records import read_index_record
 from twinset.shards.rows import KEPT, REJECTED
 from twinset.shards.storage import layout
+from twinset.shards.storage.member_headers import read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar, read_members
+from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.description_record import changed_descriptions
 from twinset.stages.index import receipts_digest
 from twinset.stages.status import StageState

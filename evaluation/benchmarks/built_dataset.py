@@ -28,8 +28,9 @@ from twinset.shards.read import finished, finished_tars
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.rows import KEPT, read_rows
 from twinset.shards.storage import layout
+from twinset.shards.storage.member_headers import member_places, read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar, member_places, read_members
+from twinset.shards.storage.tar_reader import BrokenTar
 
 WORDS = (".json", ".txt")
 NO_DISTRACTOR, NO_IMAGES = "no distractor", "an index without images"  # why a sample asks nothing

@@ -1,20 +1,17 @@
-"""Tars: written, with bytes that depend on nothing but their members, and hashed meanwhile; and read, when they may
-not be ours: members in memory only, with limits, no name that leads anywhere; their places.
-"""
+"""Tars: written, with bytes that depend on their members alone, and hashed meanwhile; places of the images of others."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import re
 import tarfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedWriter, FileIO
 from pathlib import Path, PurePosixPath
 from threading import Lock
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,38 +22,12 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 MEMBER_LIMIT = 256 << 20  # bytes; a picture is a few MB
-AGAIN = "build this shard again"
-NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9._]+")
 # What tarfile raises for numbers in headers, all of which it trusts: a comment of a terabyte needs memory for it.
 HEADER_ERRORS = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, MemoryError)
 
 
 class BrokenTar(TwinsetError):
     """A tar that is cut short, or holds what a shard never holds."""
-
-
-def member_places(stream: BinaryIO, where: str) -> Iterator[tuple[str, int, int]]:
-    """Name, first byte of the header and byte after the padding of each member of a seekable tar, in order. Raises
-    `BrokenTar`: as `read_members`, as far as headers tell.
-    """
-    try:
-        for name, place, size in member_slices(stream, where):
-            yield name, place - BLOCK, place + -(-size // BLOCK) * BLOCK
-    except BrokenTar as error:
-        raise BrokenTar(f"{error}; {AGAIN}") from error
-
-
-def read_members(stream: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of all members of a seekable tar, in order. where: the tar's path, for messages."""
-    try:
-        for name, place, size in member_slices(stream, where):
-            stream.seek(place)
-            content = stream.read(size)
-            if len(content) < size:
-                raise BrokenTar(f"{where}: cut short within {name}")
-            yield name, content
-    except BrokenTar as error:
-        raise BrokenTar(f"{error}; {AGAIN}") from error
 
 
 LONGEST_NAME = 255  # bytes; every name takes as much memory as the longest
@@ -123,24 +94,6 @@ def _members(tar: Path, _size: int, _changed: int, suffixes: tuple[str, ...]) ->
 
 
 BLOCK = tarfile.BLOCKSIZE
-
-
-def member_slices(stream: BinaryIO, where: str) -> Iterator[tuple[str, int, int]]:
-    """Name, first byte and size of the content of each member of a seekable tar, in order.
-
-    Args:
-        where: the tar's path, for messages.
-
-    Raises:
-        BrokenTar: as `MemberHeaders`, or a member is none that a shard holds. Without a remedy, which depends on where
-            the tar comes from.
-    """
-    from twinset.shards.storage.member_headers import member_headers
-
-    for name, place, size in member_headers(stream, where):
-        if not place or not NAME.fullmatch(name) or size > MEMBER_LIMIT:
-            raise BrokenTar(f"{where}: member {name!r} is not a field of a sample")
-        yield name, place, size
 
 
 CHUNK = 1 << 18  # bytes written and hashed at once, so that small members cost little

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from twinset.manifests.markdown import cell, plain
 from twinset.manifests.recipe import Recipe
+from twinset.shards.storage.member_headers import read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import read_members
 
 _ROWS = 1 << 14  # of a table that are looked through at a time
 _IMAGES = re.compile(r"base64,[A-Za-z0-9+/=]+")  # of a page: its letters are no words

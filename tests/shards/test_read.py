@@ -12,8 +12,9 @@ from PIL import Image
 from tests.made_datasets import MadeDataset
 from twinset.shards.read import finished, read_from_tar, read_samples, read_spread, read_tar
 from twinset.shards.storage import layout
+from twinset.shards.storage.member_headers import read_members
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.tar_reader import BrokenTar, read_members
+from twinset.shards.storage.tar_reader import BrokenTar
 
 
 def test_all_kept_pairs_come_back_in_plan_order(made_pairs: MadeDataset) -> None:

@@ -8,7 +8,8 @@ from typing import BinaryIO
 
 import pytest
 
-from twinset.shards.storage.tar_reader import BrokenTar, TarWriter, member_places, member_slices, read_members
+from twinset.shards.storage.member_headers import member_places, member_slices, read_members
+from twinset.shards.storage.tar_reader import BrokenTar, TarWriter
 
 
 @pytest.fixture
