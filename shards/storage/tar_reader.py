@@ -1,4 +1,4 @@
-"""Tars: written, with bytes that depend on their members alone, and hashed meanwhile; places of the images of others."""
+"""Tars: written, with bytes that depend on their members alone, and hashed meanwhile; places of others' images."""
 
 from __future__ import annotations
 
