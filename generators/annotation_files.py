@@ -18,7 +18,7 @@ from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import AnnotationFile, Place
 from twinset.shards.contracts import LeftOut
-from twinset.shards.media.media_folder import EscapesRoot, inside
+from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, inside, slashed
 from twinset.shards.storage.parquet_reader import batches
 
 
@@ -160,11 +160,13 @@ def text_of(value: Any) -> str:
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def is_media_name(name: str) -> bool:
-    """Whether a name of a video or image that comes from data is text that stays within a media folder."""
+def is_media_name(name: str, folder: MediaFolder | None = None) -> bool:
+    """Whether a name of a video or image that comes from data is text that stays within a media folder. folder: that
+    one, in which an absolute path may lie.
+    """
     try:
         name.encode("utf-8")
-        inside(Path(), name)
+        inside(Path(), slashed(name)) if folder is None else folder.places(name)
     except (EscapesRoot, UnicodeEncodeError):
         return False
     return True

@@ -64,6 +64,11 @@ class UnusableImage:
     media_size: int | None = None
 
     @classmethod
+    def leading_out(cls, name: str) -> UnusableImage:
+        """For a name that no file below the folder can have."""
+        return cls("unsafe-path", f"{name!r} leads out of its folder: absolute, or with '..'; correct what names it")
+
+    @classmethod
     def refused(cls, error: OSError, name: str, size: int | None) -> UnusableImage:
         """For a file that the operating system refuses; raises ``error`` again if the machine is at fault."""
         if error.errno not in FILE_ERRORS:
@@ -103,7 +108,7 @@ class ImageFiles:
                 stored = self.folder.find(name)
                 if stored is None:
                     # Rows hold what is said here, and are the same wherever the folder lies.
-                    detail = f"no image {name} in the folder of images; add it and build again"
+                    detail = self.folder.absent(name, f"no image {name} in the folder of images")
                     outcomes[name] = UnusableImage("missing-media", detail, name)
                     continue
                 size = stored.size
@@ -111,8 +116,7 @@ class ImageFiles:
                     read[stored.name] = self._decoded(stored)
                 outcomes[name] = read[stored.name]
             except EscapesRoot:
-                detail = f"{name!r} leads out of the folder of images; correct what names it"
-                outcomes[name] = UnusableImage("unsafe-path", detail)
+                outcomes[name] = UnusableImage.leading_out(name)
             except OSError as error:
                 outcomes[name] = UnusableImage.refused(error, name, size)
         return outcomes

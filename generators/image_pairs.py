@@ -166,7 +166,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
         images = [self._text(record, "image0"), self._text(record, "image1")]
         if not all(images):
             return "no-image"
-        if not all(map(is_media_name, images)):
+        if not all(is_media_name(name, self._files.folder) for name in images):
             return "unsafe-path"
         if not re.fullmatch(SPLIT, self._text(record, "split") or self.split):
             return "unknown-split"

@@ -9,6 +9,7 @@ from twinset.generators.annotation_files import LONGEST_LINE, Skipped
 from twinset.generators.captions.tables import Read, from_fields, parquet_fields
 from twinset.manifests.licences.terms import TERMS
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
+from twinset.shards.media.walking import walk
 from twinset.shards.storage.member_headers import MemberHeaders, member_headers
 from twinset.shards.storage.tar_reader import BrokenTar
 
@@ -104,8 +105,8 @@ def read_sidecars(folder: Path) -> Iterator[Read]:
     """A folder of images, each beside a text of its name: every line of ``a/b.txt`` is a caption of ``a/b.jpg``."""
     texts: dict[str, Path] = {}
     images: dict[str, str] = {}
-    for path in sorted(folder.rglob("*")):
-        name = PurePosixPath(path.relative_to(folder))
+    for name in sorted(PurePosixPath(*found) for found in walk(folder)):
+        path = folder / name
         if path.suffix.lower() == ".txt" and path.is_file():
             texts[str(name.with_suffix(""))] = path
         elif path.suffix.lower() in IMAGE_SUFFIXES:

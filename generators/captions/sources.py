@@ -26,6 +26,7 @@ from twinset.generators.captions.tables import (
 )
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
+from twinset.shards.media.walking import walk
 
 #: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
 _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
@@ -146,8 +147,9 @@ def caption_source(path: Path) -> CaptionSource:
             return CaptionSource(path, "webdataset", tars, (), partial(read_webdataset, *tars))
         if tables:
             return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, *tables))
-        if texts := tuple(file for file in sorted(path.rglob("*.txt")) if file.is_file()):
-            return CaptionSource(path, "texts", texts, (), partial(read_sidecars, path))
+        texts = sorted(path / folder / file for folder, file in walk(path) if file.endswith(".txt"))
+        if texts := [file for file in texts if file.is_file()]:
+            return CaptionSource(path, "texts", tuple(texts), (), partial(read_sidecars, path))
         raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_KINDS}")
     if not path.is_file():
         raise WrongUse(f"{path}: no such file; name the captions: {_KINDS}")

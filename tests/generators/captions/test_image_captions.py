@@ -126,7 +126,7 @@ def test_images_and_captions_ask_for_each_other(photos: Path) -> None:
 
 
 def test_paths_that_are_not_below_the_folder_of_images_fail_the_build(photos: Path) -> None:
-    rows = "".join(f"{photos}/images/{name},A dog.\n" for name in "ab")
+    rows = "".join(f"{photos}/elsewhere/{name},A dog.\n" for name in "ab")
     (photos / "absolute.csv").write_text(f"image,caption\n{rows}")
     with pytest.raises(BuildFailed, match=r"2 of 2 candidates name media by paths that lead out of .*images; write"):
         built(photos, captions=str(photos / "absolute.csv"))
