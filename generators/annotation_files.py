@@ -157,6 +157,7 @@ def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> I
 
 def text_of(value: Any) -> str:
     """A field that is text or a whole number, as text; empty for anything else."""
+    value = int(value) if isinstance(value, float) and value.is_integer() else value  # pandas, in columns with gaps
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
-from twinset.generators.annotation_files import LONGEST_LINE, Skipped
-from twinset.generators.captions.tables import Read, from_fields, parquet_fields
+from twinset.generators.annotation_files import LONGEST_LINE, Skipped, text_of
+from twinset.generators.captions.tables import CAPTIONS, STATUS, Read, from_fields, from_record, parquet_fields
 from twinset.manifests.licences.terms import TERMS
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 from twinset.shards.media.walking import walk
@@ -33,14 +33,12 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
             yield Skipped(tar.name, "broken-tar")
             continue
         for number, row in enumerate(parquet_fields(table), 1):
-            place, key = f"{table.name} row {number}", row.get("key")
-            if (status := row.get("status", "success")) != "success":
-                yield Skipped(place, "not-resized" if status == "failed_to_resize" else "not-downloaded")
-            elif not isinstance(key, str) or key not in images:
+            place, key = f"{table.name} row {number}", text_of(row.get("key"))
+            if key not in images and row.get("status") not in STATUS:
                 yield Skipped(place, "no-image")
             else:
-                fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images[key]}"}
-                yield from_fields(fields, place, key)
+                fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images.get(key)}"}
+                yield from from_record(fields, place, key)
 
 
 def _images(tar: Path) -> dict[str, str]:
@@ -63,7 +61,7 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
         try:
             with tar.open("rb") as stream:
                 for key, parts in groupby(_parts(member_headers(stream, tar.name)), key=lambda one: one[0]):
-                    yield _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in parts})
+                    yield from _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in parts})
         except (BrokenTar, OSError):
             yield Skipped(tar.name, "broken-tar")
 
@@ -79,26 +77,29 @@ def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:
             yield f"{folder}/{stem}".lstrip("/"), suffix, name, content
 
 
-def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Read:
+def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Iterator[Read]:
     place = f"{tar.name} {key}"
     image = next((name for suffix, (name, _) in parts.items() if suffix in IMAGE_SUFFIXES), None)
     try:
         described = json.loads(parts[".json"][1]) if ".json" in parts else {}
-        caption = parts[".txt"][1].decode("utf-8").strip() if ".txt" in parts else None
+        caption = {"caption": parts[".txt"][1].decode("utf-8").strip()} if ".txt" in parts else {}
     except UnicodeDecodeError:
-        return Skipped(place, "not-utf-8")
+        yield Skipped(place, "not-utf-8")
+        return
     except (ValueError, RecursionError):
-        return Skipped(place, "not-json")
+        yield Skipped(place, "not-json")
+        return
     if image is None:
-        return Skipped(place, "no-image")
-    if not isinstance(described, dict):
-        return Skipped(place, "no-object")
-    if caption is None and not {"caption", "text"} & described.keys():
-        return Skipped(place, "no-caption")
-    said = caption if caption is not None else described.get("caption", described.get("text"))
-    named = {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{image}", "split": described.get("split")}
-    named |= {name: described.get(name) for name in (*TERMS, "license")}
-    return from_fields({**named, "caption": said}, place, f"{tar.stem}/{key}")
+        yield Skipped(place, "no-image")
+    elif not isinstance(described, dict):
+        yield Skipped(place, "no-object")
+    elif not caption and not {*CAPTIONS} & {*map(str.lower, described)}:
+        yield Skipped(place, "no-caption")
+    else:
+        known = (*(() if caption else CAPTIONS), *TERMS, "license", "split")
+        named = {name: value for name, value in described.items() if name.lower() in known}
+        named |= {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{image}", **caption}
+        yield from from_record(named, place, f"{tar.stem}/{key}")
 
 
 def read_sidecars(folder: Path) -> Iterator[Read]:

@@ -17,12 +17,12 @@ from twinset.generators.captions.tables import (
     IMAGE_ID,
     Caption,
     Read,
-    read_csv,
+    header_of,
     read_five_lines,
     read_flickr_tokens,
     read_json_lines,
     read_parquet_files,
-    read_tsv,
+    read_table,
 )
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
@@ -32,16 +32,16 @@ from twinset.shards.media.walking import walk
 _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
     ".parquet": ("parquet", read_parquet_files),
     ".json": ("coco", read_json_captions),  # of any form; digests of stages have this word
-    ".csv": ("csv", read_csv),
+    ".csv": ("csv", read_table),
     **dict.fromkeys((".jsonl", ".ndjson"), ("json-lines", read_json_lines)),
-    **dict.fromkeys((".tsv", ".txt", ".token"), ("tsv", read_tsv)),
+    **dict.fromkeys((".tsv", ".txt", ".token"), ("tsv", read_table)),
 }
 FIVE_LINES = "_caps.txt"  # end of the names of SCAN's files
 SNIFFED = 50  # lines that tell a token file from a TSV
 
 _FIELDS = f"{' or '.join(CAPTION)}, and {' or '.join(IMAGE_ID)}"
 _KINDS = (
-    "captions are a TSV of caption and url, a .csv with names of columns, a Flickr token file, SCAN's _caps.txt, a "
+    "captions are a TSV of caption and url, a table with names of columns, a Flickr token file, SCAN's _caps.txt, a "
     ".json of COCO, Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images "
     "with texts beside them"
 )
@@ -162,8 +162,8 @@ def caption_source(path: Path) -> CaptionSource:
         kind, reader = "five-lines", read_five_lines
     elif first and sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first):
         kind, reader = "flickr-tokens", read_flickr_tokens
-    elif first and set(CAPTION) & {name.strip().lower() for name in first[0].split(",")}:
-        kind, reader = "csv", read_csv  # as Kaggle's captions.txt of Flickr8k
+    elif first and header_of(first[0])[0] == ",":
+        kind = "csv"  # as Kaggle's captions.txt of Flickr8k
     return CaptionSource(path, kind, (path,), (), partial(reader, path))
 
 
