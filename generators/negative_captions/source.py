@@ -16,7 +16,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, KIND
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for, sample_key
@@ -128,7 +128,7 @@ class NegativePlanner(CaptionGenerator[NegativeCaptions]):
 class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions]):
     """Rules write."""
 
-    version = 2
+    version = 3
     libraries = (*LIBRARIES, "inflect")
 
     def weights(self) -> Mapping[str, str]:
@@ -138,12 +138,13 @@ class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions
         """A row each, or why there is none. Raises `WrongUse` when the pipeline cannot be used."""
         asked = cast(Sequence[NegativeCandidate], candidates)
         texts = list(dict.fromkeys(one.caption for one in asked))
-        nlp, words = self.parser.nlp, vocabulary()
-        with nlp.memory_zone():
-            docs = dict(zip(texts, nlp.pipe(texts, batch_size=BATCH), strict=True))
+        parser, words = self.parser, vocabulary()
+        with parser.nlp.memory_zone():
+            docs = dict(zip(texts, parser.docs(texts), strict=True))
+            numbers = [generator_for(self.seed, self.name, one.key) for one in asked]
             written = [
-                negative(one.negative_kind, docs[one.caption], words, generator_for(self.seed, self.name, one.key))
-                for one in asked
+                negative(one.negative_kind, docs[one.caption], words, random, one.caption)
+                for one, random in zip(asked, numbers, strict=True)
             ]
         for one, text in zip(asked, written, strict=True):
             if text is None:
@@ -196,6 +197,7 @@ class LocallyWrittenGenerator(WrittenGenerator):
 class CheckedGenerator(WrittenGenerator, ParsedCaptionGenerator[NegativeCaptions]):
     """Parses what is written: more than one thing of the scene graph must not change."""
 
+    version = 2
     libraries = LIBRARIES
 
     def device(self) -> str:
