@@ -95,7 +95,7 @@ class ImageFiles:
     def read(self, names: Iterable[str]) -> dict[str, Frame | UnusableImage]:
         """Each name's frame, or what is wrong with it; names of one file share its frame, which is read once.
 
-        Frames are named by their files, have no time (pts -1) and their pixels are RGB, alpha dropped. Reasons:
+        Frames are named by their files, have no time (pts -1) and their pixels are RGB, on white. Reasons:
         `generators.image_files.IMAGE_REASONS`; broken is what is not a whole JPEG, PNG or WebP, has more than
         `MOST_PIXELS` or `MEMBER_LIMIT` bytes, or cannot be read. Raises OSError for trouble of the machine, such as a
         failing disk.
@@ -146,7 +146,7 @@ def looked_for_by(image: str, image_id: str) -> str:
 
 
 def rgb(picture: Image.Image) -> Pixels:
-    """(height, width, 3) uint8, alpha dropped."""
+    """(height, width, 3) uint8."""
     if picture.mode.startswith("I"):  # 16 bits of grey, which Pillow would clip instead of scaling
         grey = (np.asarray(picture, dtype=np.uint32) >> 8).astype(np.uint8)
         return np.repeat(grey[:, :, np.newaxis], 3, axis=2)
