@@ -18,7 +18,7 @@ from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import AnnotationFile, Place
 from twinset.shards.contracts import LeftOut
-from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, inside, slashed
+from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, inside
 from twinset.shards.storage.parquet_reader import batches
 
 
@@ -167,7 +167,7 @@ def is_media_name(name: str, folder: MediaFolder | None = None) -> bool:
     """
     try:
         name.encode("utf-8")
-        inside(Path(), slashed(name)) if folder is None else folder.places(name)
+        inside(Path(), name.replace("\\", "/")) if folder is None else folder.places(name)
     except (EscapesRoot, UnicodeEncodeError):
         return False
     return True

@@ -64,11 +64,6 @@ class UnusableImage:
     media_size: int | None = None
 
     @classmethod
-    def leading_out(cls, name: str) -> UnusableImage:
-        """For a name that no file below the folder can have."""
-        return cls("unsafe-path", f"{name!r} leads out of its folder: absolute, or with '..'; correct what names it")
-
-    @classmethod
     def refused(cls, error: OSError, name: str, size: int | None) -> UnusableImage:
         """For a file that the operating system refuses; raises ``error`` again if the machine is at fault."""
         if error.errno not in FILE_ERRORS:
@@ -115,8 +110,8 @@ class ImageFiles:
                 if stored.name not in read:
                     read[stored.name] = self._decoded(stored)
                 outcomes[name] = read[stored.name]
-            except EscapesRoot:
-                outcomes[name] = UnusableImage.leading_out(name)
+            except EscapesRoot as error:
+                outcomes[name] = UnusableImage("unsafe-path", str(error))
             except OSError as error:
                 outcomes[name] = UnusableImage.refused(error, name, size)
         return outcomes

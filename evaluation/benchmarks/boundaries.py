@@ -23,7 +23,7 @@ from twinset.generators.video.gebc import FLAGS
 from twinset.manifests.errors import WrongUse, naming
 from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder
-from twinset.shards.media.walking import walk
+from twinset.shards.storage.path_ends import walk
 
 RATE = 5  # frames a second (A.6)
 TOGETHER = 16  # frames that are decoded and held together: 100 MB of full HD

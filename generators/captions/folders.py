@@ -9,8 +9,8 @@ from twinset.generators.annotation_files import LONGEST_LINE, Skipped, text_of
 from twinset.generators.captions.tables import CAPTIONS, STATUS, Read, from_fields, from_record, parquet_fields
 from twinset.manifests.licences.terms import TERMS
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
-from twinset.shards.media.walking import walk
 from twinset.shards.storage.member_headers import MemberHeaders, member_headers
+from twinset.shards.storage.path_ends import walk
 from twinset.shards.storage.tar_reader import BrokenTar
 
 TEXT_SUFFIXES = (".txt", ".json")

@@ -17,7 +17,6 @@ from twinset.generators.captions.tables import (
     IMAGE_ID,
     Caption,
     Read,
-    header_of,
     read_five_lines,
     read_flickr_tokens,
     read_json_lines,
@@ -26,7 +25,7 @@ from twinset.generators.captions.tables import (
 )
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
-from twinset.shards.media.walking import walk
+from twinset.shards.storage.path_ends import walk
 
 #: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
 _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
@@ -162,8 +161,6 @@ def caption_source(path: Path) -> CaptionSource:
         kind, reader = "five-lines", read_five_lines
     elif first and sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first):
         kind, reader = "flickr-tokens", read_flickr_tokens
-    elif first and header_of(first[0])[0] == ",":
-        kind = "csv"  # as Kaggle's captions.txt of Flickr8k
     return CaptionSource(path, kind, (path,), (), partial(reader, path))
 
 

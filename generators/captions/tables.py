@@ -27,6 +27,7 @@ CAPTION_ID = ("caption_id", "sentid", "region_id", "id")
 IMAGE = ("image", "path", "file_name", "filename", "filepath", "url", "image_url", "image_name")
 IMAGE_ID = ("cocoid", "image_id", "key", *IMAGE)
 LICENCE, CREDIT, SOURCE_URL = ("licence", "license"), ("credit",), ("source_url",)
+DELIMITERS = "\t,;|"
 #: What img2dataset says of an image that is not there.
 STATUS = {"failed_to_download": "not-downloaded", "failed_to_resize": "not-resized"}
 
@@ -131,9 +132,6 @@ def _check(path: Path, there: Sequence[str], of_text: bool) -> None:
 
 FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
-
-
-DELIMITERS = "\t,;|"
 
 
 def header_of(line: str) -> tuple[str, list[str]]:

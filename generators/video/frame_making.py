@@ -120,8 +120,8 @@ def _from_dump(video: str, number: float, media: MediaFolder) -> _Outcome:
 def _find(name: str, media: MediaFolder) -> StoredImage | UnusableImage:
     try:
         found = media.find(name)
-    except EscapesRoot:
-        return UnusableImage.leading_out(name)
+    except EscapesRoot as error:
+        return UnusableImage("unsafe-path", str(error))
     except OSError as error:
         return UnusableImage.refused(error, name, None)
     if found is None:

@@ -13,13 +13,11 @@ from typing import Protocol
 
 from twinset.manifests.canonical import sha256_of_file
 from twinset.manifests.errors import TwinsetError
-from twinset.shards.media.walking import is_file, walk
-from twinset.shards.storage.path_ends import end_of, ending_in, key_of, path_of
+from twinset.shards.storage.path_ends import end_of, ending_in, is_file, key_of, path_of, walk
 from twinset.shards.storage.tar_reader import tar_members
 
 VIDEO_SUFFIXES = (".mp4", ".mkv", ".webm", ".avi", ".mov")
 LONGEST_NAME = 4096  # characters, as Linux limits paths; others name no file
-DEEPEST = 64  # folders in a name
 
 # Errors of the operating system that blame one file. Any other (a full or failing disk, a lost mount, too many open
 # files) is trouble of the machine, which another try may not have: it ends the shard instead of rejecting candidates.
@@ -39,10 +37,7 @@ def inside(root: Path, relative: str) -> Path:
     """
     pure = PurePosixPath(relative)
     if not relative or pure.is_absolute() or ".." in pure.parts or "\0" in relative or "\\" in relative:
-        raise EscapesRoot(
-            f"{relative!r} leaves the folder {root}: it is absolute, climbs with '..' or is no path; "
-            "correct the annotation that names it"
-        )
+        raise EscapesRoot(f"{relative!r} leaves the folder: absolute, with '..', or no path; correct what names it")
     return root / pure
 
 
@@ -87,11 +82,6 @@ def _are_copies(one: StoredImage, other: StoredImage) -> bool:
     return filecmp.cmp(one.path, other.path, shallow=False)
 
 
-def slashed(name: str) -> str:
-    """A name with Windows' separators of folders as POSIX has them."""
-    return name.replace("\\", "/")
-
-
 class MediaFolder:
     """A folder of videos or frames, and folders below it, addressed by the names that annotations use.
 
@@ -116,7 +106,7 @@ class MediaFolder:
         """Why a name stands for no file, and what to do. problem: in words, where there is no such file."""
         if matches := self._matches(name):
             return f"{name} may be {matches[0].name} or {matches[-1].name}, which differ; write the folder in the name"
-        last = PurePosixPath(slashed(name)).name
+        last = PurePosixPath(name.replace("\\", "/")).name
         if last != name and "://" not in name and (matches := self._ending([[last]])):
             return (
                 f"{problem}: {matches[0].name} is of another folder; name the folder that holds {name}, or correct it"
@@ -140,18 +130,18 @@ class MediaFolder:
         return [[name], once, [file + suffix for file in once for suffix in VIDEO_SUFFIXES]]  # ID.mp4.webm: youtube-dl
 
     def _matches(self, name: str) -> list[StoredImage]:
-        if "://" in name or len(name) > LONGEST_NAME or name.count("/") > DEEPEST:
+        if "://" in name or len(name) > LONGEST_NAME:
             return []
         places = self.places(name)
         for place in places:
             for spelled in self.spellings(place):
                 if matches := [stored for path in spelled if (stored := self._at(path)) is not None]:
                     return matches
-        return [] if slashed(name).startswith("/") else self._ending(self.spellings(places[0]))
+        return [] if name.replace("\\", "/").startswith("/") else self._ending(self.spellings(places[0]))
 
     def places(self, name: str) -> list[str]:
         """Where a name may lie below the folder: as it stands, or behind the last folders of the folder's own path."""
-        path = PurePosixPath(slashed(name))
+        path = PurePosixPath(name.replace("\\", "/"))
         parts = path.parts
         behind = [
             parts[depth:] for depth in range(1, len(parts)) if any(own[-depth:] == parts[:depth] for own in self._own)

