@@ -211,7 +211,7 @@ def font(size: int, text: str) -> Font:
     """The font of a text: matplotlib's DejaVu Sans; an installed one that has all letters, where that lacks some."""
     import matplotlib
 
-    letters = {ord(letter) for letter in _line(text)}
+    letters = {ord(letter) for letter in unicodedata.normalize("NFC", text) if not letter.isspace()}
     own = f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf"
     if letters <= _letters(own):
         return _font(own, size)
@@ -239,14 +239,10 @@ def _letters(path: str) -> frozenset[int]:
         return frozenset()
 
 
-def _line(text: str) -> str:
-    return unicodedata.normalize("NFC", " ".join(text.split()))
-
-
 def fitted(text: str, face: Font, width: float) -> str:
     """As much of a line as fits in ``width`` pixels; letters that the font does not have as their numbers."""
     known = _letters(str(face.path))
-    line = _line(text[:LONGEST_LINE])
+    line = unicodedata.normalize("NFC", " ".join(text[:LONGEST_LINE].split()))
     text = "".join(letter if ord(letter) in known else f"\\u{ord(letter):04x}" for letter in line)
     if face.getlength(text) <= width:
         return text

@@ -103,7 +103,9 @@ class ImageFiles:
                 stored = self.folder.find(name)
                 if stored is None:
                     # Rows hold what is said here, and are the same wherever the folder lies.
-                    detail = self.folder.absent(name, f"no image {name} in the folder of images")
+                    detail = self.folder.absent(
+                        name, f"no image {name} in the folder of images; add it and build again"
+                    )
                     outcomes[name] = UnusableImage("missing-media", detail, name)
                     continue
                 size = stored.size

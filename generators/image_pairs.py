@@ -95,7 +95,7 @@ class ImagePairs(NamedPairSource):
 class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
     """Plans a pair a record."""
 
-    version = 2
+    version = 3
 
     def reports(self) -> Mapping[str, bytes]:
         return {CITATIONS: canonical_json(list(self.cited))}

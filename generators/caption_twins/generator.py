@@ -54,7 +54,7 @@ class TwinCandidate(NamedPairCandidate):
 class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
     """Twins of one set of captions; those that have photographs in common are a group."""
 
-    version = 2
+    version = 3
     candidate = TwinCandidate
     libraries = (*ConfirmedCaptionGenerator.libraries, "pillow")
 

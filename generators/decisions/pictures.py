@@ -40,7 +40,7 @@ def photo_of(folder: ImageFolder | None, name: str) -> Picture:
     if stored is None:
         if folder is None:
             raise WrongUse(f"any folder: holds no photo {name}; add it")
-        raise WrongUse(folder.absent(name, f"{folder.root}: holds no photo {name}"))
+        raise WrongUse(folder.absent(name, f"{folder.root}: holds no photo {name}; add it"))
     return Picture(stored.read(), _media_type(Path(stored.name).suffix.lstrip(".").lower()))
 
 

@@ -75,7 +75,7 @@ class EditCandidate(CaptionedCandidate):
 class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
     """One pair an edit; those of a photo are a group."""
 
-    version = 2
+    version = 3
     engine: ImageEditor
     candidate = EditCandidate
 

@@ -42,7 +42,7 @@ class TemplateCandidate(Candidate):
 class TemplateGenerator(Generator[AttributeTemplates | ObjectTemplates]):
     """Templates of one task, of attributes (VAW) or objects (COCO Panoptic)."""
 
-    version = 1
+    version = 2
     candidate = TemplateCandidate
     libraries = ("numpy", "pillow")
 

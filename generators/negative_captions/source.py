@@ -168,7 +168,7 @@ def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerato
 class WrittenGenerator(NegativePlanner, PromptedGenerator[NegativeCaptions]):
     """A language model writes, one request a candidate."""
 
-    version = 1
+    version = 2
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:

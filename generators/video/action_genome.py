@@ -74,7 +74,7 @@ class View:
 class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
     """Pairs from Action Genome's official pickle, or from JSON lines of ``{frame, objects: [...]}``."""
 
-    version = 1
+    version = 2
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""

@@ -125,5 +125,7 @@ def _find(name: str, media: MediaFolder) -> StoredImage | UnusableImage:
     except OSError as error:
         return UnusableImage.refused(error, name, None)
     if found is None:
-        return UnusableImage("missing-media", media.absent(name, f"no file {name} in {media.root.name}"), name)
+        return UnusableImage(
+            "missing-media", media.absent(name, f"no file {name} in {media.root.name}; add it and build again"), name
+        )
     return found

@@ -103,15 +103,13 @@ class MediaFolder:
         return matches[0] if matches and all(_are_copies(matches[0], match) for match in matches[1:]) else None
 
     def absent(self, name: str, problem: str) -> str:
-        """Why a name stands for no file, and what to do. problem: in words, where there is no such file."""
+        """Why a name stands for no file: ``problem`` where none is called so, else what it may mean, and a remedy."""
         if matches := self._matches(name):
             return f"{name} may be {matches[0].name} or {matches[-1].name}, which differ; write the folder in the name"
         last = PurePosixPath(name.replace("\\", "/")).name
         if last != name and "://" not in name and (matches := self._ending([[last]])):
-            return (
-                f"{problem}: {matches[0].name} is of another folder; name the folder that holds {name}, or correct it"
-            )
-        return f"{problem}; add it and build again"
+            return f"{name} is not {matches[0].name}, of another folder; name the folder that holds it, or correct it"
+        return problem
 
     def size(self, name: str) -> int | None:
         stored = self.find(name)

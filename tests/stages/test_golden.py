@@ -35,27 +35,27 @@ GOLDEN: dict[str, dict[str, Any]] = {
         "rows": "f39bbb8895d3d16e543db0ddc95ce23ce76fb109179d2bbf7350137d0459866f",
     },
     "eq-ag": {
-        "versions": {"action-genome": 1, "schema": 3},
+        "versions": {"action-genome": 2, "schema": 3},
         "tar": "8cae273c94ab9befd6f4677d9dda8e9ca5dca6aa2ae325f4e14763928397c6ac",
         "rows": "9c84dc5b3f6e4069527be93e8afdedcb4ca8b437d0ef06f9d68df743f7a63108",
     },
     "eq-gebc": {
-        "versions": {"gebc": 2, "motion-words": 1, "equal-captions": 1, "schema": 3},
+        "versions": {"gebc": 3, "motion-words": 1, "equal-captions": 1, "schema": 3},
         "tar": "1e4640b417d227f853ce0980ad63bf99ea639489eee95eee8506c8adc4d2d5b5",
         "rows": "17e5c33aa4dc3ead297056be2feeb73252dd7968e2ad90402c57188b661e33de",
     },
     "eq-youcook2": {
-        "versions": {"youcook2": 2, "faces": 1, "schema": 3},
+        "versions": {"youcook2": 3, "faces": 1, "schema": 3},
         "tar": "e9138678171f22174f3b0bbc6f87c68118271002c2dd42236a9b493ea27935f0",
         "rows": "93a96d5a4b4dca0c6189a22f170bb4520f00eb54ee00129f0bd03be450a184e1",
     },
     "focus-attribute": {
-        "versions": {"genecis-attributes": 1, "schema": 3},
+        "versions": {"genecis-attributes": 2, "schema": 3},
         "tar": "15637fec289f13472184bd187a5138d997dddfb2c3ca6b79db05a3d961c25cc5",
         "rows": "104a197866cadf31ba17e38fc63cf416bc8170e6ce1f3f1cb821b274ad85f5db",
     },
     "change-object": {
-        "versions": {"genecis-objects": 1, "schema": 3},
+        "versions": {"genecis-objects": 2, "schema": 3},
         "tar": "ad9d8f84a33730425fa98efc68fafce7bbd7c92a7adaa523135d25c64bdde785",
         "rows": "d46270c75c9cfb3e05ced068692e59ca41e57f02c90c12147c6aa8d24054a214",
     },

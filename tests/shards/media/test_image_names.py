@@ -64,10 +64,10 @@ def test_a_name_is_never_that_of_a_file_in_another_folder(tmp_path: Path) -> Non
     assert found(train, "000.png") == found(train, "train/000.png") == found(train, "data/train/000.png") == "000.png"
     for name in ("val/000.png", "other/train/000.png", "val/000", "train.tar/000.png"):
         assert found(train, name) is None
-    why = ImageFolder(train).absent("val/000.png", "no image val/000.png")
-    assert why == (
-        "no image val/000.png: 000.png is of another folder; name the folder that holds val/000.png, or correct it"
+    assert ImageFolder(train).absent("val/000.png", "no such image") == (
+        "val/000.png is not 000.png, of another folder; name the folder that holds it, or correct it"
     )
+    assert ImageFolder(train).absent("001.png", "no such image") == "no such image"
     (tmp_path / "images").symlink_to(train)
     assert found(tmp_path / "images", "train/000.png") == "000.png", "the path that the link leads to"
 
