@@ -1,11 +1,10 @@
 """Captions in folders, beside their images: tars of img2dataset, any WebDataset, images with texts of their names."""
 
-import json
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
-from twinset.generators.annotation_files import LONGEST_LINE, Skipped, text_of
+from twinset.generators.annotation_files import LONGEST_LINE, RepeatedKey, Skipped, json_value, text_of
 from twinset.generators.captions.tables import CAPTIONS, STATUS, Read, from_fields, from_record, parquet_fields
 from twinset.manifests.licences.terms import TERMS
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
@@ -81,13 +80,11 @@ def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Iterato
     place = f"{tar.name} {key}"
     image = next((name for suffix, (name, _) in parts.items() if suffix in IMAGE_SUFFIXES), None)
     try:
-        described = json.loads(parts[".json"][1]) if ".json" in parts else {}
-        caption = {"caption": parts[".txt"][1].decode("utf-8").strip()} if ".txt" in parts else {}
-    except UnicodeDecodeError:
-        yield Skipped(place, "not-utf-8")
-        return
-    except (ValueError, RecursionError):
-        yield Skipped(place, "not-json")
+        described = json_value(parts[".json"][1]) if ".json" in parts else {}
+        caption = {"caption": parts[".txt"][1].decode("utf-8-sig").strip()} if ".txt" in parts else {}
+    except (ValueError, RecursionError, RepeatedKey) as error:
+        reasons = {UnicodeError: "not-utf-8", RepeatedKey: "repeated-key"}
+        yield Skipped(place, next((reasons[kind] for kind in reasons if isinstance(error, kind)), "not-json"))
         return
     if image is None:
         yield Skipped(place, "no-image")

@@ -45,19 +45,17 @@ def walk(root: Path) -> Iterator[tuple[str, str]]:
 
     Links to folders elsewhere are followed; none is walked twice, so that a loop of links ends.
     """
-    home, walked = os.path.realpath(root), set[tuple[int, int]]()
+    home = os.path.realpath(root)
+    walked = {home}
 
     def is_new(folder: str) -> bool:
-        if os.path.islink(folder) and Path(os.path.realpath(folder)).is_relative_to(home):
-            return False  # walked by its own path
-        status = os.stat(folder)
-        new = (status.st_dev, status.st_ino) not in walked
-        walked.add((status.st_dev, status.st_ino))
+        real = os.path.realpath(folder)
+        within = os.path.islink(folder) and Path(real).is_relative_to(home)  # walked by its own path
+        if new := real not in walked and not within:
+            walked.add(real)
         return new
 
     for folder, folders, files in os.walk(root, followlinks=True):
-        if not walked:
-            is_new(folder)
         folders[:] = sorted(name for name in folders if is_new(os.path.join(folder, name)))
         relative = Path(folder).relative_to(root).as_posix()
         for file in sorted(files):

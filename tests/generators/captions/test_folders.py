@@ -32,6 +32,13 @@ def test_img2dataset_as_files_says_what_was_not_downloaded(tmp_path: Path) -> No
     assert left_out == [("row 2", "not-downloaded"), ("row 3", "not-resized")]
 
 
+def test_records_of_a_tar_are_read_as_lines_of_json_are(tmp_path: Path) -> None:
+    members = {"a.jpg": b"x", "a.json": b'{"caption": "A cat.", "caption": "A dog."}', "b.jpg": b"x"}
+    write_tar(tmp_path / "0.tar", {**members, "b.txt": b"\xef\xbb\xbfA bird."})
+    _, captions, left_out = read(tmp_path)
+    assert ([text for _, _, text, _ in captions], left_out) == (["A bird."], [("0.tar a", "repeated-key")])
+
+
 def test_texts_of_a_tar_come_before_its_records(tmp_path: Path) -> None:
     record = b'{"captions": ["A cat.", "A bird."], "licence": "MIT"}'
     write_tar(
