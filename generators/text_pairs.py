@@ -116,7 +116,7 @@ class SecondPairCandidate(TextPairCandidate):
 class TextPairGenerator(StageGenerator[TextPairs]):
     """A text pair a row; those of an image are a group."""
 
-    version = 1
+    version = 2
     libraries = ("numpy", "pillow")
 
     def __init__(self, source: TextPairs, context: Context) -> None:

@@ -55,7 +55,7 @@ class SecondCaptions(PromptedSource):
 class SecondCaptionGenerator(PromptedGenerator[SecondCaptions]):
     """Plans a row for each negative, with the identity that it has in the earlier table."""
 
-    version = 1
+    version = 2
     isolation = "process"  # torch's number of threads is its process's
     libraries = ("numpy",)
     candidate = _candidate = with_scores(ScoredCaption, TEXT_SCORES)

@@ -15,7 +15,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NEGATED, 
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for, sample_key
@@ -129,7 +129,7 @@ class NegativePlanner(CaptionGenerator[NegativeCaptions]):
 class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions]):
     """Rules write."""
 
-    version = 2
+    version = 3
     libraries = (*LIBRARIES, "inflect")
 
     def weights(self) -> Mapping[str, str]:
@@ -139,12 +139,13 @@ class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions
         """A row each, or why there is none. Raises `WrongUse` when the pipeline cannot be used."""
         asked = cast(Sequence[NegativeCandidate], candidates)
         texts = list(dict.fromkeys(one.caption for one in asked))
-        nlp, words = self.parser.nlp, vocabulary()
-        with nlp.memory_zone():
-            docs = dict(zip(texts, nlp.pipe(texts, batch_size=BATCH), strict=True))
+        parser, words = self.parser, vocabulary()
+        with parser.nlp.memory_zone():
+            docs = dict(zip(texts, parser.docs(texts), strict=True))
+            numbers = [generator_for(self.seed, self.name, one.key) for one in asked]
             written = [
-                negative(one.negative_kind, docs[one.caption], words, generator_for(self.seed, self.name, one.key))
-                for one in asked
+                negative(one.negative_kind, docs[one.caption], words, random, one.caption)
+                for one, random in zip(asked, numbers, strict=True)
             ]
         for one, text in zip(asked, written, strict=True):
             if text is None:
@@ -166,7 +167,7 @@ def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerato
 class WrittenGenerator(NegativePlanner, PromptedGenerator[NegativeCaptions]):
     """A language model writes, one request a candidate."""
 
-    version = 1
+    version = 2
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
