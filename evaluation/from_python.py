@@ -140,7 +140,8 @@ def scores(
         What ``twinset eval scores --json`` prints.
 
     Raises:
-        WrongUse: the file cannot be read, lacks a column, or a row has no score; names the row and the remedy.
+        WrongUse: the file cannot be read, lacks a column, a row has no score, or two rows have one key; names the row
+            and the remedy.
     """
     return measure(file, names_in(by), seed, resamples, group=group, threshold=threshold).as_json()
 

@@ -186,12 +186,8 @@ def _read(
         codes = [kind.outcomes(batch).code for kind in kinds]
         kept.append((digests(batch, key) if key else keys, numbers, grouped, *codes))
     keys, numbered, groups, *found = (np.concatenate(column) for column in zip(*kept, strict=True))
-    unique, begins, counts = np.unique(keys, return_index=True, return_counts=True)
-    if len(unique) < len(keys):
-        first = int(begins[counts > 1].min())
-        second = int(np.flatnonzero(keys == keys[first])[1])
-        what = f"rows {first + 1} and {second + 1} have the same {', '.join(key or ())}"
-        raise WrongUse(f"{file.where}: {what}; name columns that identify a row with --key")
+    if key:
+        file.refuse_repeats(key, "keep one row of each, or name columns that identify a row with --key")
     return _Rows(keys, found, numbered, None if group is None else groups, labels.names if by else [])
 
 
