@@ -101,6 +101,8 @@ def run(
             for benchmark in benchmarks:
                 path = scores_path(out, benchmark.name, shown[model])
                 of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
+                if scorer.words and benchmark.asks:
+                    of_benchmark["prompt"] = benchmark.asks
                 before, replaced = similarities.passes.done, _about(path).get("data_digest")
                 tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
                 try:

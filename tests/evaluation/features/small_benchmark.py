@@ -48,6 +48,7 @@ class SmallBenchmark:
     title: str = "Small (2026)"
     citation: str = "none"
     metrics: tuple[str, ...] = ()
+    asks: str = ""
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         yield from self.make()

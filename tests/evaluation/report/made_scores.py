@@ -103,6 +103,7 @@ class Made:
     title: str = "Made"
     citation: str = "none"
     metrics: tuple[str, ...] = ()
+    asks: str = ""
     read: int = 0
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
