@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from twinset.evaluation.metrics.figures import Figure
-from twinset.manifests.markdown import Markdown, no_formula
+from twinset.manifests.markdown import Markdown, no_formula, plain
 from twinset.manifests.markdown import table as markdown_table
 
 COUNTS = ("n", "groups", "ties %")  # columns beside figures
@@ -50,6 +50,13 @@ class Table:
     rows: Sequence[Row]
 
     @property
+    def caption(self) -> str:
+        """The title, and how many examples the figures are of."""
+        place = self.heads.index("n") if "n" in self.heads else 0
+        counts = sorted({count for row in self.rows if isinstance(count := row.cells[place], int)})
+        return self.title + (f"; n = {_span(counts)}" if counts else "")
+
+    @property
     def sources(self) -> list[str]:
         """Where rows are from, each once."""
         return list(dict.fromkeys(row.source for row in self.rows if row.source))
@@ -65,9 +72,13 @@ class Table:
             before = row.cells
 
 
+def _span(counts: Sequence[int]) -> str:
+    return f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+
+
 def compact(table: Table) -> Table:
-    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first,
-    and of seeds there is their mean.
+    """The figures of a table that papers print, under their heads, without intervals; chance goes first, and of seeds
+    there is their mean. Counts are in the title.
     """
     heads = [head.split("\n") for head in table.heads]
     kept = [place for place, head in enumerate(heads) if place < table.labels or _short(head[-1]) is not None]
@@ -80,7 +91,7 @@ def compact(table: Table) -> Table:
     ]
     shown = [table.heads[place] for place in range(table.labels)]
     shown += ["\n".join([*heads[place][:-1], _short(heads[place][-1]) or ""]) for place in kept[table.labels :]]
-    return Table(f"{table.name}-compact", table.title, shown, table.labels, rows)
+    return Table(f"{table.name}-compact", table.caption, shown, table.labels, rows)
 
 
 def _short(head: str) -> str | None:
@@ -92,7 +103,8 @@ def _plainer(cell: Cell) -> Cell:
 
 
 def marked(table: Table) -> dict[tuple[int, int], str]:
-    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike.
+    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike,
+    and none where all are equal.
 
     Of a table with several labels, within the rows of one first label.
     """
@@ -105,7 +117,8 @@ def marked(table: Table) -> dict[tuple[int, int], str]:
                 part = row.cells[0] if table.labels > 1 else ""
                 parts.setdefault(part, []).append((round(cell.value, 2), number))
         for some in parts.values():
-            best = sorted({value for value, _ in some}, reverse=True)[:2] if len(some) > 1 else []
+            values = {value for value, _ in some}
+            best = sorted(values, reverse=True)[:2] if len(values) > 1 else []
             for value, number in some:
                 if value in best:
                     found[number, place] = (BEST, SECOND)[best.index(value)]
@@ -152,7 +165,7 @@ def as_markdown(table: Table, marks: Mapping[tuple[int, int], str] = MappingProx
          if (number, place) in marks else _markdown(cell, table.heads[place]) for place, cell in enumerate(cells)]
         for number, (_, cells) in enumerate(table.shown())
     ]  # fmt: skip
-    return markdown_table(heads, rows)
+    return f"{plain(table.caption)}\n\n{markdown_table(heads, rows)}"
 
 
 def _markdown(cell: Cell, head: str) -> str:
@@ -192,7 +205,7 @@ def as_latex(table: Table, marks: Mapping[tuple[int, int], str] = MappingProxyTy
         "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{escaped(table.title)}}}",
+        f"\\caption{{{escaped(table.caption)}}}",
         f"\\label{{tab:{re.sub('[^A-Za-z0-9]+', '-', table.name)}}}",
         f"\\begin{{tabular}}{{{columns}}}",
         "\\toprule",

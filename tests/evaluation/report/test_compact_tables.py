@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.report.made_scores import SCHEMAS, matchings, ranks, save
+from tests.evaluation.report.made_scores import SCHEMAS, matchings, ranks, released, save
 from twinset.evaluation.metrics.figures import Figure
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.result_tables import benchmark_tables
@@ -24,16 +24,27 @@ def test_figures_of_papers_stay_with_their_heads_and_the_best_are_marked() -> No
     ]
     found = compact(Table("all", "title", heads, 1, rows))
     assert found.heads == ["model", "I2T", "Group"] and found.rows[0].cells[0] == "chance"
-    assert marked(found) == {(2, 1): BEST, (1, 1): SECOND, (1, 2): BEST, (2, 2): BEST}  # a tie is both's
-    assert as_markdown(found, marked(found)).splitlines()[3:] == [
-        "| ours | <u>50.00</u> | **25.00** |",
-        "| theirs | **60.00** | **25.00** |",
+    assert marked(found) == {(2, 1): BEST, (1, 1): SECOND}  # nothing is best where all tie
+    assert as_markdown(found, marked(found)).splitlines() == [
+        "title; n = 4",
+        "",
+        "| model | I2T | Group |",
+        "| --- | --- | --- |",
+        "| chance | 99.00 | 16.67 |",
+        "| ours | <u>50.00</u> | 25.00 |",
+        "| theirs | **60.00** | 25.00 |",
         "| third | 40.00 | – |",
     ]
 
 
-def test_a_row_that_a_paper_prints_in_two_tables_is_one(tmp_path: Path) -> None:
-    save(tmp_path, "winoground", "m", matchings(8, 0, 0.5), SCHEMAS["matching"])
+def test_a_tie_of_some_is_marked_alike() -> None:
+    rows = [Row([name, Figure(value)]) for name, value in (("a", 50.0), ("b", 50.001), ("c", 40.0))]
+    assert marked(Table("t", "T", ["model", "text"], 1, rows)) == {(0, 1): BEST, (1, 1): BEST, (2, 1): SECOND}
+
+
+def test_a_row_that_a_paper_prints_in_two_tables_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    released(monkeypatch, "winoground", {"first": 4, "second": 4})
+    save(tmp_path, "winoground", "m", matchings(8, 0, 0.5), SCHEMAS["matching"], left_out={})
     (results,) = measured_run(tmp_path)
     rows = benchmark_tables(results)[0].rows
     named = [row for row in rows if row.cells[0] == "FIBER + EqSim (COCO)"]
