@@ -146,7 +146,7 @@ def _by(results: BenchmarkResults, part: str) -> Table:
             rows.append(_values([value, "chance"], results.chance[value], results.figures, "chance", RANDOM))
     name = "subset" if part == "subset" else "subset / category"
     heads = [name, "model", *COUNTS, *results.figures]
-    return Table(f"{_folder(results)}-by-{part}", f"{results.title}: by {part}", heads, 2, rows)
+    return Table(f"{_folder(results)}-by-{part}", f"{results.title}: by {part}", heads, 2, rows, part == "subset")
 
 
 def _cells(measured: Measured, figures: Sequence[str]) -> list[Cell]:

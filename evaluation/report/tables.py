@@ -5,6 +5,8 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from statistics import fmean
 from types import MappingProxyType
 
 from twinset.evaluation.metrics.figures import Figure
@@ -38,7 +40,8 @@ class Row:
 class Table:
     """A table.
 
-    name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names.
+    name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names. averaged:
+    whether papers print the mean over the parts that the first label names.
 
     LaTeX and the page show a name that repeats that of the row above as an empty cell; CSV repeats it.
     """
@@ -48,6 +51,7 @@ class Table:
     heads: Sequence[str]
     labels: int
     rows: Sequence[Row]
+    averaged: bool = False
 
     @property
     def caption(self) -> str:
@@ -78,7 +82,7 @@ def _span(counts: Sequence[int]) -> str:
 
 def compact(table: Table) -> Table:
     """The figures of a table that papers print, under their heads, without intervals; chance goes first, and of seeds
-    there is their mean. Counts are in the title.
+    there is their mean. Counts are in the title, or in a column n. Of subsets each is a column, and each model a row.
     """
     heads = [head.split("\n") for head in table.heads]
     kept = [place for place, head in enumerate(heads) if place < table.labels or _short(head[-1]) is not None]
@@ -91,7 +95,32 @@ def compact(table: Table) -> Table:
     ]
     shown = [table.heads[place] for place in range(table.labels)]
     shown += ["\n".join([*heads[place][:-1], _short(heads[place][-1]) or ""]) for place in kept[table.labels :]]
-    return Table(f"{table.name}-compact", table.caption, shown, table.labels, rows)
+    found = Table(f"{table.name}-compact", table.caption, shown, table.labels, rows, table.averaged)
+    return _across(found, table) if table.heads[0] == "subset" else found
+
+
+def _across(found: Table, table: Table) -> Table:
+    """A compact table with a column for each subset and figure, and the mean over subsets where papers print it."""
+    counts: dict[Cell, list[int]] = {}
+    for row in table.rows:
+        if isinstance(count := row.cells[table.labels], int):
+            counts.setdefault(row.cells[0], []).append(count)
+    cells = {(row.cells[1], row.cells[0]): row.cells[2:] for row in found.rows}
+    figures, rows = found.heads[2:], []
+    for name, kind in dict.fromkeys((row.cells[1], row.kind) for row in found.rows):
+        each = [cells.get((name, part), [None] * len(figures)) for part in counts]
+        means = [_mean(some) for some in zip(*each, strict=True)] if found.averaged else []
+        rows.append(Row([name, *chain.from_iterable(each), *means], kind))
+    heads = [f"{part}\n{figure}" for part in counts for figure in figures]
+    heads += [f"mean\n{figure}" for figure in figures if found.averaged]
+    title = f"{table.title}; n = {', '.join(f'{_span(sorted(some))} {part}' for part, some in counts.items())}"
+    return Table(found.name, title, ["model", *heads], 1, rows)
+
+
+def _mean(cells: Sequence[Cell]) -> Cell:
+    """The mean of the figures of all subsets; None where one is lacking."""
+    values = [cell.value for cell in cells if isinstance(cell, Figure)]
+    return Figure(fmean(values)) if len(values) == len(cells) else None
 
 
 def _short(head: str) -> str | None:

@@ -42,6 +42,25 @@ def test_a_tie_of_some_is_marked_alike() -> None:
     assert marked(Table("t", "T", ["model", "text"], 1, rows)) == {(0, 1): BEST, (1, 1): BEST, (2, 1): SECOND}
 
 
+def test_of_subsets_each_is_a_column_and_each_model_a_row(tmp_path: Path) -> None:
+    heads = ["subset", "model", "n", "groups", "ties %", "accuracy"]
+    rows = [
+        Row(["a", "ours", 4, 4, 0.0, Figure(50.0, None, 40.0, 60.0)]),
+        Row(["a", "theirs", 4, 4, 0.0, Figure(75.0)]),
+        Row(["a", "chance", None, None, None, Figure(50.0)], "chance"),
+        Row(["b", "ours", 1200, 9, 0.0, Figure(20.0)]),
+        Row(["b", "chance", None, None, None, Figure(50.0)], "chance"),
+    ]
+    found = compact(Table("made-by-subset", "Made: by subset", heads, 2, rows, averaged=True))
+    assert found.heads == ["model", "a\nAcc.", "b\nAcc.", "mean\nAcc."] and found.labels == 1
+    assert found.caption == "Made: by subset; n = 4 a, 1,200 b"
+    assert [[cell.value if isinstance(cell, Figure) else cell for cell in row.cells] for row in found.rows] == [
+        ["chance", 50.0, 50.0, 50.0],
+        ["ours", 50.0, 20.0, 35.0],
+        ["theirs", 75.0, None, None],  # no mean of a part
+    ]
+
+
 def test_a_row_that_a_paper_prints_in_two_tables_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released(monkeypatch, "winoground", {"first": 4, "second": 4})
     save(tmp_path, "winoground", "m", matchings(8, 0, 0.5), SCHEMAS["matching"], left_out={})
