@@ -4,7 +4,7 @@ import io
 import itertools
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from twinset.shards.kinds.template import GALLERY, TemplateRecord
 from twinset.shards.kinds.text_pair import TEXT_PAIR, TextPairRecord
 from twinset.shards.kinds.triplet import TripletRecord
 from twinset.shards.ledger import Receipts
-from twinset.shards.read import finished, finished_tars
+from twinset.shards.read import finished, finished_tars, read_settings
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.rows import KEPT, read_rows
 from twinset.shards.storage import layout
@@ -59,6 +59,9 @@ class BuiltDataset(Reader):
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         self.store = Store(str(data))
         super().__init__(data, subsets)
+        with suppress(WrongUse):  # its recipe may name a source that is not installed here
+            recipe = read_settings(self.store, self.subsets[0])[0]
+            self.title = recipe.title or f"{recipe.name}, built with twinset"
         if any(map(self._has_second_captions, self.subsets)):
             self.metrics = SugarCrepePlus.metrics
 
