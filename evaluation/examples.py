@@ -179,6 +179,7 @@ class Benchmark(Protocol):
     name: as ``--benchmark`` takes it; title: with the year; citation: BibTeX key or URL of the paper. metrics: its own,
     by their names in `evaluation.metrics.score_kinds.KINDS`, beside what all benchmarks of its kind have. asks: name
     and version of its own questions (`OwnQuestion`), where it has any; the version is raised when their words change.
+    apart: whether its subsets ask different questions, which papers report by themselves: no figure is over several.
     """
 
     name: str
@@ -186,6 +187,7 @@ class Benchmark(Protocol):
     citation: str
     metrics: Sequence[str] = ()
     asks: str = ""
+    apart: bool = False
 
     def examples(self) -> Iterator[Matching | Query | Statement | Grounding | LeftOut]:
         """All examples, streaming, in a fixed order; raises `manifests.errors.WrongUse` for files that are not it."""

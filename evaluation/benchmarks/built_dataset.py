@@ -59,6 +59,7 @@ class BuiltDataset(Reader):
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         self.store = Store(str(data))
         super().__init__(data, subsets)
+        self.apart = self._makes(self.subsets[0]) == IMAGE_TEXT.name  # both directions
         with suppress(WrongUse):  # its recipe may name a source that is not installed here
             recipe = read_settings(self.store, self.subsets[0])[0]
             self.title = recipe.title or f"{recipe.name}, built with twinset"
@@ -66,7 +67,7 @@ class BuiltDataset(Reader):
             self.metrics = SugarCrepePlus.metrics
 
     def found(self) -> Sequence[str]:
-        made = {name: planned_stage(self.store, name).facts.get("makes") for name in subsets_in(self.store)}
+        made = {name: self._makes(name) for name in subsets_in(self.store)}
         return [name for name, makes in made.items() if makes in KINDS]
 
     def files(self) -> Sequence[Path]:
@@ -93,7 +94,7 @@ class BuiltDataset(Reader):
             yield from gallery.queries(direction, f"{subset}/{direction}")
 
     def _stored(self, subset: str) -> Iterator[Item | CaptionedImage]:
-        receipts, makes = self._receipts(subset), planned_stage(self.store, subset).facts.get("makes")
+        receipts, makes = self._receipts(subset), self._makes(subset)
         splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
         asked = splits & {SPLIT} or splits - {"train"} or splits if makes == IMAGE_TEXT.name else splits
         for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
@@ -108,6 +109,10 @@ class BuiltDataset(Reader):
         if not subsets_in(self.store):
             raise self.refused("holds no subset")
 
+    def _makes(self, subset: str) -> Any:
+        """The kind of its samples."""
+        return planned_stage(self.store, subset).facts.get("makes")
+
     def _receipts(self, subset: str) -> Receipts:
         with _telling():
             receipts, planned = finished(self.store, subset), planned_stage(self.store, subset).shards
@@ -119,7 +124,7 @@ class BuiltDataset(Reader):
 
     def _has_second_captions(self, subset: str) -> bool:
         """Whether text pairs have two captions that say the same, as SugarCrepe++'s."""
-        if planned_stage(self.store, subset).facts.get("makes") != TEXT_PAIR.name:
+        if self._makes(subset) != TEXT_PAIR.name:
             return False
         with _telling():
             for tar, _ in finished_tars(self.store, subset):

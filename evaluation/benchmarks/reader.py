@@ -42,7 +42,7 @@ class Submission:
 class Reader(Benchmark, ABC):
     """One benchmark as it lies in a folder.
 
-    name, title, citation, metrics, asks: as `evaluation.examples.Benchmark`. expects: the files that are looked for;
+    name, title, citation, metrics, asks, apart: as `evaluation.examples.Benchmark`. expects: the files looked for;
     obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of the
     release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
     to do where all examples are left out, by the reason; `obtained` for others. image_folders: where images are looked

@@ -76,7 +76,7 @@ def write_scores(
     """
     listing = path.with_suffix(".left_out.jsonl")
     silent = path.with_suffix(".unanswered.jsonl")
-    left_out, rows, writer = Counter[str](), 0, None
+    left_out, rows, writer, subsets = Counter[str](), 0, None, set[str]()
     schemas: dict[type, pa.Schema] = {**SCHEMAS, Matching: similarities.matching}
     if every := bool(OF_EVERY_TARGET & {*benchmark.metrics}):
         schemas[Query] = QUERY_TARGETS
@@ -116,6 +116,7 @@ def write_scores(
                             leave_out(example.key, example.key, reason)
                         else:
                             scored.append(_row(example, similarities, every, facts.get("threshold")))
+                            subsets.add(example.subset)
                     if scored:
                         writer.write_table(pa.Table.from_pylist(scored, schemas[kind]))
                     rows += len(scored)
@@ -141,6 +142,7 @@ def write_scores(
             if left_out.total() > NAMED:
                 _LOG.log(level, "%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
             told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
+            told |= {"apart": True} if benchmark.apart and len(subsets) > 1 else {}
             counted = similarities.counted()
             if cut := counted.get("cut_texts"):
                 what = "%s: %d texts are longer than %s reads, and are cut"

@@ -50,6 +50,7 @@ def measure(
     Args:
         source: a table, or the path of one: `evaluation.metrics.score_kinds.COLUMNS` lists the columns.
         by: columns; the figures are also given for the rows of each value, or of each pair of values for two columns.
+            Where the file says that its subsets stand apart, none are over all rows, and ``subset`` is the default.
         resamples: of the bootstrap; 0 for no intervals.
         group: column whose rows are resampled together; None: ``group`` where there is one, else every row by itself.
         threshold: score above which image and caption are said to match (VALSE).
@@ -59,6 +60,8 @@ def measure(
             and the remedy.
     """
     file = open_scores(source)
+    apart = bool(file.about.get("apart"))
+    by = by or (["subset"] if apart else [])
     kinds = kinds_of(file, threshold)
     column = group_column(file, group)
     for name in by:
@@ -68,6 +71,7 @@ def measure(
     found = [_of_kind(file, kind, by, column, seed, resamples) for kind in kinds]  # in turn: memory is for one
     everything = _joined([one for one, _ in found])
     values = {label: _joined([one[label] for _, one in found]) for label in found[0][1]}
+    everything = replace(everything, figures={}) if apart else everything
     return Results(everything, values, _notes(everything, kinds[0], column, threshold is not None))
 
 

@@ -78,6 +78,7 @@ def take_scores(
         **{"model_digest": sha256_of_file(file)[0], "data_digest": benchmark.digest()},
         **({} if threshold is None else {"threshold": threshold}),
         **({"metrics": [*benchmark.metrics]} if benchmark.metrics else {}),
+        **({"apart": True} if benchmark.apart and len({*found["subset"]}) > 1 else {}),
     }
     table = {**found, **{name: rows.column(name).take(chosen) for name in columns}}
     # A kind of table is known by its columns: those that the file lacks are null.

@@ -7,6 +7,7 @@ from statistics import fmean, stdev
 
 from twinset.evaluation.metrics.correlation import LEAST, rank_correlation
 from twinset.evaluation.metrics.figures import Figure, Measured
+from twinset.evaluation.metrics.measure import ALL
 from twinset.evaluation.report.model_answers import ProbedRow, Probes
 from twinset.evaluation.report.prompts import prompts_table
 from twinset.evaluation.report.published import MEAN, Column, Published
@@ -24,7 +25,7 @@ RANDOM = "chance: what random answers to these questions get, on average"
 
 def benchmark_tables(results: BenchmarkResults) -> list[Table]:
     """All tables of a benchmark: in all, by subset and category, beside papers, models compared, probes."""
-    tables = [_whole(results)]
+    tables = [] if results.apart else [_whole(results)]
     for part in ("subset", "category"):
         if any(_parts(model, part) for model in results.models):
             tables.append(_by(results, part))
@@ -146,7 +147,14 @@ def _by(results: BenchmarkResults, part: str) -> Table:
             rows.append(_values([value, "chance"], results.chance[value], results.figures, "chance", RANDOM))
     name = "subset" if part == "subset" else "subset / category"
     heads = [name, "model", *COUNTS, *results.figures]
-    return Table(f"{_folder(results)}-by-{part}", f"{results.title}: by {part}", heads, 2, rows, part == "subset")
+    return Table(
+        f"{_folder(results)}-by-{part}",
+        f"{results.title}: by {part}",
+        heads,
+        2,
+        rows,
+        part == "subset" and not results.apart,
+    )
 
 
 def _cells(measured: Measured, figures: Sequence[str]) -> list[Cell]:
@@ -250,7 +258,8 @@ def _differences(results: BenchmarkResults) -> Table:
         line = one.figure
         difference = Figure(line.difference, None, line.low, line.high)
         cells: list[Cell] = [line.n, Figure(line.a), Figure(line.b), difference, line.p, line.p_holm]
-        rows.append(Row([one.a, one.b, line.figure, *cells]))
+        name = line.figure if line.rows == ALL else f"{line.rows}: {line.figure}"
+        rows.append(Row([one.a, one.b, name, *cells]))
     return Table(
         f"{_folder(results)}-differences", f"{results.title}: models compared on the same examples", heads, 3, rows
     )

@@ -16,7 +16,7 @@ from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.metrics.compare import Compared, compare, holm
 from twinset.evaluation.metrics.figures import Measured
 from twinset.evaluation.metrics.matching import FINER, ORDERS
-from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.measure import ALL, measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
 from twinset.evaluation.report.model_answers import Asked, ModelAnswers, Probes, probes_of, score_files
 from twinset.evaluation.report.published import Published, published
@@ -180,6 +180,11 @@ class BenchmarkResults:
         return [f"{self.title}, {name}: {what}." for name, what in missing if what]
 
     @property
+    def apart(self) -> bool:
+        """Whether subsets ask different questions, so that nothing is measured over all of them."""
+        return not any(model.all.figures for model in self.models)
+
+    @property
     def same_data(self) -> bool:
         """Whether all models were asked the same questions."""
         return len({model.scored.about.data_digest for model in self.models}) == 1
@@ -197,7 +202,9 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
             f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
         )
     models = [_model(one, seed, resamples) for one in scored]
-    figures = list(dict.fromkeys(figure for model in models for figure in model.all.figures))
+    figures = list(
+        dict.fromkeys(name for one in models for part in (one.all, *one.by_subset.values()) for name in part.figures)
+    )
     return BenchmarkResults(
         name=name,
         title=scored[0].about.title,
@@ -302,5 +309,6 @@ def _model_json(model: ModelResults) -> dict[str, Any]:
 def _difference_json(one: Difference) -> dict[str, Any]:
     line = asdict(one.figure)
     values = {"a": line.pop("a"), "b": line.pop("b")}
-    del line["rows"]  # all
+    if line["rows"] == ALL:
+        del line["rows"]
     return {"a": one.a, "b": one.b, **line, "values": values}

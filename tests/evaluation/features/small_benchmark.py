@@ -49,6 +49,7 @@ class SmallBenchmark:
     citation: str = "none"
     metrics: tuple[str, ...] = ()
     asks: str = ""
+    apart: bool = False
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         yield from self.make()

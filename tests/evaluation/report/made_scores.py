@@ -111,6 +111,7 @@ class Made:
     citation: str = "none"
     metrics: tuple[str, ...] = ()
     asks: str = ""
+    apart: bool = False
     read: int = 0
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
