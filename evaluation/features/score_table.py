@@ -238,8 +238,8 @@ def _row(example: Asked, similarities: Similarities, every: bool, threshold: flo
 def _right(query: Query, scores: np.ndarray[Any, Any]) -> frozenset[int]:
     """The places of the targets, and of entries with the text of one of them, such as a shuffle that came out so."""
     said = {entry for place in query.targets if isinstance(entry := query.gallery[place], str)}
-    level = np.flatnonzero(np.isin(scores, scores[sorted(query.targets)])) if said else ()
-    return query.targets | {int(place) for place in level if query.gallery[place] in said}
+    level = np.flatnonzero(np.isin(scores, scores[sorted(query.targets)])).tolist() if said else []
+    return query.targets | {place for place in level if query.gallery[place] in said}
 
 
 def ranks(
