@@ -17,8 +17,7 @@ from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.scorers.prompts import ChoicePrompt, LikelihoodPrompt, Prompt, YesPrompt, filled
 from twinset.manifests.canonical import digest
 from twinset.models.encoders.contract import Chooser, Direction, Floats, Matcher, NotApplicable, Question, Scorer
-from twinset.models.language_models.answers import LENGTH, REFUSED, Answer
-from twinset.models.visual_questions.settings import YES_NO
+from twinset.models.language_models.answers import LENGTH, REFUSED, YES_NO, Answer
 from twinset.models.visual_questions.vision_language import NOT_A_NUMBER
 
 if TYPE_CHECKING:

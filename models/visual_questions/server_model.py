@@ -8,10 +8,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
-from twinset.models.language_models.answers import REFUSED, Answer, EncodedImage, Message, Request
+from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, EncodedImage, Message, Request
 from twinset.models.language_models.server_faults import parsed
 from twinset.models.language_models.server_model import OnServer, ServerModel
-from twinset.models.visual_questions.settings import INSTRUCTION, YES_NO, Answers, Inquiry, Server, Unanswered
+from twinset.models.visual_questions.settings import INSTRUCTION, Answers, Inquiry, Server, Unanswered
 
 ALTERNATIVES = 20  # tokens whose probability is asked for: as many as the API gives
 HANDED_OVER = 64  # images at a time

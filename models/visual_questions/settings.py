@@ -87,7 +87,6 @@ LAYOUT = Layout(
 )
 
 
-YES_NO = ("yes", "no")
 INSTRUCTION = "Answer the question about the image with one word, yes or no."  # follows each question of a chat
 
 

@@ -18,10 +18,9 @@ from twinset.manifests.errors import WrongUse
 from twinset.models.device import ran_out
 from twinset.models.encoders.contract import Running
 from twinset.models.files import TOKENIZERS, Layout, ModelFiles, find_model, read_json
-from twinset.models.language_models.answers import LENGTH, STOP, Answer
+from twinset.models.language_models.answers import LENGTH, STOP, YES_NO, Answer
 from twinset.models.language_models.chat_templates import LONGEST, REMEDY, bounded, check_template
 from twinset.models.loading import load_beside, load_with_tokenizer
-from twinset.models.visual_questions.settings import YES_NO
 
 if TYPE_CHECKING:
     import torch
