@@ -11,6 +11,7 @@ configurations are checked by `models.encoders.open_clip_files`.
 """
 
 import errno
+import pickle
 import re
 import zipfile
 from collections.abc import Collection, Iterator
@@ -28,6 +29,7 @@ NO_CODE = {"trust_remote_code": False}
 LEFT_OVER = (r"\bposition_ids$", r"\binv_freq$", r"\b(attn|attention)\.(masked_)?bias$")
 ATTENTION = (None, "eager", "sdpa", "flash_attention_2")  # any other name can be code of the hub
 _OPENING = RLock()
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # in which torch sets some of its messages
 LONGEST = 300  # characters of a library's message: some have one line for each tensor
 
 
@@ -45,7 +47,14 @@ def loading(place: Path) -> Iterator[None]:
     except Exception as error:
         if ran_out(error) or (isinstance(error, OSError) and error.errno):
             raise
-        problem = " ".join(str(error).split())[:LONGEST] or type(error).__name__
+        if isinstance(error, pickle.UnpicklingError):
+            named = re.search(r"GLOBAL (\S+)", str(error))
+            holds = f"needs {named[1]}, which could run code" if named else "holds more than tensors, or is damaged"
+            raise WrongUse(
+                f"{place}: is not loaded, as it {holds}; ask its authors for safetensors, or save its state_dict alone "
+                "where you trust it"
+            ) from error
+        problem = " ".join(_COLOURS.sub("", str(error)).split())[:LONGEST] or type(error).__name__
         raise WrongUse(
             f"{place}: cannot be loaded ({problem}); get its files again: weights may have been cut short, or belong "
             "to another config.json"
@@ -111,9 +120,10 @@ def load_network(kind: Any, folder: Path, dtype: Any, left_over: Collection[str]
     with loading(folder / options.get("gguf_file", "")):
         network, found = kind.from_pretrained(folder, **options)
     if missing := found["missing_keys"]:
+        others = f" (they have {_some(found['unexpected_keys'])})" if found["unexpected_keys"] else ""
         raise WrongUse(
-            f"{folder}: the weights lack {_some(missing)} that config.json asks for, which would be random; name a "
-            "model that was trained for this, or get its files again, all from one model"
+            f"{folder}: the weights lack {_some(missing)} that config.json asks for, which would be random{others}; "
+            "name a model that was trained for this, or get its files again, all from one model"
         )
     known = re.compile("|".join((*LEFT_OVER, *left_over)))
     if unknown := [name for name in found["unexpected_keys"] if not known.search(name)]:

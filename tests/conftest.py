@@ -58,7 +58,6 @@ SLOW_ROOMS = (
     *(f"tests/demo/{part}/" for part in ("kubric_grammar", "small_scenes", "small_world")),
     *(f"tests/demo/test_{part}.py" for part in ("eval_demo", "photos", "procedural_assets", "small_world")),
 )
-SLOW_SECONDS = 900  # after which a slow test that names no limit of its own is taken to hang, also on a busy machine
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -131,8 +130,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not rendered and item.nodeid.startswith(NEED_BLENDER):
             item.add_marker(pytest.mark.skip(reason="Blender as a module is for Python 3.11 alone"))
-        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body)
 
     def _answer(self, body: bytes = b"", cut: bool = False) -> None:
-        connection = http.client.HTTPConnection(self.server.target.removeprefix("http://"), timeout=60)
+        connection = http.client.HTTPConnection(self.server.target.removeprefix("http://"))
         connection.request(self.command, self.path, body, dict(self.headers.items()))
         response = connection.getresponse()
         answer = response.read()

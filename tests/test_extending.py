@@ -46,9 +46,7 @@ def run(folder: Path, *arguments: str) -> str:
     places = os.pathsep.join((str(folder / "installed"), str(ROOT / "src")))
     # Safe: the current folder holds the modules too, and must not come before what is installed.
     environment = {**os.environ, "PYTHONPATH": places, "PYTHONSAFEPATH": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=250
-    )
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
     return done.stdout
 

@@ -79,7 +79,6 @@ WORST = [(name, text) for name, (_, texts) in READERS.items() for text in texts]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("name", "text"), WORST)
 def test_the_worst_megabyte_takes_no_more_than_its_length(tmp_path: Path, name: str, text: str) -> None:
     read, _ = READERS[name]

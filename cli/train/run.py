@@ -59,11 +59,17 @@ def given_settings(asked: argparse.Namespace) -> dict[str, Any]:
     return given | {"weights": None} if given.get("weights") == RANDOM else given
 
 
+def _line(step: int, steps: int, row: dict[str, Any]) -> None:
+    if step == 1 or step % max(1, min(100, steps // 20)) == 0:
+        print(f"{step:,} of {steps:,} steps, loss {row['loss']:.3f}", file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[int, int, dict[str, Any]], None]]:
-    """A bar with the loss, where stderr is a terminal."""
-    if not sys.stderr.isatty() or int(os.environ.get("RANK", "0")):
-        yield lambda step, steps, row: None
+    """A bar with the loss, where stderr is a terminal; else a line now and then."""
+    is_first = not int(os.environ.get("RANK", "0"))
+    if not sys.stderr.isatty() or not is_first:
+        yield _line if is_first else lambda step, steps, row: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TimeRemainingColumn

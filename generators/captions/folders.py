@@ -68,10 +68,12 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
     for tar in tars:
         try:
             with tar.open("rb") as stream:
-                for key, parts in groupby(_parts(member_headers(stream, tar.name)), key=lambda one: one[0]):
-                    yield from _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in parts})
+                parts = list(_parts(member_headers(stream, tar.name)))  # all or none of a tar
         except (BrokenTar, OSError):
             yield Skipped(tar.name, "broken-tar")
+            continue
+        for key, fields in groupby(parts, key=lambda one: one[0]):
+            yield from _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in fields})
 
 
 def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:
@@ -80,13 +82,20 @@ def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:
         folder, _, base = name.rpartition("/")
         stem, _, rest = base.partition(".")
         suffix = f".{rest.lower()}"
-        if suffix in (*IMAGE_SUFFIXES, *TEXT_SUFFIXES):
-            content = headers.content(offset, min(size, LONGEST_LINE)) if suffix in TEXT_SUFFIXES else b""
+        if suffix.endswith((*IMAGE_SUFFIXES, *TEXT_SUFFIXES)):
+            content = headers.content(offset, min(size, LONGEST_LINE)) if suffix.endswith(TEXT_SUFFIXES) else b""
             yield f"{folder}/{stem}".lstrip("/"), suffix, name, content
 
 
 def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Iterator[Read]:
     place = f"{tar.name} {key}"
+    for suffixes in (IMAGE_SUFFIXES, TEXT_SUFFIXES):
+        dotted = [suffix for suffix in parts if suffix.endswith(suffixes)]  # such as input.jpg
+        if dotted and not parts.keys() & {*suffixes}:
+            if len(dotted) > 1:
+                yield Skipped(place, "several-fields")
+                return
+            parts[f".{dotted[0].rpartition('.')[2]}"] = parts[dotted[0]]
     image = next((name for suffix, (name, _) in parts.items() if suffix in IMAGE_SUFFIXES), None)
     try:
         described = json_value(parts[".json"][1]) if ".json" in parts else {}

@@ -79,6 +79,7 @@ class BlipContrast(ClipEncoder):
 
     types = ("blip",)
     network = "BlipForImageTextRetrieval"
+    cleaning = ""
 
     def image_features(self, prepared: Sequence[Floats]) -> Floats:
         import torch

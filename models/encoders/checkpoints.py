@@ -2,12 +2,12 @@
 
 Layouts: plain weights; open_clip's training checkpoints, such as NegCLIP's (``state_dict``); BiVLC's
 (``model_state_dict``); GeneCIS's and CLIP4Cir's (``clip_model`` and ``combiner``, ``CLIP`` and ``Combiner``); any of
-them with ``module.`` before each name, as DistributedDataParallel writes it.
+them with ``module.`` before each name, as DistributedDataParallel writes it, ``_orig_mod.`` of torch.compile, or
+``model.`` of Lightning.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +21,30 @@ if TYPE_CHECKING:
 
 CLIP_PARTS = ("model_state_dict", "state_dict", "clip_model", "CLIP", "model")
 COMBINER_PARTS = ("combiner", "Combiner", "model_state_dict", "state_dict")
+PREFIXES = frozenset({"module", "model", "_orig_mod", "clip_model", "clip"})
 #: Numbers that OpenAI's archives have among the weights; they are no tensors of the model.
 _SIZES = frozenset({"input_resolution", "context_length", "vocab_size"})
 Weights = dict[str, "torch.Tensor"]
+
+
+class _Number:
+    """Stands for what a file holds of NumPy beside its weights, such as the best score: nothing of it is read."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def __setstate__(self, _: Any) -> None: ...
+
+
+_CORE = tuple(f"{core}.multiarray.{made}" for core in ("core", "_core") for made in ("scalar", "_reconstruct"))
+_NUMPY: list[Any] = [(_Number, f"numpy.{name}") for name in ("dtype", "ndarray", *_CORE)]
 
 
 def read_weights(path: Path, parts: tuple[str, ...] = CLIP_PARTS) -> Weights:
     """Tensors of a checkpoint by their plain names.
 
     Args:
-        path: ``.safetensors``, or a file of ``torch.save``; nothing but tensors and plain values is unpickled.
+        path: ``.safetensors``, or a file of ``torch.save``; nothing but tensors and plain values is unpickled, and
+            numbers of NumPy are passed over.
         parts: keys under which the model may lie, the likeliest first.
 
     Raises:
@@ -49,8 +63,8 @@ def read_weights(path: Path, parts: tuple[str, ...] = CLIP_PARTS) -> Weights:
     if not weights or wrong is not None:
         holds = f"under {wrong!r} a value that is not a tensor" if wrong is not None else "no tensors by name"
         raise WrongUse(f"{path}: not weights of a model, it holds {holds}; known parts are {', '.join(parts)}")
-    if all(name.startswith("module.") for name in weights):
-        weights = {name.removeprefix("module."): value for name, value in weights.items()}
+    while len(first := {name.partition(".")[0] for name in weights}) == 1 and first <= PREFIXES:
+        weights = {name.partition(".")[2]: value for name, value in weights.items()}
     return weights
 
 
@@ -63,15 +77,9 @@ def _loaded(path: Path) -> Any:
         with loading(path):
             return load_file(path)
     refuse_compressed(path)
-    with loading(path):
+    with loading(path), torch.serialization.safe_globals(_NUMPY):
         try:
             return torch.load(path, map_location="cpu", weights_only=True)
-        except pickle.UnpicklingError as error:
-            raise WrongUse(
-                f"{path}: holds objects other than tensors, whose loading would run code, or is damaged "
-                f"({' '.join(str(error).split())[:120]}); it is not loaded: ask its authors for safetensors, or "
-                "convert it where you trust it"
-            ) from error
         except RuntimeError as error:
             if "TorchScript" not in str(error):
                 raise
@@ -98,12 +106,18 @@ def fit(network: torch.nn.Module, weights: Weights, path: Path, architecture: st
     scale = weights.get("logit_scale")
     if scale is not None and scale.numel() == 1 and "logit_scale" in expected:
         weights = weights | {"logit_scale": scale.reshape(expected["logit_scale"])}  # () or (1,), as versions have it
+    if any(name.startswith(("text_model.", "vision_model.")) for name in weights):
+        raise WrongUse(
+            f"{path}: weights in transformers' layout, and {architecture} is of open_clip; name the folder that holds "
+            "them with their config.json, as clip:FOLDER or siglip:FOLDER, or get the model in open_clip's layout"
+        )
     for name, shape in expected.items():
         if name not in weights:
+            like = next((found for found in weights if found.endswith(f".{name}")), next(iter(weights)))
             raise WrongUse(
-                f"{path}: a checkpoint of another architecture: {architecture} has {name} {shape}, which the file "
-                f"lacks (it has {len(weights)} tensors, such as {next(iter(weights))}); name the architecture that it "
-                "was trained as"
+                f"{path}: a checkpoint of another architecture, or of more than the model: {architecture} has {name} "
+                f"{shape}, which the file lacks (it has {len(weights)} tensors, such as {like}); name the architecture "
+                "that it was trained as, or save the model's part alone"
             )
         if tuple(weights[name].shape) != shape:
             raise WrongUse(

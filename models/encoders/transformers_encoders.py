@@ -41,6 +41,7 @@ class TransformersModel:
     network: str  # class of transformers
     precision = "float32"  # with what else decides the last bits
     images: str | None = "pil"  # variant of the image processor; None: the library's choice
+    cleaning = ""  # of texts before the tokenizer, as the release does it, by open_clip's name
 
     def __init__(self, name: str, parts: Sequence[str], running: Running) -> None:
         files = self.find(name, parts)
@@ -48,7 +49,7 @@ class TransformersModel:
 
         self.name = name
         libraries = {one: version(one) for one in LIBRARIES}
-        self._digest = digest([type(self).__name__, files.digest(), libraries, self.precision])
+        self._digest = digest([type(self).__name__, files.digest(), libraries, self.precision + self.cleaning])
         self.device = running.start()
         self.tokenizer, network = load_with_tokenizer(self.network, files, "float32")
         self.model = network.to(self.device)
@@ -82,13 +83,21 @@ class TransformersModel:
         some = maybe_longer(texts, most)
         if not some:
             return []
-        read = self.tokenizer(some, truncation=True, max_length=most + 1, padding=False)["input_ids"]
+        read = self.tokenizer(self.clean(some), truncation=True, max_length=most + 1, padding=False)["input_ids"]
         return [text for text, ids in zip(some, read, strict=True) if len(ids) > most]
+
+    def clean(self, texts: Sequence[str]) -> list[str]:
+        """Texts as the model was trained on them: transformers' tokenizers lack a part of that, or all of it."""
+        if not self.cleaning:
+            return list(texts)
+        from open_clip.tokenizer import get_clean_fn  # type: ignore[import-untyped]
+
+        return list(map(get_clean_fn(self.cleaning), texts))
 
     def tokens(self, texts: Sequence[str], length: int) -> dict[str, Any]:
         """Texts as tokens, cut or filled up to a length."""
         read = self.tokenizer(
-            list(texts), padding="max_length", truncation=True, max_length=length, return_tensors="pt"
+            self.clean(texts), padding="max_length", truncation=True, max_length=length, return_tensors="pt"
         )
         return {key: value.to(self.device) for key, value in read.items()}
 
@@ -96,7 +105,7 @@ class TransformersModel:
         """Of `LENGTHS`, the one that each text is filled up to."""
         most = self.most()
         buckets = [length for length in LENGTHS if length < most] + [most]
-        counted = self.tokenizer(list(texts), truncation=True, max_length=most, padding=False)["input_ids"]
+        counted = self.tokenizer(self.clean(texts), truncation=True, max_length=most, padding=False)["input_ids"]
         return [next(length for length in buckets if len(ids) <= length) for ids in counted]
 
     def by_length(self, texts: Sequence[str], give: Callable[[list[int], Tensors], torch.Tensor]) -> Floats:
@@ -123,6 +132,7 @@ class ClipEncoder(TransformersModel, DualEncoder):
 
     types = ("clip",)
     network = "CLIPModel"
+    cleaning = "lower"
     reads: tuple[str, ...] = ("input_ids", "attention_mask")
 
     def prepare(self, image: Image) -> Floats:
@@ -148,6 +158,7 @@ class SiglipEncoder(ClipEncoder):
 
     types = ("siglip",)
     network = "SiglipModel"
+    cleaning = "canonicalize"
     reads = ("input_ids",)
 
 

@@ -134,14 +134,15 @@ def _orientation(picture: Image.Image) -> int:
         return 1
 
 
-def decode(content: bytes, key: str, fit: tuple[int, int] | None = None) -> Image.Image:
+def decode(content: bytes, key: str, fit: tuple[int, int] | None = None, *, upright: bool = False) -> Image.Image:
     """An image of the sample ``key`` as RGB, where a JPEG need be no larger than about ``fit`` (width, height) pixels.
+    upright: as `open_image`.
 
     Raises BrokenTar for anything that is not a whole image of a format that twinset writes, or is larger than
     `MOST_PIXELS`.
     """
     try:
-        picture = open_image(content, fit=fit)
+        picture = open_image(content, fit=fit, upright=upright)
         return picture if picture.mode == "RGB" else picture.convert("RGB")  # which would copy every pixel
     except UnreadableImage as error:
         problem = f"an image of {error}" if error.size else f"an image cannot be read ({error})"

@@ -12,13 +12,15 @@ WINDOW = 4096
 LONGEST_EXTENSION = 1 << 16  # bytes of a pax header or of a long name
 _PAX = re.compile(rb"(\d{1,9}) ([^=]+)=")
 _REGULAR, _LONG_NAME, _PAX_NEXT, _EXTENSIONS = b"0\0007", ord("L"), ord("x"), b"Lxg"
+_UNREAD = b"12S"  # links, and files with holes
+MOST_PADDING = 1 << 20  # bytes of zeros behind the last member: tar writes 10 KB at once, unless it is told otherwise
 
 #: Bytes from a place of a file on, as many as are asked for unless the file ends.
 ReadPart = Callable[[int, int], bytes]
 
 
 class MemberHeaders:
-    """The regular members of an uncompressed tar, in order.
+    """The regular members of an uncompressed tar, in order; links and files with holes as members of no bytes at 0.
 
     USTAR, GNU's long names and pax headers, which img2dataset writes before each member for its time.
 
@@ -32,12 +34,18 @@ class MemberHeaders:
 
     def __iter__(self) -> Iterator[tuple[str, int, int]]:
         """Name, first byte and size of the content of each. Raises `BrokenTar`: a header is damaged, or says more than
-        the file holds.
+        the file holds; or the tar does not end as tars do, so that members behind it may be lost.
         """
         place, long_name, pax = 0, b"", dict[bytes, bytes]()
-        while place < self._size:
+        while True:
             header = self.content(place, BLOCK)
             if len(header) == BLOCK and not any(header):
+                rest = self._read(place, MOST_PADDING)
+                if len(rest) < 2 * BLOCK or any(rest) or place + len(rest) < self._size:
+                    raise BrokenTar(
+                        f"{self._where}: byte {place}: {self._size - place:,} bytes follow the last member, and not "
+                        "the zeros that end a tar; it is cut short, or several tars were joined"
+                    )
                 return
             where = f"{self._where}: byte {place}"
             name, size, kind = _fields(header, where)
@@ -55,9 +63,9 @@ class MemberHeaders:
             data = place + BLOCK
             place = data + -(-size // BLOCK) * BLOCK
             if data + size > self._size or place > LARGEST:
-                raise BrokenTar(f"{where}: {name[:100]!r} has {size:,} bytes, more than the tar")
-            if kind in _REGULAR:
-                yield name.decode("utf-8", "replace"), data, size
+                raise BrokenTar(f"{where}: {name[:100]!r} has {size:,} bytes, more than the tar: it is cut short")
+            if kind in _REGULAR or kind in _UNREAD:
+                yield name.decode("utf-8", "replace"), *((data, size) if kind in _REGULAR else (0, 0))
             if kind not in _EXTENSIONS:
                 long_name, pax = b"", {}
 
@@ -117,4 +125,6 @@ def _records(said: bytes, where: str) -> dict[bytes, bytes]:
             raise BrokenTar(f"{where}: a member with holes, whose bytes do not lie side by side")
         found[record[2]] = said[record.end() : end - 1]
         place = end
+    if place < len(said):
+        raise BrokenTar(f"{where}: a damaged pax header")
     return found

@@ -1,23 +1,23 @@
 """The command as a process: its pipes, its terminal, its signals, and what it imports."""
 
+import contextlib
 import os
 import pty
-import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).parents[2]
 TWINSET = [sys.executable, "-m", "twinset.cli.main"]
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
 HEAVY = {"torch", "av", "cv2", "bpy", "spacy", "pandas", "matplotlib", "prefect"}
 SLOW = {"diffusers", "inflect", "networkx", "scipy", "transformers", "trimesh"}
-SECONDS = 200
 
 
 def test_nothing_to_do_imports_nothing_heavy(recipe: Path, built: Path) -> None:
@@ -26,7 +26,7 @@ def test_nothing_to_do_imports_nothing_heavy(recipe: Path, built: Path) -> None:
         f"print(code, sorted({HEAVY!r} & sys.modules.keys()), file=sys.stderr)"
     )
     command = [sys.executable, "-c", code, "build", str(recipe), "--out", str(built)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CHECKOUT, env=ENVIRONMENT)
     assert done.stderr == "0 []\n"
 
 
@@ -38,7 +38,7 @@ def test_a_plan_imports_nothing_that_only_making_needs() -> None:
         "    if module := SOURCES.get(kind).generator.partition(':')[0]:\n"
         f"        importlib.import_module(module); assert not {(HEAVY | SLOW) - {'cv2'}!r} & sys.modules.keys(), kind"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, cwd=CHECKOUT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=CHECKOUT)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -48,9 +48,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(built: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [*TWINSET, "status", str(built)]
-    done = subprocess.run(
-        command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT
-    )
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=CHECKOUT, env=ENVIRONMENT)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -63,18 +61,12 @@ def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int,
         pytest.skip(f"no pseudo-terminal can be opened: {error}")
     process = subprocess.Popen(command, stdin=other, stdout=other, stderr=other, cwd=CHECKOUT, env=environment)
     os.close(other)
-    shown, deadline = b"", time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        if select.select([own], [], [], 0.2)[0]:
-            try:
-                part = os.read(own, 65536)
-            except OSError:  # the other side is closed
-                break
-            if not part:
-                break
+    shown = b""
+    with contextlib.suppress(OSError):  # the other side is closed
+        while part := os.read(own, 65536):
             shown += part
     os.close(own)
-    return process.wait(SECONDS), shown.decode(errors="replace")
+    return process.wait(), shown.decode(errors="replace")
 
 
 @pytest.mark.slow
@@ -98,7 +90,7 @@ sys.meta_path.insert(0, Interrupting())
 from twinset.cli.main import main
 sys.exit(main(["status", "out"]))"""
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CHECKOUT, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (1, "twinset: interrupted\n")
 
 
@@ -107,18 +99,13 @@ def test_an_interrupt_ends_the_build_and_its_children(recipe: Path) -> None:
     out = recipe.parent / "out"
     command = [*TWINSET, "build", str(recipe), "--out", str(out), "--runner", "processes", "--workers", "2"]
     build = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=CHECKOUT, env=ENVIRONMENT)
-    family: list[psutil.Process] = []
-    deadline = time.monotonic() + SECONDS
-    while not family and time.monotonic() < deadline and build.poll() is None:
-        family = psutil.Process(build.pid).children(recursive=True)
-        time.sleep(0.01)
-    assert family
+    family = wait_until(lambda: psutil.Process(build.pid).children(recursive=True))
     build.send_signal(signal.SIGINT)
-    _, said = build.communicate(timeout=SECONDS)
+    _, said = build.communicate()
     # Python's own words of a child that was only starting may follow.
     assert build.returncode == 1 and "twinset: interrupted; the same command resumes\n" in said
-    assert not psutil.wait_procs(family, timeout=SECONDS)[1]
-    done = subprocess.run(command, capture_output=True, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
+    psutil.wait_procs(family)
+    done = subprocess.run(command, capture_output=True, cwd=CHECKOUT, env=ENVIRONMENT)
     assert done.returncode == 0
 
 
@@ -127,8 +114,8 @@ def test_what_the_shell_closed_is_not_needed(recipe: Path) -> None:
     out = recipe.parent / "out"
     asked = f"build {recipe} --out {out} --runner processes --json"
     command = ["bash", "-c", f"exec {sys.executable} -m twinset.cli.main {asked} <&- >&- 2>&-"]
-    assert subprocess.run(command, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT).returncode == 0
+    assert subprocess.run(command, cwd=CHECKOUT, env=ENVIRONMENT).returncode == 0
     assert (out / "pairs/README.md").is_file()
     command = ["bash", "-c", f"exec {sys.executable} -m twinset.cli.main status {out} >&-"]
-    done = subprocess.run(command, stderr=subprocess.PIPE, timeout=SECONDS, cwd=CHECKOUT, env=ENVIRONMENT)
+    done = subprocess.run(command, stderr=subprocess.PIPE, cwd=CHECKOUT, env=ENVIRONMENT)
     assert (done.returncode, done.stderr) == (0, b"")

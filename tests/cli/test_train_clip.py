@@ -8,6 +8,7 @@ import pytest
 
 import twinset
 from twinset.cli.main import main
+from twinset.cli.train.run import progress
 
 FOUND = {
     "model": "open_clip:out", "best": "out/best.safetensors", "last": "out/last.safetensors", "sha256": "e",
@@ -58,3 +59,13 @@ def test_wrong_settings_are_told_before_any_work(
 ) -> None:
     assert main(["train", "clip", "--data", "nowhere", "--out", str(tmp_path / "out"), *options]) == 2
     assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("steps", [1, 60, 12_000])
+def test_a_log_shows_how_far_the_training_is(steps: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress() as on_progress:
+        for step in range(1, steps + 1):
+            on_progress(step, steps, {"loss": 1 / step})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == f"1 of {steps:,} steps, loss 1.000" and lines[-1].startswith(f"{steps:,} of {steps:,} steps")
+    assert len(lines) <= 1 + max(20, steps // 100)

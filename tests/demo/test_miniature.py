@@ -160,7 +160,7 @@ def test_the_face_filter_finds_the_presenter_and_nobody_else(demo: Recipe) -> No
         expected.append(cooking.steps[step][1] is None)
     assert sum(expected) == 3
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as child:
-        assert child.submit(face_found, pictures).result(timeout=120) == expected
+        assert child.submit(face_found, pictures).result() == expected
 
 
 def test_annotations_have_the_sources_own_structure(drawn: Path) -> None:

@@ -23,7 +23,7 @@ NOT_FOLLOWED = {item["name"] for item in PROJECT["tool"]["uv"]["dependency-metad
 
 def run(*extras: str, folder: Path = CHECKOUT) -> subprocess.CompletedProcess[str]:
     script = str(CHECKOUT / "docker" / "pick_requirements.py")
-    return subprocess.run([sys.executable, script, *extras], cwd=folder, capture_output=True, text=True, timeout=30)
+    return subprocess.run([sys.executable, script, *extras], cwd=folder, capture_output=True, text=True)
 
 
 def pick(*extras: str) -> str:

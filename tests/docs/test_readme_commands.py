@@ -69,7 +69,6 @@ def test_nothing_but_places_is_left_to_the_reader() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     ("data", "form"),
     [("painted", "karpathy"), ("flickr8k", "karpathy"), ("flickr8k", "img2dataset"), ("flickr8k", "tokens")],

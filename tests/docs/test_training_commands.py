@@ -30,7 +30,6 @@ def test_the_page_types_out_each_place() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_every_command_runs_as_typed(tmp_path: Path) -> None:
     for name, content in FILE.findall(PAGE.read_text("utf-8")):
         (tmp_path / name).write_text(re.sub("^    ", "", content, flags=re.MULTILINE), "utf-8")

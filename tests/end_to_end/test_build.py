@@ -10,8 +10,6 @@ import pytest
 from tests.end_to_end.conftest import SMALLER_DEMO
 from twinset.cli.main import main
 
-pytestmark = pytest.mark.timeout(900)  # the first test builds the demo, once as long as its code stays
-
 NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
 RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
 DRAWN = ("eq-sd",)

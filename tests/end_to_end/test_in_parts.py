@@ -11,7 +11,6 @@ SEED = 29
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_eight_parts_two_of_them_twice_and_one_killed_make_what_a_build_makes(
     start_twinset: Any, dag_recipe: Path, dag_reference: Path, contents: Any, twinset: Any, until: Any, tmp_path: Path
 ) -> None:

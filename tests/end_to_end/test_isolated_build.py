@@ -11,8 +11,6 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.end_to_end.conftest import BUILD_SECONDS
-
 YOUCOOK2 = ("build", "demo", "--only", "eq-youcook2", "--workers", "2")
 MARK = "TWINSET_TEST_MARK"  # in the environment of everything that a build starts
 
@@ -56,7 +54,7 @@ def test_a_killed_child_fails_its_shard_alone(
     out, mark = tmp_path / "out", uuid.uuid4().hex
     build = start_twinset(*YOUCOOK2, "--out", out, **{MARK: mark})
     until(lambda: at_work(build, out), 0.005).kill()
-    assert build.wait(BUILD_SECONDS) == 1
+    assert build.wait() == 1
     log = (tmp_path / "log").read_text()
     assert "1 of 5 shards failed" in log and "eq-youcook2 shard 0000" in log and "signal 9" in log, log[-2000:]
     until(lambda: not marked(mark))
@@ -90,7 +88,7 @@ def test_interrupted_it_ends_with_its_children_and_their_files(start_twinset: An
     child = until(lambda: at_work(build, out), 0.005)
     child.resume()
     build.send_signal(signal.SIGINT)
-    assert build.wait(BUILD_SECONDS) == 1
+    assert build.wait() == 1
     until(lambda: not marked(mark))
     assert not list(scratch.glob("twinset-*"))
     assert "interrupted; the same command resumes" in (tmp_path / "log").read_text()

@@ -24,7 +24,6 @@ def listing(out: Path) -> set[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_killed_while_it_parses_mines_and_makes_shards(
     start_twinset: Any, dag_recipe: Path, dag_reference: Path, contents: Any, twinset: Any, until: Any, tmp_path: Path
 ) -> None:
@@ -60,7 +59,6 @@ def test_killed_while_it_parses_mines_and_makes_shards(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
 def test_killed_while_negatives_are_written_scored_selected_and_drawn(
     start_twinset: Any,
     negatives_recipe: Path,

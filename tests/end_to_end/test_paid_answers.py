@@ -38,7 +38,7 @@ def test_killed_between_two_answers(
     def until_killed(body: Body, number: int) -> Reply:
         """Answers 40 requests, in the second shard; those after them wait for a client that will be dead."""
         if number >= 40:
-            gone.wait(120)
+            gone.wait()
         return replies(body, number)
 
     with serving(until_killed) as server:

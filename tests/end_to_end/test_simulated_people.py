@@ -47,7 +47,6 @@ def killed_when(out: Path, moment: Path) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_bivlc_with_simulated_people(tmp_path: Path, contents: Callable[[Path], dict[str, bytes]]) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     with building(whole) as process:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, BUILD_SECONDS, build_once
+from tests.end_to_end.conftest import BIN, build_once
 
 CHEAP = tuple(
     word for name in ("eq-ag", "eq-gebc", "focus-object", "triplets") for word in ("--only", name)
@@ -129,7 +129,6 @@ def cheap_reference(pytestconfig: pytest.Config, twinset: Any) -> Path:
     return build_once(pytestconfig, "cheap-demo", "demo", twinset, *CHEAP) / "out"
 
 
-@pytest.mark.timeout(1800)
 def test_arrays_with_a_killed_task_and_a_lost_node_make_what_a_build_makes(
     cluster: Cluster, cheap_reference: Path, contents: Any, twinset: Any, until: Any, tmp_path: Path
 ) -> None:
@@ -142,7 +141,7 @@ def test_arrays_with_a_killed_task_and_a_lost_node_make_what_a_build_makes(
 
     def ended() -> None:
         # Slurm begins a requeued task two minutes later.
-        until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), 0.5, BUILD_SECONDS)
+        until(lambda: not cluster.asked("squeue", "-h", "-t", "pending,running,completing"), 0.5)
 
     absent = run("--partition", "cpus")
     assert absent.returncode == 2 and "no partition 'cpus'; did you mean 'cpu'?" in absent.stderr

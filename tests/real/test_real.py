@@ -64,7 +64,7 @@ class Built:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     out = tmp_path_factory.mktemp("real") / "out"
     command = [str(Path(sys.executable).parent / "twinset"), "build", str(HERE / "real.yaml"), "--out", str(out)]
-    result = subprocess.run([*command, "--json"], capture_output=True, text=True, timeout=280)
+    result = subprocess.run([*command, "--json"], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     store = Store(str(out))
     cards = {name: (out / name / "README.md").read_text() for name in PLANNED}

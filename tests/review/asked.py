@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -137,10 +138,14 @@ def all_kinds(out: Path, tasks: int = 3) -> list[ReviewStage]:
 
 
 def painted_app(
-    out: Path, stages: Sequence[ReviewStage], annotators: Sequence[str] = ("anna", "ben"), **settings: Any
+    out: Path,
+    stages: Sequence[ReviewStage],
+    annotators: Sequence[str] = ("anna", "ben"),
+    clock: Callable[[], float] = time.monotonic,
+    **settings: Any,
 ) -> tuple[Any, dict[str, str]]:
     """The app of a desk, and the tokens of links by name, with that of ``admin``."""
-    access = Access(SECRET, annotators)
+    access = Access(SECRET, annotators, clock)
     people = [*(Person(name, "annotator") for name in annotators), Person("admin", "admin")]
     app = make_app(painted_desk(out, stages, **settings), access, "demo")
     return app, {person.name: access.token(person) for person in people}

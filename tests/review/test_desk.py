@@ -46,19 +46,19 @@ def test_nobody_waits_for_what_is_told(tmp_path: Path) -> None:
     def on_enough(stage: str) -> None:
         heard.append(stage)
         began.set()
-        assert goes_on.wait(60)
+        assert goes_on.wait()
 
     stages = [stage_of(name, [candidate(name, "match", 0)], tmp_path) for name in ("first", "second")]
     desk = painted_desk(tmp_path, stages, on_enough=on_enough)
     answer(desk, "anna", 1)
     slow = threading.Thread(target=desk.announce, args=[["first"]])
     slow.start()
-    assert began.wait(60)
+    assert began.wait()
     answer(desk, "anna", 1)
     desk.announce(["second"])  # returns while the first is still being told
     assert heard == ["first"]
     goes_on.set()
-    slow.join(60)
+    slow.join()
     assert heard == ["first", "second"]
 
 
@@ -69,7 +69,7 @@ def test_four_people_at_once_answer_every_task_as_often_as_it_needs(tmp_path: Pa
     started = threading.Barrier(4)
 
     def work(name: str) -> None:
-        started.wait(60)
+        started.wait()
         while tasks := desk.next(name, 3):
             for task in tasks:
                 desk.answer(name, task["id"], "o0", "", 1.0)
@@ -78,7 +78,7 @@ def test_four_people_at_once_answer_every_task_as_often_as_it_needs(tmp_path: Pa
     for one in people:
         one.start()
     for one in people:
-        one.join(120)
+        one.join()
     for name in ("person-0", "person-1", "person-2", "person-3"):
         answer(desk, name, 99)  # what was leased to somebody who had stopped
     assert {task.id: len(desk.answers_to(task)) for task in stage.tasks} == {

@@ -63,7 +63,7 @@ class Server:
             "X-CSRF-Token": access.csrf(ANNA),
             "Content-Type": "application/json",
         }
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
         connection.request(method, path, None if body is None else json.dumps(body), headers)
         return connection
 

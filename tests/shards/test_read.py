@@ -103,7 +103,7 @@ def test_a_sparse_member_that_says_it_is_endless_is_refused(tmp_path: Path) -> N
     info = tarfile.TarInfo("eq-ag-0.image0.jpg")
     info.type, info.size = tarfile.GNUTYPE_SPARSE, 1 << 62
     (tmp_path / "00000.tar").write_bytes(info.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
-    with (tmp_path / "00000.tar").open("rb") as stream, pytest.raises(BrokenTar, match="not a field"):
+    with (tmp_path / "00000.tar").open("rb") as stream, pytest.raises(BrokenTar, match="more than the tar"):
         list(read_members(stream, "00000.tar"))
 
 
@@ -111,6 +111,16 @@ def test_a_tar_cut_short_is_refused_by_name(made_pairs: MadeDataset) -> None:
     path = made_pairs.root / layout.tar("eq-ag", "test", 2)
     path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(BrokenTar, match=r"00002\.tar"):
+        list(read_samples(made_pairs.store, "eq-ag"))
+
+
+def test_a_tar_that_lacks_its_last_samples_is_refused(made_pairs: MadeDataset) -> None:
+    path = made_pairs.root / layout.tar("eq-ag", "test", 2)
+    content = path.read_bytes()
+    with tarfile.open(path) as tar:
+        last = tar.getmembers()[-5]  # the first field of the last sample
+    path.write_bytes(content[: last.offset])
+    with pytest.raises(BrokenTar, match=r"00002\.tar.*cut short.*build this shard again"):
         list(read_samples(made_pairs.store, "eq-ag"))
 
 

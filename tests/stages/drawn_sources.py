@@ -165,10 +165,12 @@ def _meet_trouble(file: Path, micro_batch: int) -> None:
         raise SystemExit(int(numbers[0]))
     elif what == "exit":
         os._exit(int(numbers[0]))
-    elif what == "sleep":
+    elif what == "sleep":  # so many seconds, or until the trouble is over
         with open(f"{file}.asleep", "a") as stream:
             stream.write(f"{os.getpid()}\n")
-        time.sleep(float(numbers[0]))
+        end = time.monotonic() + float(numbers[0])
+        while file.is_file() and time.monotonic() < end:
+            time.sleep(0.01)
     elif what == "memory" and micro_batch > int(numbers[0]):
         raise OutOfMemory("tried to allocate 2 GiB")
     elif what == "errno":  # so many times

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing.util import Finalize
@@ -21,6 +21,7 @@ import yaml
 from pebble.common.process import process_exit
 
 from tests.stages.conftest import recipe_of
+from tests.waiting import wait_until
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import Children, _begin, close_children, run_in_child
@@ -36,19 +37,6 @@ def out(tmp_path: Path, planned_build: Any) -> Iterator[Path]:
     planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, 1)
     yield tmp_path / "out"
     close_children()
-
-
-PATIENCE = 240  # seconds, on a machine that is busy; a test ends as soon as what it waits for happens
-
-
-def within(seconds: float, holds: Callable[[], bool]) -> bool:
-    """Whether a condition came to hold in time."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.01)
-    return False
 
 
 def test_a_child_answers_with_receipts_and_stays_for_the_next_shard(out: Path) -> None:
@@ -88,14 +76,15 @@ def test_a_shard_whose_process_is_killed_is_made_again_alone(
     out: Path, trouble: Any, media: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As the kernel kills where memory runs out: the others end before, and none begins until it is made."""
-    trouble("a", "sleep 3")
+    trouble("a", "sleep 3600")
     trouble("b", "kill 1")
     with ThreadPoolExecutor(2) as pool:
         beside = pool.submit(run_in_child, str(out), "eq-x", 0)
-        assert within(PATIENCE, (media / "trouble/a.asleep").is_file)
+        wait_until((media / "trouble/a.asleep").is_file)
         made = pool.submit(run_in_child, str(out), "eq-x", 1)
-        assert within(PATIENCE, lambda: "made alone" in caplog.text)
+        wait_until(lambda: "made alone" in caplog.text)
         assert not beside.done() and not made.done()
+        trouble("a")
         assert made.result()["kept"] == 1 and beside.done()
     assert "eq-x shard 00001: its process died (signal 9); made alone" in caplog.text
     logs = [yaml.safe_load(Store(str(out)).read(f"eq-x/_meta/log/{number:05d}.json")) for number in (0, 1)]
@@ -115,9 +104,12 @@ def test_what_a_child_warns_of_is_logged_by_its_parent(
 
 def test_two_threads_have_a_child_each(out: Path, trouble: Any, media: Path) -> None:
     for video in "ab":
-        trouble(video, "sleep 0.1")
+        trouble(video, "sleep 3600")
     with ThreadPoolExecutor(2) as pool:
-        receipts = list(pool.map(lambda shard: run_in_child(str(out), "eq-x", shard), range(2)))
+        receipts = pool.map(lambda shard: run_in_child(str(out), "eq-x", shard), range(2))
+        wait_until(lambda: all((media / f"trouble/{video}.asleep").is_file() for video in "ab"))
+        for video in "ab":
+            trouble(video)
     assert [receipt["shard"] for receipt in receipts] == [0, 1]
     pids = {(media / "trouble" / f"{video}.asleep").read_text() for video in "ab"}
     assert len(pids) == 2
@@ -132,7 +124,7 @@ def asleep(
     (folder / "recipe.yaml").write_text(yaml.safe_dump(recipe))
     temporary, asleep = folder / "temporary", folder / "media/trouble/d.asleep"
     temporary.mkdir()
-    trouble("d", "sleep 600")
+    trouble("d", "sleep 3600")
     package = next(path for path in sys.path if list(Path(path).glob("twinset_tests-*.dist-info")))
     environment = {**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{package}"}
     environment.pop("PREFECT_API_URL", None)
@@ -141,7 +133,7 @@ def asleep(
     command = [sys.executable, *([*code, recipe_file, out] if code else asked)]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as parent:
         try:
-            assert within(PATIENCE, asleep.is_file), "no shard was begun"
+            wait_until(asleep.is_file, parent)
             process = psutil.Process(parent.pid)
             yield process, process.children(recursive=True)
         finally:
@@ -164,9 +156,9 @@ def test_an_ended_build_leaves_no_child_no_file_and_can_be_resumed(
     with asleep(tmp_path, greys, trouble, runner) as (parent, children):
         assert bool(children) == (runner == "processes")
         parent.send_signal(number)
-        assert within(PATIENCE, lambda: not parent.is_running() or parent.status() == psutil.STATUS_ZOMBIE)
-        assert within(PATIENCE, lambda: not any(one.is_running() for one in children)), "a child outlives its parent"
-    assert within(PATIENCE, lambda: not any((tmp_path / "temporary").iterdir())), "temporary files stay"
+        wait_until(lambda: not parent.is_running() or parent.status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: not any(one.is_running() for one in children))
+    wait_until(lambda: not any((tmp_path / "temporary").iterdir()))
     trouble("d")
     recipe = recipe_of({"eq-x": greys("eq-x", SCENES, 1)})
     build_here(recipe, str(tmp_path / "out"))
@@ -186,8 +178,8 @@ def test_an_interrupt_in_a_notebook_ends_the_build_too(tmp_path: Path, greys: An
     )
     with asleep(tmp_path, greys, trouble, "processes", ["-c", code]) as (parent, children):
         parent.send_signal(signal.SIGINT)
-        assert within(PATIENCE, lambda: not parent.is_running() or parent.status() == psutil.STATUS_ZOMBIE)
-        assert within(PATIENCE, lambda: not any(one.is_running() for one in children)), "a child outlives the interrupt"
+        wait_until(lambda: not parent.is_running() or parent.status() == psutil.STATUS_ZOMBIE)
+        wait_until(lambda: not any(one.is_running() for one in children))
     assert not any((tmp_path / "temporary").iterdir())
 
 
@@ -208,13 +200,13 @@ def test_a_build_that_is_killed_while_its_children_start_leaves_no_folder(
     command = [sys.executable, "-m", "twinset.cli.main", *asked, "--workers", "2"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stderr=subprocess.DEVNULL) as parent:
         process = psutil.Process(parent.pid)
-        assert within(PATIENCE, lambda: len(process.children()) > 2)  # with multiprocessing's own
+        wait_until(lambda: len(process.children()) > 2)  # with multiprocessing's own
         children = process.children()
         time.sleep(seconds)
         parent.kill()
-    assert within(PATIENCE, lambda: not any(one.is_running() for one in children))
+    wait_until(lambda: not any(one.is_running() for one in children))
     # Children that started since they were listed clean up in their own time.
-    assert within(PATIENCE, lambda: list((tmp_path / "temporary").iterdir()) == [])
+    wait_until(lambda: list((tmp_path / "temporary").iterdir()) == [])
 
 
 def _leaves_when_told_to_end(scratch: str) -> None:
@@ -228,7 +220,7 @@ def test_a_child_that_is_told_to_end_while_it_leaves_still_removes_its_folder(tm
     scratch = tmp_path / "scratch"
     child = multiprocessing.get_context("spawn").Process(target=_leaves_when_told_to_end, args=(str(scratch),))
     child.start()
-    child.join(PATIENCE)
+    child.join()
     assert child.exitcode == signal.SIGTERM and not scratch.exists()
 
 
@@ -245,5 +237,5 @@ def test_a_shard_that_a_stopped_pool_forgot_fails(monkeypatch: pytest.MonkeyPatc
     thread = threading.Thread(target=make)
     thread.start()
     children.close()
-    thread.join(PATIENCE)
+    thread.join()
     assert len(failed) == 1 and "run the same command again" in str(failed[0])

@@ -209,7 +209,7 @@ def test_two_failing_stages_are_both_named(recipe: Any, tmp_path: Path, lines: P
 
 def test_independent_stages_are_made_side_by_side(recipe: Any, tmp_path: Path) -> None:
     """... each waits here until the other has begun."""
-    both, alone = threading.Barrier(2, timeout=60), []
+    both, alone = threading.Barrier(2), []
 
     def make(job: Job, name: str, state: Any) -> list[str]:
         if name in ("words", "greys"):

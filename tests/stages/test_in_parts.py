@@ -125,6 +125,6 @@ def test_a_plan_waits_for_who_builds_and_parts_do_not(
     with Store(str(tmp_path / "out")).for_one_build():
         assert step(stage="words", part="0/1")["made"] == len(LINES)
         planning.start()
-        assert waits.wait(60) and planning.is_alive()
-    planning.join(60)
+        assert waits.wait() and planning.is_alive()
+    planning.join()
     assert not planning.is_alive()

@@ -66,6 +66,5 @@ def test_nothing_that_reads_parquet_leaves_a_thread(tmp_path: Path, planned_buil
         cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
-        timeout=120,
     )
     assert done.returncode == 0, done.stderr

@@ -134,10 +134,10 @@ def test_edits_are_proved_by_pixels_and_by_questions(folder: Path, monkeypatch: 
 @pytest.mark.parametrize("part", ["_stages/edits", "_stages/verified", "twins"])
 def test_a_build_that_is_killed_and_resumed_equals_one_that_was_not(folder: Path, part: str) -> None:
     whole = build(folder, "whole")
-    assert whole.wait(250) == 0, whole.stdout and whole.stdout.read()
+    assert whole.wait() == 0, whole.stdout and whole.stdout.read()
     kill_midway(folder, "killed", part)
     again = build(folder, "killed")
-    assert again.wait(250) == 0, again.stdout and again.stdout.read()
+    assert again.wait() == 0, again.stdout and again.stdout.read()
     for one in ("_stages/edits", "twins"):
         made = tars(folder, "whole", one)
         assert len(made) > 1 and tars(folder, "killed", one) == made

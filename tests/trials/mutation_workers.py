@@ -19,8 +19,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from random import Random
 
-SECONDS, MEMORY = 20.0, 2 << 30  # of a case; bytes beyond what the process had before
-MAKING_SECONDS = 600.0  # of the valid inputs of a kind
+SECONDS, MEMORY = 20.0, 2 << 30  # of a processor that a case takes; bytes beyond what the process had before
+HANGS = 600.0  # seconds of the clock, after which a case that takes no processor is taken to wait for ever
+MAKING_SECONDS = 1500.0  # as `HANGS`, of the valid inputs of a kind
 SLOW = "takes more time than it may:"
 ENDED, REFUSED, FINDING = "ended well", "refused", "finding"
 #: A message that shows a place in the code is an error that nobody foresaw (`manifests.errors.in_words`).
@@ -58,11 +59,10 @@ class Worker:
 
     def run(self, case: Case) -> Case:
         """Run a case, or make the valid inputs of its kind if its number is -1."""
-        began, limit = time.monotonic(), MAKING_SECONDS if case.number < 0 else SECONDS
+        began, limit = time.monotonic(), MAKING_SECONDS if case.number < 0 else HANGS
         self._pipe.send(case)
         try:
-            # Starting and importing take time of their own; the worker measures the case itself.
-            if self._pipe.poll(limit + 5):
+            if self._pipe.poll(limit):
                 return self._pipe.recv()  # type: ignore[no-any-return]
             said = f"{SLOW} over {limit:.0f} s"
         except (EOFError, ConnectionResetError):
@@ -174,7 +174,7 @@ def acted(case: Case, folder: Path) -> Case:
     from twinset.manifests.errors import TwinsetError
 
     said, code = io.StringIO(), 0
-    before, held = time.monotonic(), _memory("VmData")
+    before, held = time.process_time(), _memory("VmData")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts again
     peak = _memory("VmHWM")
     resource.setrlimit(resource.RLIMIT_DATA, (held + MEMORY, resource.RLIM_INFINITY))
@@ -199,7 +199,7 @@ def acted(case: Case, folder: Path) -> Case:
             detail += f" {[repr(one)[:200] for one in error.exceptions]}"
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    seconds = time.monotonic() - before
+    seconds = time.process_time() - before
     if outcome != FINDING and seconds > SECONDS:
         outcome, detail = FINDING, f"{SLOW} {seconds:.0f} s; {detail}"
     if outcome != FINDING and _memory("VmHWM") - peak > MEMORY:

@@ -74,10 +74,10 @@ class ExampleSet:
         return self._stores[which]
 
     def open_image(self, example: Example, role: str) -> Image:
-        """The image of a role as RGB; raises `BrokenTar` as `read_image`, and where it cannot be decoded."""
+        """The image of a role as RGB, upright; raises `BrokenTar` as `read_image`, and where it cannot be decoded."""
         from twinset.shards.media.decode import decode
 
-        return decode(self.read_image(example, role), f"{example.where}.{role}")
+        return decode(self.read_image(example, role), f"{example.where}.{role}", upright=True)
 
     def require(self, roles: Sequence[str]) -> None:
         """Raise `WrongUse` where an example lacks one of some roles."""

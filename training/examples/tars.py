@@ -9,12 +9,12 @@ import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import groupby, islice
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +40,9 @@ SIDE = Side("", {"image": "image"}, {"text": "text"})
 TEXTS = ("txt", "json")
 #: Why a sample gives no example: it is one with …
 NO_IMAGE, NO_CAPTION, EMPTY, UNREAD = "no image", "no caption", "an empty image", "a caption that cannot be read"
+SEVERAL = "a key of several images or captions (it ends at the first dot of a name: replace further dots)"
+READER = 2  # raised when other examples, or other pixels, are read of the same tars
+COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 _SCHEMA = pa.schema([("key", pa.string()), ("text", pa.string()), ("offset", pa.uint64()), ("size", pa.uint64())])
 _LOG = logging.getLogger("twinset")
 
@@ -58,8 +61,9 @@ class Tars:
         return f"tars:{self.pattern}"
 
     def digest(self) -> str:
-        """As `Origin.digest`: of names, sizes and times of all tars."""
-        return hashlib.sha256(canonical_json([[name, one.size, one.stamp] for name, one in self.there()])).hexdigest()
+        """As `Origin.digest`: of names, sizes and times of all tars, and of how they are read."""
+        there = [[name, one.size, one.stamp] for name, one in self.there()]
+        return hashlib.sha256(canonical_json([READER, there])).hexdigest()
 
     def facts(self) -> dict[str, Any]:
         shards = [{"tar": name, "bytes": one.size} for name, one in self.there()]
@@ -101,6 +105,8 @@ def find_tars(place: DataPlace) -> Tars:
     if len(names) > MOST_TARS:
         raise WrongUse(f"tars:{place.pattern}: more than {MOST_TARS:,} tars; name fewer")
     found = [name for one in names for name in _matching(store, one)]
+    if packed := [name for name in found if name.endswith(COMPRESSED)]:
+        raise WrongUse(f"tars:{place.pattern}: {packed[0]} is compressed; images are read by their places: unpack it")
     if not found:
         raise WrongUse(f"tars:{place.pattern}: names no tar; write FILE.tar, FOLDER or FOLDER/{{00000..00331}}.tar")
     if repeated := [name for name, count in Counter(found).items() if count > 1]:
@@ -116,9 +122,10 @@ def _matching(store: Store, name: str) -> list[str]:
         raise WrongUse(f"{store.root}/{name}: * and ? stand for parts of a file's name only; name folders by {{a,b}}")
     if set(last) & set("*?"):
         return [f"{folder}/{one}".lstrip("/") for one in sorted(store.listing(folder)) if fnmatchcase(one, last)]
-    if last.endswith(".tar"):
+    suffixes = (".tar", *COMPRESSED)
+    if last.endswith(suffixes):
         return [name]
-    return [f"{name}/{one}".lstrip("/") for one in sorted(store.listing(name)) if one.endswith(".tar")]
+    return [f"{name}/{one}".lstrip("/") for one in sorted(store.listing(name)) if one.endswith(suffixes)]
 
 
 def _folder(name: str) -> str:
@@ -199,41 +206,66 @@ Row = tuple[str, str, int, int]
 def _rows(stream: BinaryIO, where: str, stem: str, left_out: dict[str, list[Any]]) -> list[Row]:
     """Key, caption, and offset and size of the image, of each sample of a tar; others are counted in ``left_out``."""
     rows: list[Row] = []
-
-    headers = member_headers(stream, where)
+    whole = dict[str, bool]()  # by key, whether image and caption lay side by side
     try:
-        for key, parts in groupby(_fields(headers), key=lambda one: one[0]):
-            found = {extension: (offset, length, text) for _, extension, offset, length, text in parts}
-            image = next((found[one] for one in IMAGES if one in found), None)
-            caption = _caption(found)
-            reason = NO_IMAGE if image is None else EMPTY if not image[1] else UNREAD if caption is None else ""
-            if reason or not caption:
-                left_out.setdefault(reason or NO_CAPTION, [0, f"{where} {key}"])[0] += 1
-            elif image is not None:
-                rows.append((f"{stem}/{key}", caption, image[0], image[1]))
+        for key, members in groupby(_members(member_headers(stream, where)), key=lambda member: member.key):
+            fields = list(members)
+            images, texts = _of_kind(fields, IMAGES), _of_kind(fields, TEXTS)
+            if key in whole and not (whole[key] and images and texts):
+                raise WrongUse(
+                    f"{where}: the fields of {key} do not lie side by side, as WebDataset needs them; sort the tar: "
+                    "unpack it, and pack it again with `tar --sort=name`"
+                )
+            whole[key] = bool(images and texts)
+            caption = _caption(texts[0]) if texts else ""
+            several = len(images) > 1 or len(texts) > 1
+            reason = SEVERAL if several else NO_IMAGE if not images else EMPTY if not images[0].size else ""
+            if reason := reason or (UNREAD if caption is None else "" if caption else NO_CAPTION):
+                counted = left_out.setdefault(reason, [0, f"{where} {fields[0].name}"])
+                counted[0] += max(1, len(images))
+            elif caption:
+                rows.append((f"{stem}/{key}", caption, images[0].offset, images[0].size))
     except BrokenTar as error:
         raise WrongUse(f"{error}; fetch this tar again, or leave it out of the pattern") from error
     return rows
 
 
-def _fields(headers: MemberHeaders) -> Iterator[tuple[str, str, int, int, bytes]]:
-    """Key, extension, offset and size of each image or text, and what a text says."""
+class Member(NamedTuple):
+    """A file in a tar. key, extension: by WebDataset's rule, "" for no extension. content: of texts."""
+
+    name: str
+    key: str
+    extension: str
+    offset: int
+    size: int
+    content: bytes
+
+
+def _members(headers: MemberHeaders) -> Iterator[Member]:
+    from webdataset.tariterators import base_plus_ext
+
     for name, offset, size in headers:
-        folder, slash, base = name.rpartition("/")
-        stem, _, extension = base.partition(".")
-        extension = extension.lower()
-        if extension in TEXTS:
-            yield folder + slash + stem, extension, offset, size, headers.content(offset, min(size, LONGEST_LINE))
-        elif extension in IMAGES:
-            yield folder + slash + stem, extension, offset, size, b""
+        if name.rpartition("/")[2].startswith("._"):  # what macOS adds to each file
+            continue
+        key, extension = base_plus_ext(name)
+        extension = (extension or "").lower()
+        text = extension.rpartition(".")[2] in TEXTS
+        content = headers.content(offset, min(size, LONGEST_LINE)) if text else b""
+        yield Member(name, key or name, extension, offset, size, content)
 
 
-def _caption(found: dict[str, tuple[int, int, bytes]]) -> str | None:
-    """Of ``txt``, else of a field of ``json``; "" where there is none, None where it cannot be read."""
+def _of_kind(fields: Sequence[Member], kinds: Sequence[str]) -> list[Member]:
+    """The fields of the first kind that is there; where none is, those with further dots, such as ``input.jpg``."""
+    plain = ([field for field in fields if field.extension == kind] for kind in kinds)
+    return next(filter(None, plain), [field for field in fields if field.extension.rpartition(".")[2] in kinds])
+
+
+def _caption(text: Member) -> str | None:
+    """A text, or a field of a JSON; "" where there is none, None where it cannot be read."""
     try:
-        if "txt" in found:
-            return found["txt"][2].decode("utf-8").strip()
-        said = json.loads(found["json"][2]) if "json" in found else {}
+        if text.extension.endswith("txt"):
+            return text.content.decode("utf-8").strip()
+        said = json.loads(text.content)
         caption = str(next((said[name] for name in CAPTION if isinstance(said.get(name), str)), ""))
         caption.encode()  # no half of a surrogate pair
         return caption.strip()

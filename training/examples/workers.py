@@ -1,15 +1,23 @@
-"""Processes that prepare parts of batches ahead: copies of this one, in which only the index is shared."""
+"""Processes that prepare parts of batches ahead: copies of this one, in which only the index is shared.
 
+Each has a pipe of its own, and no lock is shared: one that is killed, at whatever moment, holds up nobody.
+"""
+
+import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
-from functools import partial
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import torch
-from torch.utils.data import DataLoader, Dataset
 
 from twinset.manifests.errors import BuildFailed, TwinsetError
 
@@ -17,19 +25,6 @@ PARENT_CHECK_SECONDS = 1.0
 
 Task = TypeVar("Task")
 Made = TypeVar("Made")
-
-
-class _Tasks(Dataset[Any]):
-    """The result of a task, or the error that it raised: torch would send only its text, with a traceback."""
-
-    def __init__(self, make: Callable[[Any], Any]) -> None:
-        self.make = make
-
-    def __getitem__(self, task: Any) -> Any:
-        try:
-            return self.make(task)
-        except (TwinsetError, OSError) as error:
-            return error
 
 
 def made_ahead(
@@ -48,56 +43,70 @@ def made_ahead(
         BuildFailed: a process was killed, as happens where memory runs out.
         TwinsetError, OSError: a task raised it.
     """
-    # The default generator is the training's own: dropout would differ with the number of workers.
-    loader = DataLoader(
-        _Tasks(make),
-        sampler=tasks,
-        batch_size=None,
-        collate_fn=_as_it_is,
-        num_workers=workers,
-        prefetch_factor=ahead,
-        worker_init_fn=partial(_begin, os.getpid()),
-        multiprocessing_context="fork",
-        generator=torch.Generator(),
-    )
-    found = iter(loader)
+    with ExitStack() as stack:
+        started = [stack.enter_context(_started(make)) for _ in range(workers)]
+        asked = deque[tuple[BaseProcess, Connection]]()
+        for number, task in enumerate(tasks):
+            asked.append(started[number % workers])
+            with suppress(OSError):  # one that has ended is noticed when its result is asked for
+                asked[-1][1].send(task)
+            if len(asked) > workers * ahead:
+                yield _result(*asked.popleft())
+        while asked:
+            yield _result(*asked.popleft())
+
+
+@contextmanager
+def _started(make: Callable[[Any], Any]) -> Iterator[tuple[BaseProcess, Connection]]:
+    """A process that answers each task that it is sent, in order; it ends with the context."""
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(make, theirs, os.getpid()), daemon=True)
+    process.start()
+    theirs.close()  # before the next process starts: open in its own process alone, it closes with that
     try:
-        while True:
-            try:
-                made = next(found)
-            except StopIteration:
-                return
-            except RuntimeError as error:
-                raise worker_ended(error) from error
-            if isinstance(made, Exception):
-                raise made
-            yield made
+        yield process, ours
     finally:
-        del found, loader  # ends the processes
+        process.kill()
+        process.join()
+        ours.close()
 
 
-def worker_ended(error: RuntimeError) -> BuildFailed:
-    """What a process that was killed comes to."""
-    return BuildFailed(
-        f"a process that reads training data has ended ({str(error).strip()}); if memory ran out, choose fewer "
-        "--workers. Run the same command again to resume"
-    )
-
-
-def _as_it_is(made: Made) -> Made:
-    """Arrays stay arrays: as tensors they would go through /dev/shm, of which a container has 64 MB."""
+def _result(process: BaseProcess, pipe: Connection) -> Any:
+    try:
+        made = pipe.recv()
+    except (EOFError, OSError) as error:
+        process.join()
+        killed = process.exitcode == -signal.SIGKILL
+        how = "was killed, as happens where memory runs out" if killed else f"ended with {process.exitcode}"
+        raise BuildFailed(
+            f"a process that reads training data {how}; choose fewer --workers or a smaller --batch, or free some "
+            "memory. Run the same command again to resume"
+        ) from error
+    if isinstance(made, Exception):
+        raise made
     return made
 
 
-def _begin(parent: int, _worker: int) -> None:
-    """What a process does first. parent: id of the one that it was copied from."""
+def _work(make: Callable[[Any], Any], pipe: Connection, parent: int) -> None:
+    """What a process does. parent: id of the one that it was copied from."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # tokenizers of transformers would warn of their threads
+    torch.set_num_threads(1)  # those of the parent are not copied, and would be waited for
 
     def watch() -> None:
-        # torch's own watch misses a worker that writes to a pipe which its siblings still hold open.
+        # The pipe does not tell: our end of it is open in the processes that were started later.
         while os.getppid() == parent:
             time.sleep(PARENT_CHECK_SECONDS)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+    with ThreadPoolExecutor(1) as sender:  # results wait in it while the next are made
+        while True:
+            task = pipe.recv()
+            try:
+                made = make(task)
+            except (TwinsetError, OSError) as error:
+                made = error
+            # Arrays stay arrays: as tensors they would go through /dev/shm, of which a container has 64 MB.
+            sender.submit(pipe.send_bytes, pickle.dumps(made))

@@ -176,12 +176,6 @@ class Loop(ABC, Generic[B]):
             then = f"goes on after step {held[-1]:,}" if held else "begins again: no checkpoint was written yet"
             error.add_note(f"run the same command again: it {then}")
             raise
-        except RuntimeError as error:
-            if "DataLoader worker" in str(error):  # torch's handler of SIGCHLD raises it wherever this process is
-                from twinset.training.examples.workers import worker_ended
-
-                raise worker_ended(error) from error
-            raise
         if self.process.is_first:
             self._write_result(history, facts, about, report)
         self.process.wait()

@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.cached_builds import CHECKOUT
-from tests.end_to_end.conftest import BIN, BUILD_SECONDS, Start
+from tests.end_to_end.conftest import BIN, GUARD_SECONDS, Start
 from tests.end_to_end.server.prefect_api import Api
-
-SERVER_SECONDS = 240
 
 
 class PrefectServer:
@@ -67,7 +65,7 @@ class PrefectServer:
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """Kill -9 of a process that leads its group, and of the group."""
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait(30)
+    process.wait()
 
 
 @pytest.fixture(scope="session")
@@ -91,19 +89,19 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process that leads its group, and what is left of the group with it."""
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(30)
+        process.wait()
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait(10)
+    process.wait()
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + SERVER_SECONDS
+    deadline = time.monotonic() + GUARD_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
             break
         try:
-            with urllib.request.urlopen(url, timeout=2):
+            with urllib.request.urlopen(url, timeout=60):
                 return
         except OSError:
             time.sleep(0.3)
@@ -130,7 +128,6 @@ def prefect(server: dict[str, str]) -> Prefect:
             cwd=CHECKOUT,
             capture_output=True,
             text=True,
-            timeout=BUILD_SECONDS,
             stdin=subprocess.DEVNULL,
         )
 

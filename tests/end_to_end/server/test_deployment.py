@@ -59,7 +59,6 @@ def test_stages_in_two_pools_make_the_same_bytes_in_the_order_of_the_dag(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
 def test_negatives_and_their_images_are_made_in_pools(
     prefect: Any,
     start_worker: Any,

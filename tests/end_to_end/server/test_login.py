@@ -36,7 +36,7 @@ def asked(server: PrefectServer, method: str, path: str, **headers: str) -> tupl
         server.variables["PREFECT_API_URL"] + path, b"{}" if method == "POST" else None, headers, method=method
     )
     try:
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=300) as reply:
             return reply.status, {name.lower(): value for name, value in reply.headers.items()}
     except urllib.error.HTTPError as error:
         return error.code, {name.lower(): value for name, value in error.headers.items()}

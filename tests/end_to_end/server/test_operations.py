@@ -123,8 +123,8 @@ def test_a_server_that_is_away_costs_no_shard_and_no_run(
     prefect_server.kill()
     time.sleep(OUTAGE)
     prefect_server.start()
-    until(lambda: all(api.state(run) in ENDED for run in runs.values()), pause=1, seconds=1500)
-    assert here.wait(1500) == 0, (tmp_path / "log").read_text()[-3000:]
+    until(lambda: all(api.state(run) in ENDED for run in runs.values()), pause=1)
+    assert here.wait() == 0, (tmp_path / "log").read_text()[-3000:]
     logs = "\n".join(log.read_text()[-3000:] for log in tmp_path.glob("*.log"))
     for out in outs.values():
         until(lambda out=out: states(api, out) <= {*ENDED}, pause=1)
@@ -146,7 +146,7 @@ def test_a_killed_run_of_shards_is_made_again_with_one_shard_at_a_time(
     for process in children(worker):
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    until(lambda: api.state(run) in ENDED, pause=1, seconds=900)
+    until(lambda: api.state(run) in ENDED, pause=1)
     assert api.state(run) == "COMPLETED", (tmp_path / "main.log").read_text()[-3000:]
     ranges = [found for found in runs_in(api, out) if "eq-kubric-location" in found["tags"]]
     assert sorted((found["state_type"], found["parameters"].get("workers")) for found in ranges) == [
@@ -202,16 +202,16 @@ def test_only_dead_runs_of_twinset_are_called_crashed_and_a_retry_resumes(
             [sys.executable, "-c", THEIRS.format(seconds=2 * DEAD)],
             env={**server, "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "3600"}, stdout=log, stderr=log, cwd=tmp_path,
         )  # fmt: skip
-    until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1, seconds=DEAD + 240)
+    until(lambda: "prefect.flow-run.Crashed" in api.events(run), pause=1)
     start_worker("main")
     retried = prefect("flow-run", "retry", run)
     assert retried.returncode == 0, retried.stdout + retried.stderr
-    until(lambda: api.state(run) in ("COMPLETED", "FAILED"), pause=1, seconds=1200)
+    until(lambda: api.state(run) in ("COMPLETED", "FAILED"), pause=1)
     assert api.state(run) == "COMPLETED", (tmp_path / "main.log").read_text()[-3000:]
     assert twinset("build", recipe, "--out", tmp_path / "whole").returncode == 0
     assert contents(out) == contents(tmp_path / "whole")
 
-    assert theirs.wait(3 * DEAD) == 0 and live.wait(1500) == 0, (tmp_path / "log").read_text()[-3000:]
+    assert theirs.wait() == 0 and live.wait() == 0, (tmp_path / "log").read_text()[-3000:]
     assert states(api, tmp_path / "live") == {"COMPLETED"}
     (other,) = api.ask("/flow_runs/filter", {"flows": {"name": {"any_": ["theirs"]}}})
     assert other["state_type"] == "COMPLETED"

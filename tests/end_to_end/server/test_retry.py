@@ -22,7 +22,6 @@ def kill_below(worker: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_retried_parent_adopts_its_children(
     prefect: Any,
     start_worker: Any,

@@ -26,7 +26,6 @@ def shown(api: Any, run: str) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_a_killed_training_is_retried_to_the_same_bytes(
     prefect: Any, start_worker: Any, api: Any, made_pairs: MadeDataset, until: Any, tmp_path: Path
 ) -> None:
@@ -63,7 +62,6 @@ def test_a_killed_training_is_retried_to_the_same_bytes(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
 def test_the_deployments_of_the_other_tasks_train(
     start_worker: Any,
     api: Any,
@@ -94,7 +92,6 @@ def test_the_deployments_of_the_other_tasks_train(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_grid_trains_each_arm_in_a_pool(
     start_worker: Any, api: Any, made_pairs: MadeDataset, until: Any, tmp_path: Path
 ) -> None:

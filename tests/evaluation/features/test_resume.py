@@ -1,13 +1,13 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
 from tests.evaluation.features.killed_run import BATCH, EXAMPLES, IMAGES
 from tests.evaluation.features.killed_run import main as score
+from tests.waiting import wait_until
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -17,10 +17,7 @@ def test_a_run_that_is_killed_goes_on_where_it_was_and_gives_the_same_scores(tmp
     out, cache = str(tmp_path / "s.parquet"), str(tmp_path / "cache")
     command = [sys.executable, "-m", "tests.evaluation.features.killed_run", out, cache, str(counts), "0.5"]
     with subprocess.Popen(command, cwd=CHECKOUT, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 120
-        while not counts.exists() or len(counts.read_text().split()) < 3:
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(lambda: counts.exists() and len(counts.read_text().split()) >= 3, process)
         process.send_signal(signal.SIGKILL)
     assert sorted(path.name for path in tmp_path.glob("*.parquet")) == []
     before = [int(number) for number in counts.read_text().split()]

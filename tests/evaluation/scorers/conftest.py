@@ -24,7 +24,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
     """Sets the variables that lead to a server."""
 
     def lead(url: str, **settings: Any) -> None:
-        chosen = {"answers": str(tmp_path), "longest_wait": 0.01, "timeout": 5, **settings}
+        chosen = {"answers": str(tmp_path), "longest_wait": 0.01, "timeout": 300, **settings}
         monkeypatch.setenv(ADDRESS, url)
         monkeypatch.setenv(SETTINGS, json.dumps(chosen))
         monkeypatch.delenv(KEY, raising=False)

@@ -27,6 +27,7 @@ from tests.evaluation.scorers.shown_images import (
     shades,
 )
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
+from tests.waiting import wait_until
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.openai_server import ADDRESS, KEY, SETTINGS
 from twinset.manifests.errors import BuildFailed, WrongUse
@@ -53,6 +54,7 @@ def test_faults_that_pass_are_waited_out(environment: Callable[..., None]) -> No
 
 KILLED = """
 from tests.evaluation.scorers.shown_images import asked, chooser, shades
+from tests.waiting import wait_until
 chooser().choose(asked(shades()))
 """
 
@@ -64,14 +66,14 @@ def test_what_was_answered_before_a_kill_is_not_paid_for_again(environment: Call
     def reply(body: Body, number: int) -> Reply:
         if number == 4:
             reached.set()
-            killed.wait(60)
+            killed.wait()
             return failure(500, "nobody waits for this")
         return completion("(1)")
 
     with serving(reply) as server:
         environment(server.url, concurrency=1)
         process = subprocess.Popen([sys.executable, "-c", KILLED], cwd=CHECKOUT)
-        assert reached.wait(60)
+        wait_until(reached.is_set, process)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         killed.set()

@@ -13,7 +13,7 @@ from twinset.evaluation.scorers.openai_server import ADDRESS, SETTINGS
 from twinset.models.encoders.contract import Chooser, Matcher, Question
 from twinset.models.language_models.answers import Answers
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.slow
 IMAGES = [Image.new("RGB", (40, 30), colour) for colour in ("red", "blue")]
 CAPTIONS = ("a red wall", "a blue wall")
 

@@ -2,9 +2,11 @@
 
 import json
 import logging
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -24,7 +26,9 @@ def test_a_pickle_with_code_is_refused_and_not_run(tmp_path: Path) -> None:
             return Path.touch, (target,)
 
     torch.save({"state_dict": {"a": torch.ones(1)}, "args": Touches()}, tmp_path / "w.pt")
-    with pytest.raises(WrongUse, match=r"w.pt: holds objects other than tensors.*safetensors"):
+    with pytest.raises(
+        WrongUse, match=r"w.pt: is not loaded, as it needs getattr, which could run code; .*safetensors"
+    ):
         read_weights(tmp_path / "w.pt")
     assert not target.exists()
 
@@ -45,12 +49,31 @@ def test_a_pickle_with_code_is_refused_and_not_run(tmp_path: Path) -> None:
         (lambda w: w | {"ln_final.bias": torch.full((16,), torch.nan)}, "ln_final.bias holds NaN"),
         (lambda w: {"state_dict": w | {"epoch": 4}}, "'epoch' a value that is not a tensor"),
         (lambda w: [1, 2], "no tensors by name"),
+        (
+            lambda w: {"loss.scale": torch.ones(1), **{f"net.clip.{name}": v for name, v in w.items()}},
+            r"or of more than the model: .*such as net\.clip\.positional_embedding.*save the model's part alone",
+        ),
+        (
+            lambda w: {
+                "model.logit_scale": torch.ones(1),
+                "model.text_model.embeddings.token_embedding.weight": w["ln_final.bias"],
+            },
+            r"w\.pt: weights in transformers' layout, and .*tiny\.json is of open_clip; name the folder .*clip:FOLDER",
+        ),
+        (lambda w: w | {"best": np.float64(0.3)}, "under 'best' a value that is not a tensor"),
     ],
 )
 def test_weights_of_another_model_are_refused_by_the_first_that_differs(tmp_path: Path, change: Any, said: str) -> None:
     torch.save(change(open_clip_network().state_dict()), tmp_path / "w.pt")
     with pytest.raises(WrongUse, match=said):
         open_model(f"open_clip:{open_clip_config(tmp_path)}:{tmp_path / 'w.pt'}", FAST)
+
+
+def test_what_is_no_tensor_is_refused_in_a_sentence_without_colours(tmp_path: Path) -> None:
+    torch.save({"state_dict": {"a": torch.ones(1)}, "args": Namespace(lr=1)}, tmp_path / "w.pt")
+    with pytest.raises(WrongUse) as refused:
+        read_weights(tmp_path / "w.pt")
+    assert "argparse.Namespace" in str(refused.value) and str(refused.value).isprintable()
 
 
 def test_damaged_checkpoints_are_refused(tmp_path: Path) -> None:

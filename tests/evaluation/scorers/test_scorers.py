@@ -32,6 +32,18 @@ LAYOUTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "CLIP4Cir": lambda weights: {"epoch": 1, "CLIP": weights},
     "OpenAI's numbers": lambda weights: weights | {"input_resolution": torch.tensor(32), "vocab_size": torch.tensor(9)},
     "one number as a vector": lambda weights: weights | {"logit_scale": weights["logit_scale"].reshape(1)},
+    "Lightning": lambda weights: {
+        "pytorch-lightning_version": "2.2",
+        "state_dict": {f"model.{name}": value for name, value in weights.items()},
+    },
+    "compiled": lambda weights: {f"_orig_mod.{name}": value for name, value in weights.items()},
+    "compiled and shared": lambda weights: {f"module._orig_mod.{name}": value for name, value in weights.items()},
+    "numbers of NumPy": lambda weights: {
+        "state_dict": weights,
+        "best": np.float64(0.3),
+        "step": np.int64(7),
+        "losses": np.arange(3.0),
+    },
     "half": lambda weights: {name: value.half() for name, value in weights.items()},
 }
 

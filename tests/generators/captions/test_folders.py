@@ -158,6 +158,25 @@ def test_a_webdataset_without_tables(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_further_dots_in_names_are_read_or_counted(tmp_path: Path) -> None:
+    dotted = {f"photo.v1.{n}.{kind}": b"x" for n in range(2) for kind in ("jpg", "txt")}
+    plain = {"1.input.jpg": b"j", "1.outputs.txt": b"A dog.", "2.jpg": b"j", "2.mask.png": b"m", "2.txt": b"A cat."}
+    write_tar(tmp_path / "00000.tar", plain | dotted)
+    captions = [
+        ("00000/1", "00000/1", "A dog.", "00000.tar/1.input.jpg"),
+        ("00000/2", "00000/2", "A cat.", "00000.tar/2.jpg"),
+    ]
+    assert read(tmp_path) == ("webdataset", captions, [("00000.tar photo", "several-fields")])
+
+
+def test_a_tar_that_lacks_its_end_gives_no_sample(tmp_path: Path) -> None:
+    write_tar(tmp_path / "00000.tar", {"1.jpg": b"j", "1.txt": b"A dog.", "2.jpg": b"j", "2.txt": b"A cat."})
+    write_tar(tmp_path / "00001.tar", {"3.jpg": b"j", "3.txt": b"A cow."})
+    with (tmp_path / "00000.tar").open("rb+") as tar:
+        tar.truncate(2048)  # behind the first sample: two headers with a block each
+    assert read(tmp_path)[1:] == ([("00001/3", "00001/3", "A cow.", "00001.tar/3.jpg")], [("00000.tar", "broken-tar")])
+
+
 def test_texts_beside_images(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     for name, content in {"a.jpg": b"", "a.txt": b"A dog.\r\n\nA dog runs.\n", "b/c.PNG": b"", "b/c.txt": b"A cat.",

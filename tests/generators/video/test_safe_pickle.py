@@ -199,7 +199,6 @@ COSTLY_KEYS = {
 }  # fmt: skip
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("name", COSTLY_KEYS)
 def test_keys_that_are_costly_to_hash_are_refused(tmp_path: Path, name: str) -> None:
     """Attack: 55 bytes whose hash takes for ever, or a megabyte that overflows the machine's stack."""

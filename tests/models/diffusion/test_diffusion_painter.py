@@ -93,7 +93,7 @@ def test_the_next_pass_is_denoised_while_the_last_one_is_decoded(painter: Painte
     def patient_decode(*given: Any) -> Any:
         calls["decode"] += 1
         if calls["decode"] < 3:
-            assert begun[calls["decode"]].wait(20), "the next pass waits for decoding"
+            assert begun[calls["decode"]].wait(), "the next pass waits for decoding"
         return decode(*given)
 
     loaded.denoise, loaded.decode = counted_denoise, patient_decode  # type: ignore[method-assign]

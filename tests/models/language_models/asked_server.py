@@ -18,7 +18,7 @@ def requests(count: int, *texts: str) -> list[Request]:
 
 
 def model(server: ChatServer, folder: Path, **settings: Any) -> ServerModel:
-    quick = {"timeout": 5.0, "longest_wait": 0.01, "concurrency": 4, **settings}
+    quick = {"timeout": 300.0, "longest_wait": 0.01, "concurrency": 4, **settings}
     return ServerModel(OpenAI(kind="openai", model="m", base_url=server.url, answers=folder, **quick))
 
 

@@ -58,7 +58,7 @@ def test_threads_and_processes_write_side_by_side(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: answers.keep(f"t{n}", "m", "{}", Answer("text", "stop", 1, 2)), range(200)))
     for one in others:
-        one.communicate(timeout=60)
+        one.communicate()
         assert one.returncode == 0
     assert answers.spent("m") == Tally(240, 240, 480)
     assert len(answers.find([f"{name}{n}" for name in "pqt" for n in range(200)])) == 240
@@ -104,19 +104,19 @@ def test_threads_share_the_syncs_of_the_disk(tmp_path: Path, monkeypatch: pytest
     def slow(batch: list) -> None:  # type: ignore[type-arg]
         batches.append(len(batch))
         begun.set()
-        go.wait(10)
+        go.wait()
         write(batch)
 
     monkeypatch.setattr(answers, "_write", slow)
     with ThreadPoolExecutor(9) as pool:
         first = pool.submit(answers.keep, "a", "m", "{}", Answer("x"))
-        begun.wait(10)
+        begun.wait()
         others = [pool.submit(answers.keep, str(n), "m", "{}", Answer("x")) for n in range(8)]
         while len(answers._waiting) < 8:
             pass
         go.set()
         for one in (first, *others):
-            one.result(10)
+            one.result()
     assert batches == [1, 8]
 
 

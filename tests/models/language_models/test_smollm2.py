@@ -19,7 +19,7 @@ from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import TableRows
 
 SCHEMA = schema_of("negative_caption")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.slow
 
 TEXTS = """A black dog sleeps on a red bench.
 A man riding a wave on top of a surfboard.

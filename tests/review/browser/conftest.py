@@ -43,7 +43,7 @@ def serving(app: Any) -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{opened.getsockname()[1]}"
         server.should_exit = True
-        thread.join(30)
+        thread.join()
 
 
 class Visitor:
@@ -56,6 +56,7 @@ class Visitor:
 
     def __init__(self, context: BrowserContext, link: str) -> None:
         self.context = context
+        context.set_default_timeout(0)  # pytest's own limit is the guard
         self.page: Page = context.new_page()
         self.problems: list[str] = []
         self.hosts: set[str] = set()

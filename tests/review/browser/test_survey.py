@@ -51,7 +51,6 @@ def clicked_through(visitor: Visitor, name: str, tasks: Any) -> list[Any]:
     return asked
 
 
-@pytest.mark.timeout(900)
 def test_two_participants_of_25_instances_and_the_row_of_people(
     browser: Browser, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -173,7 +173,7 @@ def test_a_task_whose_image_does_not_load_can_be_skipped_but_not_answered(open_d
     context.route("**/image/*", handle)
     page = context.new_page()
     page.goto(desk.link())
-    page.wait_for_selector("text=An image of this task did not load", timeout=60_000)
+    page.wait_for_selector("text=An image of this task did not load")
     page.keyboard.press("1")
     page.click("text=Skip this task")
     page.wait_for_selector("#task[data-open]")
@@ -236,7 +236,6 @@ def server(tmp_path: Path) -> Iterator[Server]:
         running.stop()
 
 
-@pytest.mark.timeout(600)  # two to three minutes on two busy cores
 def test_kill_9_of_the_server_after_each_of_200_answers(browser: Browser, tmp_path: Path, server: Server) -> None:
     token = Access(SECRET, ["anna"]).token(Person("anna", "annotator"))
     context = browser.new_context(**DESKTOP)

@@ -4,9 +4,9 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from botocore.retries.standard import ExponentialBackoff
 
 from tests.flaky_s3 import Flaky
 from tests.stages.conftest import _package, drawn, files_below, greys, media, planned_build
+from tests.waiting import wait_until
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.finalise import remove_leftovers
@@ -28,6 +29,11 @@ SCENES = [("a", 1, 2), ("a", 5, 6), ("b", 3, 4), ("c", 1, 2), ("gone", 8, 9)]
 __all__ = ["_package", "drawn", "files_below", "greys", "media", "planned_build"]
 
 
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """URL of an S3 server on this machine."""
@@ -37,13 +43,7 @@ def server() -> Iterator[str]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(300):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        else:
-            pytest.fail("moto's server did not start within 30 s")
+        wait_until(partial(answers, port), process)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.kill()
@@ -58,7 +58,7 @@ def flaky(server: str) -> Iterator[Flaky]:
     yield proxy
     proxy.shutdown()
     proxy.server_close()
-    thread.join(10)
+    thread.join()
 
 
 @pytest.fixture

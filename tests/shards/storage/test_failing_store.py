@@ -120,7 +120,6 @@ def test_requests_are_tried_ten_times_unless_the_user_says_otherwise(
     assert attempts(flaky, bucket) == ("3; max=3", "standard")
 
 
-@pytest.mark.timeout(200)
 def test_a_bucket_that_keeps_answering_500_ends_in_an_error_without_receipt(
     bucket: str, flaky: Flaky, stored: Files, planned_build: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

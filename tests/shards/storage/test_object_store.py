@@ -70,7 +70,7 @@ def test_what_a_killed_upload_left_in_the_temporary_folder_is_swept(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait(60)
+    ended.wait()
     left = tmp_path / f"twinset-{socket.gethostname()}.{ended.pid}.abc"
     left.mkdir()
     mine = tmp_path / "twinset-notes"

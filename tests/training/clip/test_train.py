@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import multiprocessing
 from pathlib import Path
 from typing import Any
 
@@ -133,21 +134,30 @@ def test_a_place_that_cannot_be_a_run_is_named_and_nothing_is_written(settings: 
     assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["notes.txt"]
 
 
-def test_ctrl_c_tells_after_which_step_the_run_goes_on_and_a_killed_worker_what_to_do(
-    settings: Settings, tmp_path: Path
-) -> None:
-    raised: BaseException = KeyboardInterrupt()
-
+def test_ctrl_c_tells_after_which_step_the_run_goes_on(settings: Settings, tmp_path: Path) -> None:
     def stop(done: int, steps: int, row: dict[str, Any]) -> None:
         if done == 4:
-            raise raised
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt) as found:
         train_clip(settings(), tmp_path / "run", stop, report=False)
     assert found.value.__notes__ == ["run the same command again: it goes on after step 3"]
-    raised = RuntimeError("DataLoader worker (pid 7) is killed by signal: Killed. ")  # of torch's handler of SIGCHLD
-    with pytest.raises(BuildFailed, match=r"pid 7.*fewer --workers\. Run the same command"):
-        train_clip(settings(), tmp_path / "run", stop, report=False)
+
+
+def test_a_killed_worker_ends_the_run_which_resumes_to_the_same_bytes(settings: Settings, tmp_path: Path) -> None:
+    chosen = settings(workers=1, steps=12)
+
+    def kill(done: int, steps: int, row: dict[str, Any]) -> None:
+        if done == 4:
+            (worker,) = multiprocessing.active_children()
+            worker.kill()
+
+    with pytest.raises(BuildFailed, match=r"was killed, .* fewer --workers .*Run the same command again to resume"):
+        train_clip(chosen, tmp_path / "run", kill, report=False)
+    assert Checkpoints(tmp_path / "run").steps()[0] == 3 and not multiprocessing.active_children()
+    resumed = train_clip(chosen, tmp_path / "run", report=False)
+    assert resumed.resumed_at >= 3
+    assert resumed.digest == train_clip(settings(steps=12), tmp_path / "straight", report=False).digest
 
 
 def test_a_checkpoint_without_a_tensor_is_refused(settings: Settings, tmp_path: Path) -> None:

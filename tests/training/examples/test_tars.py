@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-import random
 import tarfile
 from pathlib import Path
 
@@ -12,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import webdataset
-from PIL import Image
+from PIL import Image, ImageOps
 
 from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.shards.storage.member_headers import MemberHeaders
-from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.shards.media.decode import ORIENTATION
 from twinset.training.examples.contracts import DataPlace, data_place
 from twinset.training.examples.example_set import ExampleSet, open_examples
 from twinset.training.examples.neighbours import image_numbers
+from twinset.training.examples.tars import EMPTY, NO_IMAGE, SEVERAL
 
 
 def jpeg(number: int) -> bytes:
@@ -108,7 +107,7 @@ def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
 
 def test_samples_without_image_or_caption_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with tarfile.open(tmp_path / "odd.tar", "w") as tar:
-        add(tar, "./a/whole.one.jpg", jpeg(1))  # the key ends at the first dot: an extension that is no image's
+        add(tar, "./a/whole.one.jpg", jpeg(1))
         add(tar, "./a/good.jpg", jpeg(2))
         add(tar, "./a/good.json", json.dumps({"caption": "of the JSON"}).encode())
         add(tar, "./a/mute.jpg", jpeg(3))
@@ -122,9 +121,98 @@ def test_samples_without_image_or_caption_are_counted(tmp_path: Path, caplog: py
     with caplog.at_level(logging.WARNING, "twinset"):
         examples = opened(tmp_path, "odd.tar")
     assert [(examples[0].key, examples[0].texts["text"])] == [("odd/./a/good", "of the JSON")] and len(examples) == 1
-    assert "1 with no caption (first " in caplog.text and "odd.tar ./a/lost)" in caplog.text
+    assert "2 with no caption (first " in caplog.text and "odd.tar ./a/lost.txt)" in caplog.text
     left_out = examples.facts()[0]["left_out"]
-    assert left_out == {"no caption": 1, "no image": 1, "an empty image": 1, "a caption that cannot be read": 2}
+    assert left_out == {"no caption": 2, "no image": 1, "an empty image": 1, "a caption that cannot be read": 2}
+
+
+def packed(path: Path, *names: str) -> Path:
+    """A tar with a picture or a text under each name."""
+    with tarfile.open(path, "w") as tar:
+        for n, name in enumerate(names):
+            add(tar, name, f"text {n}".encode() if name.endswith("txt") else jpeg(n))
+    return path
+
+
+def test_names_in_front_of_an_extension_are_read_as_webdataset_reads_them(tmp_path: Path) -> None:
+    names = ("0.input.jpg", "0.outputs.txt", "1.jpg", "1.mask.png", "1.txt", "1.ocr.txt", "2.input.PNG", "2.txt")
+    tar = packed(tmp_path / "in.tar", *names)
+    examples = opened(tmp_path, "in.tar")
+    read = [
+        (one.key, one.texts["text"], examples.read_image(one, "image")) for one in map(examples.__getitem__, [0, 1, 2])
+    ]
+    assert read == [("in/0", "text 1", jpeg(0)), ("in/1", "text 4", jpeg(2)), ("in/2", "text 7", jpeg(6))]
+    keys = [sample["__key__"] for sample in webdataset.WebDataset(str(tar), shardshuffle=False)]
+    assert len(examples) == 3 and keys == ["0", "1", "2"]
+
+
+def test_every_sample_that_is_not_read_is_counted_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    dotted = [f"photo.v1.{n}.{kind}" for n in range(16) for kind in ("jpg", "txt")]
+    others = ["README", "a.gif", "b.jpg", "b.de.txt", "b.en.txt", "c.cls", "d.jpg", "d.jpg", "d.txt", "._e.jpg"]
+    packed(tmp_path / "all.tar", "0.jpg", "0.txt", *dotted, *others)
+    with tarfile.open(tmp_path / "all.tar", "a") as tar:
+        link = tarfile.TarInfo("link.jpg")
+        link.type, link.linkname = tarfile.SYMTYPE, "0.jpg"
+        tar.addfile(link)
+        add(tar, "link.txt", b"of a link")
+    with caplog.at_level(logging.WARNING, "twinset"):
+        examples = opened(tmp_path, "all.tar")
+    counted = {SEVERAL: 19, NO_IMAGE: 3, EMPTY: 1}
+    assert len(examples) == 1 and examples.facts()[0]["left_out"] == counted
+    assert "19 with a key of several images" in caplog.text and "replace further dots" in caplog.text
+    assert all(f"all.tar {name})" in caplog.text for name in ("photo.v1.0.jpg", "README", "link.jpg"))
+    packed(tmp_path / "dotted.tar", *dotted)
+    with pytest.raises(WrongUse, match=r"no sample has an image and a caption: 16 with a key of .*photo\.v1\.0\.jpg\)"):
+        opened(tmp_path, "dotted.tar")
+
+
+def test_a_tar_that_is_not_whole_is_refused_however_it_ends(tmp_path: Path) -> None:
+    path = packed(tmp_path / "cut.tar", "0.jpg", "0.txt", "1.jpg", "1.txt")
+    content = path.read_bytes()
+    end = len(content.rstrip(b"\0")) + -len(content.rstrip(b"\0")) % 512 + 1024
+    for length in {*range(0, end, 512), *range(0, end, 97), end - 1}:
+        path.write_bytes(content[:length])
+        with pytest.raises(WrongUse, match=r"cut\.tar: byte \d+.*fetch this tar again, or leave it out"):
+            opened(tmp_path, "cut.tar")
+    path.write_bytes(content[:end])
+    assert len(opened(tmp_path, "cut.tar")) == 2
+    for behind in (content, bytes(2 << 20)):  # `cat` of two tars; room that a download has reserved
+        path.write_bytes(content + behind)
+        with pytest.raises(WrongUse, match=r"cut\.tar: byte \d+: [\d,]+ bytes follow the last member"):
+            opened(tmp_path, "cut.tar")
+
+
+def test_a_tar_that_is_not_sorted_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    packed(tmp_path / "apart.tar", "0.jpg", "1.jpg", "0.txt", "1.txt")
+    with pytest.raises(
+        WrongUse, match=r"apart\.tar: the fields of 0 do not lie side by side.*; sort the tar: .*--sort=name"
+    ):
+        opened(tmp_path, "apart.tar")
+
+
+@pytest.mark.parametrize("pattern", ["cc", "cc/*.gz", "cc/b.tar.gz"])
+def test_tars_that_are_compressed_are_refused(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "cc").mkdir()
+    packed(tmp_path / "cc/a.tar", "0.jpg", "0.txt")
+    (tmp_path / "cc/b.tar.gz").write_bytes(b"compressed")
+    with pytest.raises(WrongUse, match=r"b\.tar\.gz is compressed; .*unpack it"):
+        opened(tmp_path, pattern)
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+def test_pictures_are_turned_as_their_exif_says(tmp_path: Path, turn: int) -> None:
+    stream, exif = io.BytesIO(), Image.Exif()
+    exif[ORIENTATION] = turn
+    picture = Image.new("RGB", (48, 32), "white")
+    picture.paste("red", (0, 0, 16, 16))
+    picture.save(stream, "JPEG", exif=exif)
+    with tarfile.open(tmp_path / "turned.tar", "w") as tar:
+        add(tar, "0.jpg", stream.getvalue())
+        add(tar, "0.txt", b"a red corner")
+    examples = opened(tmp_path, "turned.tar")
+    shown = examples.open_image(examples[0], "image")
+    expected = ImageOps.exif_transpose(Image.open(stream))
+    assert shown.size == ((48, 32) if turn < 5 else (32, 48)) and np.array_equal(shown, expected)
 
 
 def test_damaged_tars_are_named(tars: Path) -> None:
@@ -166,19 +254,6 @@ def test_patterns_of_too_many_names_are_refused_at_once(tmp_path: Path, pattern:
         opened(tmp_path, f"{pattern}.tar")
 
 
-def test_headers_that_lie_are_refused(tmp_path: Path) -> None:
-    pax = tarfile.TarInfo("x")
-    pax.type = tarfile.XHDTYPE
-    said = b"9" * 5000 + b" path=x\n"
-    pax.size = len(said)
-    content = pax.tobuf(tarfile.USTAR_FORMAT) + said + bytes(-len(said) % 512) + bytes(1024)
-    assert list(MemberHeaders(lambda place, size: content[place : place + size], len(content), "t")) == []
-    pax.size = 3 << 30
-    content = pax.tobuf(tarfile.GNU_FORMAT) + bytes(1024)
-    with pytest.raises(BrokenTar, match="a name or header of 3,221,225,472 bytes"):
-        list(MemberHeaders(lambda place, size: content[place : place + size], len(content), "t"))
-
-
 def test_what_such_tars_do_not_hold(tars: Path) -> None:
     with pytest.raises(WrongUse, match="such tars have no triplets"):
         open_examples([f"tars:{tars}/cc"], "triplets", index=tars)
@@ -187,38 +262,3 @@ def test_what_such_tars_do_not_hold(tars: Path) -> None:
     with pytest.raises(WrongUse, match="has no negative_text"):
         opened(tars, "cc").require(["negative_text"])
     assert data_place("tars:s3://b/{0..9}.tar*3") == DataPlace("tars:s3://b/{0..9}.tar", "", 3, "s3://b/{0..9}.tar")
-
-
-@pytest.mark.parametrize("format", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
-def test_headers_are_read_as_tarfile_reads_them(tmp_path: Path, format: int) -> None:
-    random_numbers = random.Random(5)
-    path = tmp_path / "any.tar"
-    with tarfile.open(path, "w", format=format) as tar:
-        for n in range(40):
-            member = tarfile.TarInfo(f"folder/{'long/' * random_numbers.randrange(18)}{n}.jpg")
-            member.size, member.mtime = random_numbers.randrange(5000), random_numbers.random() * 1e9
-            if format != tarfile.PAX_FORMAT:
-                member.mtime = int(member.mtime)
-            tar.addfile(member, io.BytesIO(bytes(member.size)))
-            folder = tarfile.TarInfo(f"folder{n}")
-            folder.type = tarfile.DIRTYPE
-            tar.addfile(folder)
-    content = path.read_bytes()
-    with tarfile.open(path) as tar:
-        expected = [(one.name, one.offset_data, one.size) for one in tar if one.isreg()]
-    assert list(MemberHeaders(lambda place, size: content[place : place + size], len(content), "t")) == expected
-
-
-def test_mutated_headers_are_refused_or_read(tars: Path) -> None:
-    content = bytearray((tars / "cc/00000.tar").read_bytes())
-    random_numbers = random.Random(11)
-    for _ in range(2000):
-        mutated = bytearray(content)
-        for _ in range(random_numbers.randrange(1, 4)):
-            mutated[random_numbers.randrange(len(mutated))] = random_numbers.randrange(256)
-        held = bytes(mutated)
-        try:
-            found = list(MemberHeaders(lambda place, size, held=held: held[place : place + size], len(held), "t"))  # type: ignore[misc]
-        except BrokenTar:
-            continue
-        assert all(0 <= offset <= offset + size <= len(held) for _, offset, size in found)

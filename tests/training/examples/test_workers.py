@@ -2,14 +2,17 @@
 
 import multiprocessing
 import os
+import random
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.waiting import wait_until
 from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.training.examples.workers import made_ahead
 
@@ -29,18 +32,11 @@ def read_for_ever(pids: Path) -> None:
     found = {next(made)[0] for _ in range(4)}
     pids.with_suffix(".part").write_text(" ".join(map(str, found)))
     pids.with_suffix(".part").rename(pids)
-    time.sleep(60)
+    time.sleep(3600)
 
 
 def blocks(_number: int) -> tuple[int, bytes]:
     return os.getpid(), bytes(MEGABYTES << 20)
-
-
-def wait_for(condition: object, seconds: float = 20) -> Iterator[None]:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and not condition():  # type: ignore[operator]
-        time.sleep(0.05)
-        yield
 
 
 def test_results_come_in_order_and_errors_as_they_were_raised() -> None:
@@ -55,22 +51,53 @@ def test_results_come_in_order_and_errors_as_they_were_raised() -> None:
 def test_workers_end_with_the_process_that_asked(way: signal.Signals, tmp_path: Path) -> None:
     training = multiprocessing.get_context("fork").Process(target=read_for_ever, args=(tmp_path / "pids",))
     training.start()
-    for _ in wait_for((tmp_path / "pids").exists):
-        pass
+    wait_until((tmp_path / "pids").exists)
     workers = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     assert len(workers) == 2 and all(map(psutil.pid_exists, workers))
     # Ctrl-C reaches all processes of the terminal; the others are sent to one.
     (os.killpg if way == signal.SIGINT else os.kill)(training.pid or 0, way)
-    training.join(20)
+    training.join()
     assert training.exitcode not in (None, 0)
-    for _ in wait_for(lambda: not any(map(psutil.pid_exists, workers))):
-        pass
-    assert not any(map(psutil.pid_exists, workers))
+    wait_until(lambda: not any(map(psutil.pid_exists, workers)))
 
 
-def test_a_worker_that_is_killed_is_told() -> None:
-    made = made_ahead(blocks, iter(range(1000)), workers=1, ahead=2)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_worker_that_is_killed_ends_the_training_with_a_message(workers: int) -> None:
+    made = made_ahead(blocks, iter(range(1000)), workers=workers, ahead=2)
     os.kill(next(made)[0], signal.SIGKILL)
-    with pytest.raises(BuildFailed, match="fewer --workers"):
+    with pytest.raises(BuildFailed, match=r"was killed, as happens where memory runs out; choose fewer --workers"):
         for _ in made:
             pass
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_workers_are_killed_at_any_moment(seed: int) -> None:
+    random_numbers = random.Random(seed)
+    made = made_ahead(blocks, iter(range(100_000)), workers=2, ahead=2)
+    killed = random_numbers.choice([next(made)[0], next(made)[0]])
+    # Another process kills it, so that it dies while this one asks, waits, or has received the half of a result.
+    delay = random_numbers.random() / 5
+    killer = subprocess.Popen([sys.executable, "-c", f"import os, time; time.sleep({delay}); os.kill({killed}, 9)"])
+    with pytest.raises(BuildFailed, match="was killed"):
+        for _ in made:
+            pass
+    assert killer.wait() == 0 and not multiprocessing.active_children()
+
+
+def test_a_worker_that_fails_is_told_apart_from_one_that_is_killed() -> None:
+    with pytest.raises(BuildFailed, match="ended with 1; "):
+        next(made_ahead(int, iter(["no number"]), workers=1, ahead=1))
+
+
+def test_results_that_nobody_asks_for_are_made_ahead(tmp_path: Path) -> None:
+    def make(number: int) -> tuple[int, bytes]:
+        (tmp_path / str(number)).touch()
+        return number, bytes(MEGABYTES << 20)
+
+    made = made_ahead(make, iter(range(1000)), workers=2, ahead=3)
+    assert next(made)[0] == 0
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 7)  # the first, and three of each process
+    assert [next(made)[0] for _ in range(3)] == [1, 2, 3]
+    made.close()
+    assert not multiprocessing.active_children()

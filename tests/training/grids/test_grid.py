@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,13 @@ import yaml
 
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
+from tests.waiting import wait_until
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.manifests.errors import WrongUse
 from twinset.training.grids.design import load_design
 from twinset.training.grids.run import open_grid, run_grid
 
 DESIGNS = Path(__file__).resolve().parents[3] / "studies" / "grids"
-WAIT = 300  # seconds, at most
 
 
 @pytest.fixture
@@ -261,9 +260,7 @@ def test_a_killed_grid_ends_with_the_same_tables(raw: dict[str, Any], made_pairs
     arms = [f"arms/{arm}/seed-3/history.jsonl" for arm in ("base", "eqsim")]
     for begun in (*arms, "scores/twins/eqsim-seed-3.parquet"):
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-            end = time.monotonic() + WAIT
-            while child.poll() is None and not (killed / begun).is_file() and time.monotonic() < end:
-                time.sleep(0.02)
+            wait_until((killed / begun).is_file, child)
             os.kill(child.pid, signal.SIGKILL)
     subprocess.run(command, check=True, capture_output=True)
     for name in ("grid.md", "grid.csv", "grid.json"):

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +13,11 @@ import pytest
 
 from tests.evaluation.scorers.tiny_models import open_clip_config, save_transformers
 from tests.made_datasets import MadeDataset
+from tests.waiting import wait_until
 from twinset.training.grids.design import load_design
 from twinset.training.grids.run import open_grid, run_grid
 
 DESIGNS = Path(__file__).resolve().parents[3] / "studies" / "grids"
-WAIT = 300  # seconds, at most
 CLIP = ("weights=null", "split=null", "batch=4", "epochs=1", "lr=0.001", "warmup=0", "threads=1", "checkpoint_every=1")
 FUSION = ("image_size=32", "split=null", "batch=8", "negatives=9", "epochs=1", "threads=1", "checkpoint_every=1")
 COMBINER = (
@@ -88,10 +87,7 @@ def test_a_papers_grid_that_is_killed_ends_with_the_same_tables(
     command = [sys.executable, "-m", "twinset.cli.main", "train", "grid", *said, "--out", str(tmp_path / "killed")]
     begun = tmp_path / "killed/arms" / trained[len(trained) // 2].arm
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
-        end = time.monotonic() + WAIT
-        while child.poll() is None and not begun.exists() and time.monotonic() < end:
-            time.sleep(0.02)
-        assert child.poll() is None and begun.exists()
+        wait_until(begun.exists, child)
         os.kill(child.pid, signal.SIGKILL)
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -86,7 +86,7 @@ def test_a_full_disk_is_reported_and_leaves_the_checkpoint_before(tmp_path: Path
     told = tmp_path / "told"
     child = multiprocessing.get_context("fork").Process(target=write_on_a_full_disk, args=(tmp_path, told))
     child.start()
-    child.join(60)
+    child.join()
     assert "the checkpoint before it is intact" in told.read_text() and "free some room" in told.read_text()
     found = Checkpoints(tmp_path).last()
     assert found is not None and found[0].step == 5

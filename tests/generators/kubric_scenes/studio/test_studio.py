@@ -125,7 +125,7 @@ def test_a_picture_is_the_same_bytes_whatever_came_before_on_any_threads_in_any_
     monkeypatch.setattr("twinset.generators.kubric_scenes.studio.studio.CACHED", 1)
     assert pictures(shelf, 1, [[BALL], [CAN, BOX, CAN]]) == first
     command = [sys.executable, "-c", AGAIN, shelf.manifest, str(tmp_path / "other")]
-    again = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stdout.split()[0] == first
 
 
