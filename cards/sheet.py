@@ -94,8 +94,7 @@ STROKE = 4  # pixels of an outline
 LONGEST_LINE = 200  # characters; more than fits in any width
 ELLIPSIS = "..."
 
-Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
-
+Font = ImageFont.FreeTypeFont
 PAPER, INK, GREY = "#fbfaf7", "#1f2328", "#7b8087"
 MARKS = ("#0b5cad", "#b3470b")  # of side 0 and side 1; told apart by all eyes
 OUTLINES: Mapping[Outline, str] = {"right": "#2b9348", "reference": "#e3b505"}
@@ -109,6 +108,7 @@ class _Drawn:
     width: int
     picture: Image.Image | None
     lines: Sequence[Marked]
+    face: Font
 
 
 def contact_sheet(blocks: Sequence[Block], across: int, title: str, subtitle: str, legend: str = "") -> bytes:
@@ -122,9 +122,12 @@ def contact_sheet(blocks: Sequence[Block], across: int, title: str, subtitle: st
     head = MARGIN + TITLE + 10 + LINE * (2 if legend else 1) + 24
     sheet = Image.new("RGB", (WIDTH + 2 * MARGIN, head + sum(bands) + GAP * max(len(bands) - 1, 0) + MARGIN), PAPER)
     pen = ImageDraw.Draw(sheet)
-    pen.text((MARGIN, MARGIN - 6), fitted(title, font(TITLE), WIDTH), INK, font(TITLE))
+    _write(pen, (MARGIN, MARGIN - 6), title, TITLE, WIDTH, INK)
+    drawn_words = (word for rows in drawn for row in rows for one in row for line in one.lines for word, _ in line)
+    if absent := re.search(r"\\u[0-9a-f]{4,}", " ".join(drawn_words)):
+        subtitle += f"; {absent[0]}: a character that no font here has; install one that has it, such as Noto Sans CJK"
     for place, line in enumerate((subtitle, legend)):
-        pen.text((MARGIN, MARGIN + TITLE + 8 + place * LINE), fitted(line, font(TEXT), WIDTH), GREY, font(TEXT))
+        _write(pen, (MARGIN, MARGIN + TITLE + 8 + place * LINE), line, TEXT, WIDTH)
     for number, (block, rows) in enumerate(zip(blocks, drawn, strict=True)):
         left = MARGIN + number % across * (cell + GAP)
         top = head + sum(bands[: number // across]) + number // across * GAP
@@ -132,7 +135,7 @@ def contact_sheet(blocks: Sequence[Block], across: int, title: str, subtitle: st
             for column, one in enumerate(row):
                 _draw(sheet, pen, one, left + column * (one.width + CELL_GAP), top)
             top += _height(row)
-        pen.text((left, top), fitted(" | ".join([block.key, block.note]), font(SMALL), cell), GREY, font(SMALL))
+        _write(pen, (left, top), " | ".join([block.key, block.note]), SMALL, cell)
     stream = io.BytesIO()
     sheet.save(stream, "PNG")
     return stream.getvalue()
@@ -169,7 +172,8 @@ def _fit(cell: Cell, width: int, key: str) -> _Drawn:
         room = width - 2 * stroke
         picture = thumbnail(cell.image, key, (room, int(room * TALLEST)))
         picture = ImageOps.expand(picture, stroke, OUTLINES.get(cell.outline, PAPER))
-    return _Drawn(cell, width, picture, wrapped(cell.words, font(TEXT), width, MOST_LINES))
+    face = font(TEXT, " ".join(word for word, _ in cell.words))
+    return _Drawn(cell, width, picture, wrapped(cell.words, face, width, MOST_LINES), face)
 
 
 def _height(row: Sequence[_Drawn]) -> int:
@@ -178,9 +182,16 @@ def _height(row: Sequence[_Drawn]) -> int:
     return label + max(heights) + 5 + CELL_GAP
 
 
+def _write(
+    pen: ImageDraw.ImageDraw, place: tuple[int, int], text: str, size: int, width: int, colour: str = GREY
+) -> None:
+    face = font(size, text)
+    pen.text(place, fitted(text, face, width), colour, face)
+
+
 def _draw(sheet: Image.Image, pen: ImageDraw.ImageDraw, one: _Drawn, left: int, top: int) -> None:
     if one.cell.label:
-        pen.text((left, top), fitted(one.cell.label, font(SMALL), one.width), GREY, font(SMALL))
+        _write(pen, (left, top), one.cell.label, SMALL, one.width)
         top += LABEL
     if one.picture is not None:
         sheet.paste(one.picture, (left, top))
@@ -188,29 +199,51 @@ def _draw(sheet: Image.Image, pen: ImageDraw.ImageDraw, one: _Drawn, left: int, 
     for line in one.lines:
         x = float(left)
         for word, marked in line:
-            pen.text((x, top), word, MARKS[one.cell.side] if marked else INK, font(TEXT))
-            length = font(TEXT).getlength(word)
+            pen.text((x, top), word, MARKS[one.cell.side] if marked else INK, one.face)
+            length = one.face.getlength(word)
             if marked:
                 pen.line((x, top + LINE - 4, x + length, top + LINE - 4), MARKS[one.cell.side], 2)
-            x += length + font(TEXT).getlength(" ")
+            x += length + one.face.getlength(" ")
         top += LINE
 
 
+def font(size: int, text: str) -> Font:
+    """The font of a text: matplotlib's DejaVu Sans; an installed one that has all letters, where that lacks some."""
+    import matplotlib
+
+    letters = {ord(letter) for letter in unicodedata.normalize("NFC", text) if not letter.isspace()}
+    own = f"{matplotlib.get_data_path()}/fonts/ttf/DejaVuSans.ttf"
+    if letters <= _letters(own):
+        return _font(own, size)
+    return _font(next((path for path in _installed() if letters <= _letters(path)), own), size)
+
+
+_font = cache(ImageFont.truetype)
+
+
 @cache
-def font(size: int) -> Font:
-    """Pillow's own font. It has no accents, which `plain` leaves out, and draws other scripts as boxes."""
-    return ImageFont.load_default(size)
+def _installed() -> Sequence[str]:
+    from matplotlib.font_manager import fontManager  # looks for all fonts, which takes seconds the first time
+
+    upright = {one.fname for one in fontManager.ttflist if one.weight in (400, "normal") and one.style == "normal"}
+    return sorted(path for path in upright if not re.search("lastresort|emoji", path, re.IGNORECASE))  # boxes, pictures
 
 
-def plain(text: str) -> str:
-    """One line without accents."""
-    parts = unicodedata.normalize("NFKD", " ".join(text.split()))
-    return "".join(letter for letter in parts if not unicodedata.combining(letter))
+@cache
+def _letters(path: str) -> frozenset[int]:
+    from matplotlib.ft2font import FT2Font
+
+    try:
+        return frozenset(FT2Font(path).get_charmap())
+    except (OSError, RuntimeError):  # a font that only others can read
+        return frozenset()
 
 
 def fitted(text: str, face: Font, width: float) -> str:
-    """As much of a line as fits in ``width`` pixels."""
-    text = plain(text[:LONGEST_LINE])
+    """As much of a line as fits in ``width`` pixels; letters that the font does not have as their numbers."""
+    known = _letters(str(face.path))
+    line = unicodedata.normalize("NFC", " ".join(text[:LONGEST_LINE].split()))
+    text = "".join(letter if ord(letter) in known else f"\\u{ord(letter):04x}" for letter in line)
     if face.getlength(text) <= width:
         return text
     while text and face.getlength(text + ELLIPSIS) > width:

@@ -92,13 +92,13 @@ def print_run(run: dict[str, Any]) -> None:
         silent = "".join(f", {count:,} questions unanswered: {reason}" for reason, count in one["unanswered"].items())
         cut = f", {one['cut_texts']:,} texts longer than the model reads" if one["cut_texts"] else ""
         say(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{silent}{cut}")
-        found = one["figures"]
-        expected, interval = found["expected"], found["interval"]
-        for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:
-            line = f"  {name:16} {found[name]:8.2f}"
-            line += f"  {interval[name][0]:.2f} to {interval[name][1]:.2f}" if name in interval else ""
-            tied = found["ties"] and name in expected
-            say(line + (f", {expected[name]:.2f} with ties broken at random" if tied else ""))
+        for subset, found in {"": one["figures"], **one["by_subset"]}.items():
+            expected, interval = found["expected"], found["interval"]
+            for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:
+                line = f"  {f'{subset} {name}'.strip():16} {found[name]:8.2f}"
+                line += f"  {interval[name][0]:.2f} to {interval[name][1]:.2f}" if name in interval else ""
+                tied = found["ties"] and name in expected
+                say(line + (f", {expected[name]:.2f} with ties broken at random" if tied else ""))
         say(f"  {one['path']}")
     say(run["report"])
 

@@ -83,6 +83,23 @@ class TextPair(Ensemble):
         return made
 
 
+class OwnQuestion(str):
+    """A question that a benchmark itself asks about an image; the score is how likely the right of two answers is.
+
+    As a text it is a caption, which models read that are asked nothing. asked: the question, in the benchmark's words.
+    answers: both of them, in one order for all that ask the same. right: the place of the right one.
+    """
+
+    asked: str
+    answers: tuple[str, str]
+    right: int
+
+    def __new__(cls, caption: str, asked: str, answers: tuple[str, str] = ("yes", "no"), right: int = 0) -> Self:
+        made = super().__new__(cls, caption)
+        made.asked, made.answers, made.right = asked, answers, right
+        return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """What all examples have; ``category`` is "" where the benchmark has none."""
@@ -160,13 +177,17 @@ class Benchmark(Protocol):
     """A benchmark as it lies on disk.
 
     name: as ``--benchmark`` takes it; title: with the year; citation: BibTeX key or URL of the paper. metrics: its own,
-    by their names in `evaluation.metrics.score_kinds.KINDS`, beside what all benchmarks of its kind have.
+    by their names in `evaluation.metrics.score_kinds.KINDS`, beside what all benchmarks of its kind have. asks: name
+    and version of its own questions (`OwnQuestion`), where it has any; the version is raised when their words change.
+    apart: whether its subsets ask different questions, which papers report by themselves: no figure is over several.
     """
 
     name: str
     title: str
     citation: str
     metrics: Sequence[str] = ()
+    asks: str = ""
+    apart: bool = False
 
     def examples(self) -> Iterator[Matching | Query | Statement | Grounding | LeftOut]:
         """All examples, streaming, in a fixed order; raises `manifests.errors.WrongUse` for files that are not it."""

@@ -55,7 +55,8 @@ def evaluate(
 
     Returns:
         ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "unanswered", "cut_texts",
-        "figures"}], "report": PATH}``.
+        "figures", "by_subset"}], "report": PATH}``; ``by_subset`` has what ``figures`` lacks where subsets ask
+        different questions.
 
     Raises:
         WrongUse: a model or a benchmark is wrong, or nothing of one can be scored.
@@ -112,7 +113,9 @@ def _reported(
         said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
         facts = {name: said.get(name, {}) for name in ("left_out", "unanswered")}
         facts["cut_texts"] = said.get("cut_texts", 0)
-        found.append(asdict(one) | {"path": str(one.path), **facts, "figures": measure(one.path).as_json()["all"]})
+        measured = measure(one.path).as_json()
+        facts |= {"figures": measured["all"], "by_subset": measured["by"]}
+        found.append(asdict(one) | {"path": str(one.path), **facts})
     from twinset.evaluation.report.page import write_report  # it draws
 
     page = write_report(out, {one.name: one for one in opened}, seeds=seeds)[0]
@@ -140,7 +143,8 @@ def scores(
         What ``twinset eval scores --json`` prints.
 
     Raises:
-        WrongUse: the file cannot be read, lacks a column, or a row has no score; names the row and the remedy.
+        WrongUse: the file cannot be read, lacks a column, a row has no score, or two rows have one key; names the row
+            and the remedy.
     """
     return measure(file, names_in(by), seed, resamples, group=group, threshold=threshold).as_json()
 

@@ -94,7 +94,7 @@ class EqualLemmas(Filter):
 class EqualLemmasFilter(CaptionFilter):
     """As `filters.equal_captions.EqualCaptionsFilter`, for captions that `say_alike`."""
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     isolation: ClassVar[Isolation] = "process"  # spaCy holds the interpreter's lock
     libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
@@ -139,7 +139,7 @@ def forms(caption: str, pipeline: Pipeline) -> tuple[Forms, ...]:
     # Without lemmas every two verbs would be forms of one, and the filter would drop nearly all.
     found, nlp = list[Forms](), load_pipeline(pipeline, ("LEMMA", "POS"))
     with nlp.memory_zone():
-        for token in nlp(caption):
+        for token in nlp(" ".join(caption.split())):
             own = words(token.text)
             if token.pos_ in ("VERB", "AUX") and len(own) == 1 and (lemma := token.lemma_.casefold()) != own[0]:
                 ends_wrongly = len(lemma) > 2 and (lemma[-1] == "e" or lemma[-1] == lemma[-2])

@@ -32,7 +32,6 @@ KINDS = {
     "replayed-negatives": "twinset.generators.negative_captions.replay:ReplayedNegatives",
     "scene-graphs": "twinset.generators.scene_graphs.source:SceneGraphs",
     "screened-pairs": "twinset.generators.screened_pairs.source:ScreenedPairs",
-    "second-captions": "twinset.generators.negative_captions.second_captions:SecondCaptions",
     "selected-negatives": "twinset.generators.selection.source:SelectedNegatives",
     "stable-diffusion": "twinset.generators.edited_pairs.source:StableDiffusion",
     "text-pairs": "twinset.generators.text_pairs:TextPairs",

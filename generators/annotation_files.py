@@ -18,7 +18,7 @@ from twinset.manifests.locations import Location
 from twinset.manifests.references import reasons_beside
 from twinset.manifests.source import AnnotationFile, Place
 from twinset.shards.contracts import LeftOut
-from twinset.shards.media.media_folder import EscapesRoot, inside
+from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, inside
 from twinset.shards.storage.parquet_reader import batches
 
 
@@ -74,7 +74,7 @@ def read_json(path: Path) -> Any:
         if len(raw) > MOST_EXPANDED:
             raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
     try:
-        return _value(raw.removeprefix(BYTE_ORDER_MARK))
+        return json_value(raw.removeprefix(BYTE_ORDER_MARK))
     except UnicodeDecodeError as error:
         at = len(raw) - len(error.object) + error.start
         what = f"byte {at} (0x{error.object[error.start]:02x}) is not UTF-8; save the file as UTF-8"
@@ -83,7 +83,7 @@ def read_json(path: Path) -> Any:
         what = f"{where}: not JSON ({error.msg}); correct it or fetch the file again"
     except UnicodeEncodeError as error:
         what = f"holds half a surrogate pair ({error.object[error.start]!r}); correct it"
-    except _RepeatedKey as error:
+    except RepeatedKey as error:
         what = f"one object has the key {str(error)[:100]!r} twice; the last one would win silently: remove one"
     except (ValueError, RecursionError) as error:
         what = f"not JSON that can be read ({error}); fetch the file again"
@@ -100,8 +100,8 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         value: Any = line
         if isinstance(line, str):
             try:
-                value = _value(line.encode())
-            except _RepeatedKey:
+                value = json_value(line.encode())
+            except RepeatedKey:
                 value = Skipped(f"line {number}", "repeated-key")
             except (ValueError, RecursionError):
                 value = Skipped(f"line {number}", "not-json")
@@ -157,14 +157,17 @@ def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> I
 
 def text_of(value: Any) -> str:
     """A field that is text or a whole number, as text; empty for anything else."""
+    value = int(value) if isinstance(value, float) and value.is_integer() else value  # pandas, in columns with gaps
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
-def is_media_name(name: str) -> bool:
-    """Whether a name of a video or image that comes from data is text that stays within a media folder."""
+def is_media_name(name: str, folder: MediaFolder | None = None) -> bool:
+    """Whether a name of a video or image that comes from data is text that stays within a media folder. folder: that
+    one, in which an absolute path may lie.
+    """
     try:
         name.encode("utf-8")
-        inside(Path(), name)
+        inside(Path(), name.replace("\\", "/")) if folder is None else folder.places(name)
     except (EscapesRoot, UnicodeEncodeError):
         return False
     return True
@@ -187,7 +190,7 @@ def seconds(value: Any) -> float | None:
     return time if 0 <= time <= LONGEST else None
 
 
-def _value(body: bytes) -> Any:
+def json_value(body: bytes) -> Any:
     """The JSON value of some bytes, with text that can be written again and without repeated keys."""
     value = json.loads(body.decode("utf-8"), object_pairs_hook=_object)
     if b"\\ud" in body.lower():
@@ -196,7 +199,7 @@ def _value(body: bytes) -> Any:
     return value
 
 
-class _RepeatedKey(Exception):
+class RepeatedKey(Exception):
     """A key that stands twice in one JSON object."""
 
 
@@ -204,7 +207,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object whose keys all differ; the parser's own keeps the last of equal ones."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise _RepeatedKey(next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
+        raise RepeatedKey(next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
     return made
 
 

@@ -90,7 +90,7 @@ class ImageFiles:
     def read(self, names: Iterable[str]) -> dict[str, Frame | UnusableImage]:
         """Each name's frame, or what is wrong with it; names of one file share its frame, which is read once.
 
-        Frames are named by their files, have no time (pts -1) and their pixels are RGB, alpha dropped. Reasons:
+        Frames are named by their files, have no time (pts -1) and their pixels are RGB, on white. Reasons:
         `generators.image_files.IMAGE_REASONS`; broken is what is not a whole JPEG, PNG or WebP, has more than
         `MOST_PIXELS` or `MEMBER_LIMIT` bytes, or cannot be read. Raises OSError for trouble of the machine, such as a
         failing disk.
@@ -103,16 +103,17 @@ class ImageFiles:
                 stored = self.folder.find(name)
                 if stored is None:
                     # Rows hold what is said here, and are the same wherever the folder lies.
-                    detail = f"no image {name} in the folder of images; add it and build again"
+                    detail = self.folder.absent(
+                        name, f"no image {name} in the folder of images; add it and build again"
+                    )
                     outcomes[name] = UnusableImage("missing-media", detail, name)
                     continue
                 size = stored.size
                 if stored.name not in read:
                     read[stored.name] = self._decoded(stored)
                 outcomes[name] = read[stored.name]
-            except EscapesRoot:
-                detail = f"{name!r} leads out of the folder of images; correct what names it"
-                outcomes[name] = UnusableImage("unsafe-path", detail)
+            except EscapesRoot as error:
+                outcomes[name] = UnusableImage("unsafe-path", str(error))
             except OSError as error:
                 outcomes[name] = UnusableImage.refused(error, name, size)
         return outcomes
@@ -142,7 +143,7 @@ def looked_for_by(image: str, image_id: str) -> str:
 
 
 def rgb(picture: Image.Image) -> Pixels:
-    """(height, width, 3) uint8, alpha dropped."""
+    """(height, width, 3) uint8."""
     if picture.mode.startswith("I"):  # 16 bits of grey, which Pillow would clip instead of scaling
         grey = (np.asarray(picture, dtype=np.uint32) >> 8).astype(np.uint8)
         return np.repeat(grey[:, :, np.newaxis], 3, axis=2)

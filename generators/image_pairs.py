@@ -16,7 +16,6 @@ from twinset.generators.annotation_files import (
     Skipped,
     is_media_name,
     read_records,
-    refuse_unusable,
     text_of,
 )
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
@@ -96,7 +95,7 @@ class ImagePairs(NamedPairSource):
 class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
     """Plans a pair a record."""
 
-    version = 2
+    version = 3
 
     def reports(self) -> Mapping[str, bytes]:
         return {CITATIONS: canonical_json(list(self.cited))}
@@ -113,7 +112,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
             if (group := self._text(record, "group")) and group != last:
                 groups.add(group)
             last = group
-        suspects, scattered, usable = ids.suspects(), groups.suspects(), False
+        suspects, scattered = ids.suspects(), groups.suspects()
         apart, split_of = dict[str, list[NamedPairCandidate]](), dict[str, str]()
         for place, record in self._records():
             group, split = self._text(record, "group"), self._text(record, "split") or self.split
@@ -126,7 +125,6 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
             elif group and split_of.setdefault(group, split) != split:
                 self.excluded.add("other-split", f"{place} (group {group[:100]})")
             else:
-                usable = True
                 planned = self._planned(record, terms, name, group, split)
                 if group in scattered:
                     apart.setdefault(group, []).append(planned)
@@ -134,9 +132,6 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
                     yield planned
         for some in apart.values():
             yield from some
-        if not usable:
-            remedy = "records need an id, two images, two captions; a licence that no list has is 'other: NAME OR URL'"
-            refuse_unusable(self.source.annotations, self.excluded, remedy)
 
     def _planned(self, record: Record, terms: Terms, name: str, group: str, split: str) -> NamedPairCandidate:
         images = self._text(record, "image0"), self._text(record, "image1")
@@ -166,7 +161,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
         images = [self._text(record, "image0"), self._text(record, "image1")]
         if not all(images):
             return "no-image"
-        if not all(map(is_media_name, images)):
+        if not all(is_media_name(name, self._files.folder) for name in images):
             return "unsafe-path"
         if not re.fullmatch(SPLIT, self._text(record, "split") or self.split):
             return "unknown-split"

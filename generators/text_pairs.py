@@ -26,7 +26,7 @@ from twinset.manifests.locations import Location
 from twinset.manifests.source import Place, SourceSettings, StageName
 from twinset.shards.contracts import Context, Source, StageGenerator
 from twinset.shards.kinds.samples import Frame, Rejected
-from twinset.shards.kinds.text_pair import CAPTION2, TEXT_SCORES, TextPair
+from twinset.shards.kinds.text_pair import TEXT_SCORES, TextPair
 from twinset.shards.media.media_folder import ImageFolder, Media
 
 
@@ -34,8 +34,7 @@ class TextPairs(Source):
     """An image, its caption and a negative caption, for each row of a table of negative captions.
 
     negatives: the stage of negative captions, or the folder of a finished one; twinset's own scores are taken along.
-    scores: those of other packages' caption scorers to take along. second: whether the stage has second captions, as
-    of ``second-captions``, which become a field ``caption2.txt`` of the samples.
+    scores: those of other packages' caption scorers to take along.
     images: folder of the captions' images, or of tars of them; only an index is made when absent.
     train: share of the images (0-1) whose pairs are in the split ``train``, by a hash of the recipe's seed and the
     image id; the others are in the split of the subset. Absent: all are. held_out: files of captions whose images are
@@ -46,13 +45,12 @@ class TextPairs(Source):
     kind: Literal["text-pairs"]
     negatives: StageName
     scores: tuple[str, ...] = ()
-    second: bool = False
     images: Annotated[Location, Place("folder", "media")] | None = None
     train: TrainShare | None = None
     held_out: OptionalFiles = ()
     licence: str = ""
 
-    added = ("scores", "second", "held_out")
+    added = ("scores", "held_out")
     generator = "twinset.generators.text_pairs:TextPairGenerator"
     makes = "text-pair"
     paper = BIVLC
@@ -81,8 +79,6 @@ class TextPairs(Source):
         return {column: f"{one.title} {one.unit}".strip() for one in scorers for column in one.columns()}
 
     def misfit(self, earlier: SourceSettings) -> str:
-        if self.second and not earlier.paraphrases:
-            return f"source.second: {self.negatives} has no second captions; name a stage of second-captions"
         given = earlier.scores_given
         lacking = [score for score in self.scores if given is not None and score not in given]
         return f"source.scores: {self.negatives} has no {lacking[0]}; name its scorer there" if lacking else ""
@@ -106,26 +102,17 @@ class TextPairCandidate(ScoredCaption):
         return (self.image,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SecondPairCandidate(TextPairCandidate):
-    """The same with a second caption."""
-
-    caption2: str
-
-
 class TextPairGenerator(StageGenerator[TextPairs]):
     """A text pair a row; those of an image are a group."""
 
-    version = 1
+    version = 2
     libraries = ("numpy", "pillow")
 
     def __init__(self, source: TextPairs, context: Context) -> None:
         super().__init__(source, context)
         self._scores = columns_of(source.scores)
         self.numbers = self._scores[len(TEXT_SCORES) :]
-        candidate = SecondPairCandidate if source.second else TextPairCandidate
-        self._second = (CAPTION2,) if source.second else ()
-        self._candidate = self.candidate = with_scores(candidate, self._scores)
+        self._candidate = self.candidate = with_scores(TextPairCandidate, self._scores)
         self._images = ImageFiles(source.images, upright=True) if source.images is not None else None
 
     def plan(self) -> Iterator[Candidate]:
@@ -153,7 +140,6 @@ class TextPairGenerator(StageGenerator[TextPairs]):
         candidate: TextPairCandidate = self._candidate(
             **{**identified, "split": self._training.of(row["image_id"] or row["caption"], image)},
             **{**{name: row[name] for name in COLUMNS.names}, "image": image, **scores_in(row, self._scores)},
-            **{name: row[name] for name in self._second},
             negative_key=row["key"],
         )
         return candidate
@@ -179,7 +165,6 @@ class TextPairGenerator(StageGenerator[TextPairs]):
             *(name for name in TEXT_SCORES if name in there),
             *self.numbers,
         ]
-        columns += self._second
         codes, blocks = self._images_in_blocks()
         if (codes[1:] >= codes[:-1]).all():
             for batch in self.earlier.batches(columns):
@@ -233,7 +218,6 @@ class TextPairGenerator(StageGenerator[TextPairs]):
                 type=one.type,
                 subtype=one.subtype,
                 image_id=one.image_id,
-                caption2=one.caption2 if isinstance(one, SecondPairCandidate) else "",
                 provenance={"caption_id": one.caption_id, "image_id": one.image_id, "negative_key": one.negative_key},
                 scores=one.scores(),
             )

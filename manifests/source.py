@@ -182,9 +182,8 @@ class SourceSettings(PlacedSettings, StatedTerms):
     ``count``; whole: whether all that it can plan is planned, so that a recipe cannot set it. synthetic: whether its
     samples are drawn or rendered; then workers need all inputs that the plan needed. reports: names of the JSON files
     that its generator writes beside the plan. reads_subsets: whether it may read a subset of its own recipe, which can
-    lose duplicates after others have read it. paraphrases: whether the rows of its table have a second caption that
-    says the same, ``caption2``. card_template: Markdown with the blocks ``introduction``, ``how_made`` and ``notes``,
-    filled with ``source`` (these settings) and ``reports``; or override the methods of these names.
+    lose duplicates after others have read it. card_template: Markdown with the blocks ``introduction``, ``how_made``
+    and ``notes``, filled with ``source`` (these settings) and ``reports``; or override the methods of these names.
     """
 
     makes: ClassVar[str] = "pair"
@@ -196,7 +195,6 @@ class SourceSettings(PlacedSettings, StatedTerms):
     reports: ClassVar[tuple[str, ...]] = ()
     reads_subsets: ClassVar[bool] = False
     whole: ClassVar[bool] = False
-    paraphrases: ClassVar[bool] = False
     card_template: ClassVar[Path | None] = None
 
     @model_validator(mode="after")

@@ -52,10 +52,6 @@ def _opened(image: Picture) -> Image.Image:
     if profile and upright.mode == "RGB":
         given = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         upright = ImageCms.profileToProfile(upright, given, ImageCms.createProfile("sRGB")) or upright
-    if upright.has_transparency_data:
-        seen = upright.convert("RGBA")
-        ground = Image.new("RGBA", seen.size, "white")
-        return Image.alpha_composite(ground, seen).convert("RGB")
     return upright.convert("RGB")
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from twinset.manifests.errors import TwinsetError, WrongUse
 from twinset.manifests.recipe import Recipe
-from twinset.shards.media.media_folder import Media
+from twinset.shards.media.media_folder import Media, MediaFolder
 from twinset.shards.records import planned_stage, stages_in
 from twinset.shards.storage.store import Store
 from twinset.stages.job import job_of
@@ -44,10 +44,12 @@ def nothing_there(store: Store, recipe: Recipe, name: str, state: StageState, wo
                 absent[wanted] = None
     if not absent:
         return ""
+    problem = f"none is in {media.root} or a folder below"
+    why = media.absent(next(iter(absent)), problem) if isinstance(media, MediaFolder) else problem
     return (
         f"{name}: nothing is made, since media are absent: of {len(absent):,} that were looked for, such as "
-        f"{', '.join([*absent][:EXAMPLES])}, none is in {media.root} or a folder below. Put them there, or correct "
-        f"{recipe.key(name)}.source, and run the same command again; twinset status OUT --missing FILE lists all"
+        f"{', '.join([*absent][:EXAMPLES])}, {why}. Put them there, or correct {recipe.key(name)}.source, and run the "
+        "same command again; twinset status OUT --missing FILE lists all"
     )
 
 

@@ -190,9 +190,19 @@ def _made_again(shards: int) -> str:
 
 
 def _candidates(worker: StageWorker) -> Iterator[Candidate]:
+    """Raises `WrongUse` where annotations alone are read, and give none."""
+    source, candidate = worker.source, None
     worker.generator.excluded = LeftOut()
     try:
-        yield from islice(worker.generator.plan(), worker.subset.count)
+        for candidate in islice(worker.generator.plan(), worker.subset.count):
+            yield candidate
+        if candidate is None and worker.subset.count != 0 and not source.reads and source.planned_from != source.kind:
+            left_out = worker.generator.excluded
+            first = "".join(f", such as {at}: {source.reasons.get(why, why)}" for why, at in left_out.examples[:1])
+            raise WrongUse(
+                f"{source.planned_from}: nothing in it can be used ({left_out.total():,} left out{first}); correct it, "
+                f"or name another in the source of {worker.generator.name}"
+            )
     except (TwinsetError, OSError):
         raise
     except Exception as error:

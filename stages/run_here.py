@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import resource
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, Literal, get_args
@@ -23,7 +22,7 @@ from twinset.stages.child_processes import Children
 from twinset.stages.job import Job, check_devices, check_inputs
 from twinset.stages.making.cluster import ADDRESSES, Cluster, address_of, check_cluster, open_cluster
 from twinset.stages.making.make import make_shard
-from twinset.stages.making.shard_log import Shard, ShardLog
+from twinset.stages.making.shard_log import Shard
 from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState
 
@@ -74,7 +73,7 @@ def build_here(
     here = LocalRunner(workers, runner, progress)
     try:
         job = Job(recipe, store)
-        with job.store.for_one_build(), here.logged(store):
+        with job.store.for_one_build():
             return build(job, here.run, progress)
     except FileNotFoundError as error:
         error.add_note("another process may have removed it, such as a second build; run the same command again")
@@ -114,15 +113,7 @@ class LocalRunner:
         self._threads: ThreadPoolExecutor | None = None
         self._opening = threading.Lock()
         self._children: list[Children] = []
-        self._closed, self._log = threading.Event(), ShardLog()
-
-    @contextlib.contextmanager
-    def logged(self, store: Store) -> Iterator[None]:
-        """Write the sums over the shards that are made within it below OUT."""
-        try:
-            yield
-        finally:
-            self._log.write(store)
+        self._closed = threading.Event()
 
     def _open(self) -> ThreadPoolExecutor:
         """Join the cluster, where shards are made on one, before the first of them; a build often has none to make."""
@@ -164,7 +155,7 @@ class LocalRunner:
         failures: dict[int, str] = {}
 
         def work(number: int) -> None:
-            shard = self._log.begin(name, number)
+            shard = Shard(name, number)
             try:
                 if self._closed.is_set():
                     return

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.evaluation.benchmarks.json_items import json_items, text_of
-from twinset.evaluation.benchmarks.pictures import as_png, with_links
+from twinset.evaluation.benchmarks.pictures import as_png
 from twinset.evaluation.benchmarks.reader import FileReader, Item
 from twinset.evaluation.examples import Grounding, LeftOut, Picture
 from twinset.generators.annotation_files import seconds
@@ -22,7 +22,8 @@ from twinset.generators.video.frame_pairs import as_sentence
 from twinset.generators.video.gebc import FLAGS
 from twinset.manifests.errors import WrongUse, naming
 from twinset.shards.kinds.samples import Pixels
-from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder, walk
+from twinset.shards.media.media_folder import VIDEO_SUFFIXES, EscapesRoot, MediaFolder
+from twinset.shards.storage.path_ends import walk
 
 RATE = 5  # frames a second (A.6)
 TOGETHER = 16  # frames that are decoded and held together: 100 MB of full HD
@@ -82,22 +83,21 @@ class Boundaries(FileReader):
         return [Picture(f"{path}@{time:.6f}", partial(read, at)) for at, time in enumerate(times)], times
 
     def _found(self, video: str) -> Path | None:
-        files = (place.find(video) for place in self._places)
-        return next((path for path in files if path is not None), None) or self._clips.get(video)
+        stored = self._videos.find(video)
+        return self._clips.get(video) if stored is None else stored.path
 
     @cached_property
-    def _places(self) -> list[MediaFolder]:
-        return [MediaFolder(place) for place in with_links(self.data)]
+    def _videos(self) -> MediaFolder:
+        return MediaFolder(self.data)
 
     @cached_property
     def _clips(self) -> Mapping[str, Path]:
         """Videos that are called as Kinetics calls its clips, by the video they are from."""
         found: dict[str, Path] = {}
-        for place in self._places:
-            for folder, file in walk(place.root):
-                path = place.root / folder / file
-                if path.suffix in VIDEO_SUFFIXES and (named := KINETICS.fullmatch(path.stem)):
-                    found.setdefault(named["video"], path)
+        for folder, file in walk(self.data):
+            path = self.data / folder / file
+            if path.suffix.lower() in VIDEO_SUFFIXES and (named := KINETICS.fullmatch(path.stem)):
+                found.setdefault(named["video"], path)
         return found
 
 

@@ -4,13 +4,12 @@ import io
 import itertools
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, CaptionedGallery, CaptionedImage
-from twinset.evaluation.benchmarks.pairs.one_image import SugarCrepePlus
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
 from twinset.manifests.errors import WrongUse
@@ -21,10 +20,10 @@ from twinset.shards.kinds.pair import PairRecord
 from twinset.shards.kinds.registry import KINDS
 from twinset.shards.kinds.samples import EXTENSIONS
 from twinset.shards.kinds.template import GALLERY, TemplateRecord
-from twinset.shards.kinds.text_pair import TEXT_PAIR, TextPairRecord
+from twinset.shards.kinds.text_pair import TextPairRecord
 from twinset.shards.kinds.triplet import TripletRecord
 from twinset.shards.ledger import Receipts
-from twinset.shards.read import finished, finished_tars
+from twinset.shards.read import finished, read_settings
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.rows import KEPT, read_rows
 from twinset.shards.storage import layout
@@ -43,8 +42,7 @@ class BuiltDataset(Reader):
     """A folder, or a URL such as ``s3://bucket/prefix``, that ``twinset build`` wrote.
 
     Of a tar only headers, captions and JSON are read. Pairs and text pairs are matchings. A triplet asks for its target
-    against its distractor; a template for its target, which stands first in the gallery as GeneCIS's code has it. Text
-    pairs with a second caption ask what SugarCrepe++ asks.
+    against its distractor; a template for its target, which stands first in the gallery as GeneCIS's code has it.
     """
 
     name = "twinset"
@@ -60,11 +58,13 @@ class BuiltDataset(Reader):
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         self.store = Store(str(data))
         super().__init__(data, subsets)
-        if any(map(self._has_second_captions, self.subsets)):
-            self.metrics = SugarCrepePlus.metrics
+        self.apart = self._makes(self.subsets[0]) == IMAGE_TEXT.name  # both directions
+        with suppress(WrongUse):  # its recipe may name a source that is not installed here
+            recipe = read_settings(self.store, self.subsets[0])[0]
+            self.title = recipe.title or f"{recipe.name}, built with twinset"
 
     def found(self) -> Sequence[str]:
-        made = {name: planned_stage(self.store, name).facts.get("makes") for name in subsets_in(self.store)}
+        made = {name: self._makes(name) for name in subsets_in(self.store)}
         return [name for name, makes in made.items() if makes in KINDS]
 
     def files(self) -> Sequence[Path]:
@@ -91,7 +91,7 @@ class BuiltDataset(Reader):
             yield from gallery.queries(direction, f"{subset}/{direction}")
 
     def _stored(self, subset: str) -> Iterator[Item | CaptionedImage]:
-        receipts, makes = self._receipts(subset), planned_stage(self.store, subset).facts.get("makes")
+        receipts, makes = self._receipts(subset), self._makes(subset)
         splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
         asked = splits & {SPLIT} or splits - {"train"} or splits if makes == IMAGE_TEXT.name else splits
         for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
@@ -106,6 +106,10 @@ class BuiltDataset(Reader):
         if not subsets_in(self.store):
             raise self.refused("holds no subset")
 
+    def _makes(self, subset: str) -> Any:
+        """The kind of its samples."""
+        return planned_stage(self.store, subset).facts.get("makes")
+
     def _receipts(self, subset: str) -> Receipts:
         with _telling():
             receipts, planned = finished(self.store, subset), planned_stage(self.store, subset).shards
@@ -114,16 +118,6 @@ class BuiltDataset(Reader):
                 f"{self.place}/{subset}: {len(receipts)} of {planned} shards are finished; run its build again"
             )
         return receipts
-
-    def _has_second_captions(self, subset: str) -> bool:
-        """Whether text pairs have two captions that say the same, as SugarCrepe++'s."""
-        if planned_stage(self.store, subset).facts.get("makes") != TEXT_PAIR.name:
-            return False
-        with _telling():
-            for tar, _ in finished_tars(self.store, subset):
-                for sample, _ in _samples(self.store, tar, f"{self.store.root}/{tar}"):
-                    return bool(sample.attached)
-        return False
 
     def _without_images(self, rows: str) -> Iterator[LeftOut]:
         """Samples of an index alone have rows, and nothing that could be scored."""
@@ -212,17 +206,6 @@ def _pair(subset: str, sample: Stored[PairRecord], pictures: Pictures, where: st
 def _text_pair(subset: str, sample: Stored[TextPairRecord], pictures: Pictures, where: str) -> Item:
     record, said = sample.json, (sample.texts["caption"], sample.texts["negative_caption"])
     group, category = record.image_id or record.group, _kind(record.type, record.subtype)
-    for second in sample.attached.values():
-        return Query(
-            key=sample.key,
-            subset=subset,
-            group=group,
-            category=category,
-            image=pictures["image"],
-            text=None,
-            gallery=(said[0], second.decode(), said[1]),
-            targets=frozenset({0, 1}),
-        )
     return Matching(
         key=sample.key, subset=subset, group=group, category=category, images=(pictures["image"],), captions=said
     )

@@ -75,6 +75,7 @@ class CaptionedImages(FileReader):
     """
 
     annotations: ClassVar[str]
+    apart = True
     every = DIRECTIONS
     folders = ("", "annotations", "karpathy")
     obtained = "The splits are in caption_datasets.zip of Karpathy and Li (2015), 'Deep Visual-Semantic Alignments'"

@@ -99,6 +99,7 @@ class Cirr(FileReader):
 
     licence = "MIT"
     counts: ClassVar = {GLOBAL: 4181, SUBSET: 4181}
+    apart = True
 
     every = (GLOBAL, SUBSET)
     folders = ("", "captions", "cirr/captions")

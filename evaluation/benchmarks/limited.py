@@ -23,7 +23,8 @@ class Limited(Benchmark):
         if limit < 1:
             raise WrongUse(f"limit {limit}: name the examples of each subset, 1 or more")
         self.whole, self.limit, self.seed = whole, limit, seed
-        self.name, self.citation, self.metrics = whole.name, whole.citation, whole.metrics
+        self.name, self.citation, self.metrics, self.asks = whole.name, whole.citation, whole.metrics, whole.asks
+        self.apart = whole.apart
         self.title = f"{whole.title}, {limit:,} of each subset (seed {seed})"
 
     def examples(self) -> Iterator[Matching | Query | Statement | Grounding | LeftOut]:

@@ -31,14 +31,13 @@ CutOut = Literal["genecis", "box"]
 class Images:
     """The images below the folder of a benchmark, found by the names that its annotations use.
 
-    They may lie in folders of any depth and in tars (`shards.media.media_folder.ImageFolder`), and in folders that are
-    links directly below the root.
+    They may lie in folders of any depth, links and tars (`shards.media.media_folder.ImageFolder`).
     """
 
     def __init__(self, root: Path, folders: Sequence[str] = ()) -> None:
         """folders: below the root, looked into first."""
         first = [root / folder for folder in folders if (root / folder).is_dir()]
-        self._places = [ImageFolder(place) for place in dict.fromkeys([*first, *with_links(root)])]
+        self._places = [ImageFolder(place) for place in dict.fromkeys([*first, root])]
         self._find = lru_cache(REMEMBERED)(self._looked_up)
 
     def find(self, name: str, where: str) -> Picture | None:
@@ -101,14 +100,6 @@ class UnreadImages(Images):
 
 def _refuse(name: str) -> bytes:
     raise WrongUse(f"{name}: the benchmark was opened for its captions alone")
-
-
-def with_links(root: Path) -> list[Path]:
-    """The folders directly in it that are links, such as people make to their copy of COCO, and the folder itself.
-
-    A walk through a folder does not follow links.
-    """
-    return [*sorted(path for path in root.iterdir() if path.is_symlink() and path.is_dir()), root]
 
 
 def as_png(pixels: Pixels) -> bytes:

@@ -42,7 +42,7 @@ class Submission:
 class Reader(Benchmark, ABC):
     """One benchmark as it lies in a folder.
 
-    name, title, citation, metrics: as `evaluation.examples.Benchmark`. expects: the files that are looked for;
+    name, title, citation, metrics, asks, apart: as `evaluation.examples.Benchmark`. expects: the files looked for;
     obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of the
     release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
     to do where all examples are left out, by the reason; `obtained` for others. image_folders: where images are looked
@@ -131,6 +131,7 @@ class Reader(Benchmark, ABC):
         name = type(self).name  # of the reader: a part of what twinset built has a name of its own
         described = {"benchmark": name, "version": VERSION, "subsets": list(self.subsets), "read": read}
         described |= {"categories": sorted(self.categories)} if self.categories else {}
+        described |= {"asks": self.asks} if self.asks else {}
         return hashlib.sha256(canonical_json(described)).hexdigest()
 
     @cached_property

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from twinset.evaluation.answers.figures import scores
-from twinset.evaluation.examples import MATCHING_CHOICES, MATCHING_SCORES, Matching, Picture, Query
+from twinset.evaluation.examples import MATCHING_CHOICES, MATCHING_SCORES, Matching, OwnQuestion, Picture, Query
 from twinset.evaluation.features.passes import lots
 from twinset.evaluation.features.similarities import (
     AHEAD,
@@ -68,7 +68,7 @@ class ByPairs(Similarities):
         for example in examples:
             for picture, text in pairs_of(example):
                 if (name := self._name_or_none(picture)) is not None:
-                    texts.setdefault(name, {})[pair_name(name, text_name(text))] = text
+                    texts.setdefault(name, {})[self._pair(picture, text)] = text
         self._count_cut({text for pairs in texts.values() for text in pairs.values()})
         missing = set(self.store.missing(pair for pairs in texts.values() for pair in pairs))
         wanted = [name for name, pairs in texts.items() if not missing.isdisjoint(pairs)]
@@ -99,7 +99,8 @@ class ByPairs(Similarities):
         return left_out
 
     def _pair(self, picture: Picture, text: str) -> bytes:
-        return pair_name(self.pictures.name(picture), text_name(text))
+        said = f"{text.asked} {text.answers[text.right]}" if isinstance(text, OwnQuestion) else text
+        return pair_name(self.pictures.name(picture), text_name(said))
 
     def matrix(self, images: Sequence[Picture], texts: Sequence[str]) -> Floats:
         return self._scores(product(images, texts)).reshape(len(images), len(texts))

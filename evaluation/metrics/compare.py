@@ -93,6 +93,8 @@ def compare(
         WrongUse: a key twice in a file, no key in common, tables of different kinds, a figure that they do not have.
     """
     files = open_scores(a), open_scores(b)
+    apart = bool(files[0].about.get("apart"))
+    by = by or (["subset"] if apart else [])
     found = kinds_of(files[0]), kinds_of(files[1])
     both = {type(one) for one in found[0]} & {type(one) for one in found[1]}
     kinds = [[kind for kind in one if type(kind) in both] for one in found]
@@ -133,7 +135,7 @@ def compare(
         labels, groups = labels[order], first.groups[in_a][order]
         joined = [(kind, codes[order], truth) for kind, codes, truth in joined]
     lines = []
-    numbered = [(ALL, None), *sorted((name, number) for number, name in enumerate(first.names))]
+    numbered = [*([] if apart else [(ALL, None)]), *sorted((name, number) for number, name in enumerate(first.names))]
     for name, number in numbered:
         rows = slice(None) if number is None else labels == number
         if not len(joined[0][1][rows]):
@@ -186,12 +188,8 @@ def _read(
         codes = [kind.outcomes(batch).code for kind in kinds]
         kept.append((digests(batch, key) if key else keys, numbers, grouped, *codes))
     keys, numbered, groups, *found = (np.concatenate(column) for column in zip(*kept, strict=True))
-    unique, begins, counts = np.unique(keys, return_index=True, return_counts=True)
-    if len(unique) < len(keys):
-        first = int(begins[counts > 1].min())
-        second = int(np.flatnonzero(keys == keys[first])[1])
-        what = f"rows {first + 1} and {second + 1} have the same {', '.join(key or ())}"
-        raise WrongUse(f"{file.where}: {what}; name columns that identify a row with --key")
+    if key:
+        file.refuse_repeats(key, "keep one row of each, or name columns that identify a row with --key")
     return _Rows(keys, found, numbered, None if group is None else groups, labels.names if by else [])
 
 

@@ -18,7 +18,7 @@ from twinset.evaluation.metrics.score_kinds import NO_THRESHOLD, group_column, k
 from twinset.evaluation.score_files.opening import MOST_LABELS, Digests, Labels, ScoreFile, digests, open_scores
 from twinset.manifests.errors import WrongUse
 
-ALL = "all"
+ALL, KEY = "all", "key"
 _NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 
 
@@ -50,21 +50,28 @@ def measure(
     Args:
         source: a table, or the path of one: `evaluation.metrics.score_kinds.COLUMNS` lists the columns.
         by: columns; the figures are also given for the rows of each value, or of each pair of values for two columns.
+            Where the file says that its subsets stand apart, none are over all rows, and ``subset`` is the default.
         resamples: of the bootstrap; 0 for no intervals.
         group: column whose rows are resampled together; None: ``group`` where there is one, else every row by itself.
         threshold: score above which image and caption are said to match (VALSE).
 
     Raises:
-        WrongUse: the file cannot be read, lacks a column, or a row has no score; names the row and the remedy.
+        WrongUse: the file cannot be read, lacks a column, a row has no score, or two rows have one key; names the row
+            and the remedy.
     """
     file = open_scores(source)
+    apart = bool(file.about.get("apart"))
+    by = by or (["subset"] if apart else [])
     kinds = kinds_of(file, threshold)
     column = group_column(file, group)
     for name in by:
         file.require(name, "--by")
+    if KEY in file.names:
+        file.refuse_repeats([KEY], f"keep one row of each, or rename the column {KEY} where it is not a row's own")
     found = [_of_kind(file, kind, by, column, seed, resamples) for kind in kinds]  # in turn: memory is for one
     everything = _joined([one for one, _ in found])
     values = {label: _joined([one[label] for _, one in found]) for label in found[0][1]}
+    everything = replace(everything, figures={}) if apart else everything
     return Results(everything, values, _notes(everything, kinds[0], column, threshold is not None))
 
 

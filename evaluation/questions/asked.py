@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from twinset.evaluation.dataset_parts import open_benchmarks
-from twinset.evaluation.examples import Benchmark, Picture, Query
+from twinset.evaluation.examples import Benchmark, OwnQuestion, Picture, Query
 from twinset.evaluation.features.pairs import pairs_of
 from twinset.evaluation.features.pictures import FORMATS, REMEMBERED, Unusable
 from twinset.evaluation.features.score_table import windows
@@ -34,13 +34,16 @@ from twinset.shards.storage.whole_file import atomic_folder
 
 IMAGES, TEXTS, PAIRS, ABOUT = "images.parquet", "texts.parquet", "pairs.parquet", "benchmarks.json"
 IMAGE_COLUMNS = pa.schema([("image", pa.int32()), *((name, pa.string()) for name in ("file", "member", "sha256"))])
-TEXT_COLUMNS = pa.schema([("text", pa.int32()), ("content", pa.string()), ("sha256", pa.string())])
+#: question, answer: where the benchmark asks a question itself, and the score is how likely this answer to it is.
+TEXT_COLUMNS = pa.schema(
+    [("text", pa.int32()), *((name, pa.string()) for name in ("content", "sha256", "question", "answer"))]
+)
 PAIR_COLUMNS = pa.schema([("image", pa.int32()), ("text", pa.int32()), ("score", pa.float32())])
 IMAGES_A_TAR = 10_000
 _ROWS = 65_536  # written at a time
 _TABLES = """
 CREATE TABLE images (image INTEGER PRIMARY KEY, name BLOB UNIQUE, file TEXT, member TEXT);
-CREATE TABLE texts (text INTEGER PRIMARY KEY, name BLOB UNIQUE, content TEXT);
+CREATE TABLE texts (text INTEGER PRIMARY KEY, name BLOB UNIQUE, content TEXT, question TEXT, answer TEXT);
 CREATE TABLE pairs (image INTEGER, text INTEGER, PRIMARY KEY (image, text)) WITHOUT ROWID;
 """
 
@@ -187,7 +190,8 @@ class _Asked(ExitStack):
             return known
         number, self._texts = self._texts, self._texts + 1
         content = text.encode("utf-8", "replace").decode()
-        self.database.execute("INSERT INTO texts VALUES (?, ?, ?)", (number, name, content))
+        own = (text.asked, text.answers[text.right]) if isinstance(text, OwnQuestion) else (None, None)
+        self.database.execute("INSERT INTO texts VALUES (?, ?, ?, ?, ?)", (number, name, content, *own))
         return number
 
     def _number(self, table: str, column: str, name: bytes) -> int | None:
@@ -197,7 +201,9 @@ class _Asked(ExitStack):
     def write_tables(self) -> Written:
         """Write the three tables, in order of their numbers."""
         self._write(IMAGES, "image, file, member, lower(hex(substr(name, 2))) FROM images ORDER BY 1", IMAGE_COLUMNS)
-        self._write(TEXTS, "text, content, lower(hex(substr(name, 2))) FROM texts ORDER BY 1", TEXT_COLUMNS)
+        self._write(
+            TEXTS, "text, content, lower(hex(substr(name, 2))), question, answer FROM texts ORDER BY 1", TEXT_COLUMNS
+        )
         pairs = self._write(PAIRS, "image, text, NULL FROM pairs ORDER BY 1, 2", PAIR_COLUMNS)
         return Written(self._images, self._texts, pairs, dict(sorted(self.left_out.items())))
 

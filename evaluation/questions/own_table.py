@@ -8,8 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinset.evaluation.examples import IDENTITY, TOP, Benchmark, LeftOut
-from twinset.evaluation.report.model_answers import MATCHINGS_OF_ONE, OPTIONAL, TABLES, scores_path
+from twinset.evaluation import examples as asked
+from twinset.evaluation.examples import IDENTITY, TOP, Benchmark, Example, LeftOut, Matching
+from twinset.evaluation.metrics.matching import CORRECT, FINER, PAIRING, RELEASED, SCORES
+from twinset.evaluation.report.model_answers import OPTIONAL, scores_path
 from twinset.evaluation.run import WrittenScores
 from twinset.evaluation.score_files.batch import Batch
 from twinset.evaluation.score_files.opening import ScoreFile, open_scores
@@ -18,6 +20,17 @@ from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.whole_file import whole_file
 
 KEY = "key"
+#: What a file may be, by what its benchmark asks; and how other code calls a column.
+TABLES: tuple[tuple[pa.Schema, type[Example]], ...] = (
+    (asked.MATCHING_SCORES, asked.Matching),
+    (asked.QUERY_RANKS, asked.Query),
+    (asked.STATEMENT_MARGINS, asked.Statement),
+    (asked.GROUNDING_ERRORS, asked.Grounding),
+    (asked.MATCHING_CHOICES, asked.Matching),
+    (asked.MATCHING_OUTCOMES, asked.Matching),
+)
+CALLED = dict(zip((*RELEASED[0], FINER[0]), (*RELEASED[1], *CORRECT), strict=True))
+SECOND_IMAGE = {*SCORES[2:], *FINER[1:]}  # columns that are null of one image
 
 
 def take_scores(
@@ -32,13 +45,13 @@ def take_scores(
         WrongUse: a key is there twice or is not the benchmark's, no example has a row, or a score is missing.
     """
     opened = open_scores(file)
-    schema = next((one for one in TABLES if {*one.names[len(IDENTITY) :]} - OPTIONAL <= {*opened.names}), None)
-    if schema is None:
-        wanted = "; or ".join(", ".join(one.names[len(IDENTITY) :]) for one in TABLES)
-        raise WrongUse(f"{file}: no scores in its columns: {opened.listed}; needed are {wanted}")
-    names = [name for name in schema.names[len(IDENTITY) :] if name in opened.names and name != TOP]
-    rows = _read(opened, schema, names)
-    keyed = _places(rows, file) if KEY in opened.names else None
+    first = next((one for one in benchmark.examples() if not isinstance(one, LeftOut)), None)
+    schema, columns = _columns(opened, benchmark.name, first)
+    rows = _read(opened, schema, columns)
+    keyed = None
+    if KEY in opened.names:
+        opened.refuse_repeats([KEY], "keep one row of each")
+        keyed = {key: row for row, key in enumerate(rows.column(KEY).to_pylist())}
     found, chosen, left_out = dict[str, list[str]](), list[int](), Counter[str]()
     for name, _ in IDENTITY:
         found[name] = []
@@ -64,24 +77,42 @@ def take_scores(
         **{"benchmark": benchmark.name, "title": benchmark.title, "model": model, "left_out": dict(left_out)},
         **{"model_digest": sha256_of_file(file)[0], "data_digest": benchmark.digest()},
         **({} if threshold is None else {"threshold": threshold}),
+        **({"metrics": [*benchmark.metrics]} if benchmark.metrics else {}),
+        **({"apart": True} if benchmark.apart and len({*found["subset"]}) > 1 else {}),
     }
-    columns = {**found, **{name: rows.column(name).take(chosen) for name in names}}
-    fields = [field for field in schema if field.name in columns]
+    table = {**found, **{name: rows.column(name).take(chosen) for name in columns}}
+    # A kind of table is known by its columns: those that the file lacks are null.
+    table |= {one.name: pa.nulls(len(chosen), one.type) for one in schema if one.name not in {*table, *OPTIONAL}}
+    fields = [field for field in schema if field.name in table]
     metadata = {"twinset": json.dumps(facts, sort_keys=True)}
     path = scores_path(out, benchmark.name, model)
     with whole_file(path) as beside:
-        pq.write_table(pa.Table.from_pydict(columns, pa.schema(fields, metadata)), beside)
+        pq.write_table(pa.Table.from_pydict(table, pa.schema(fields, metadata)), beside)
     return WrittenScores(benchmark.name, model, path, len(chosen), 0)
 
 
-def _read(file: ScoreFile, schema: pa.Schema, names: list[str]) -> pa.Table:
+def _columns(file: ScoreFile, benchmark: str, example: Example | None) -> tuple[pa.Schema, dict[str, str]]:
+    """The table that a file is, of those that such an example has; and what the file calls its columns."""
+    one_image = isinstance(example, Matching) and len(example.images) == 1
+    optional = OPTIONAL | {*PAIRING, "margin"} | (SECOND_IMAGE if one_image else set())
+    wanted = []
+    for schema in (schema for schema, kind in TABLES if example is None or isinstance(example, kind)):
+        names = [name for name in schema.names[len(IDENTITY) :] if name != TOP]
+        found = {name: called for name in names for called in (CALLED.get(name, ""), name) if called in file.names}
+        if {*names} - optional <= found.keys():
+            return schema, found
+        wanted.append(", ".join(name for name in names if name not in optional))
+    raise WrongUse(f"{file.where}: no scores in its columns: {file.listed}; {benchmark} needs {'; or '.join(wanted)}")
+
+
+def _read(file: ScoreFile, schema: pa.Schema, names: dict[str, str]) -> pa.Table:
     keys = [KEY] if KEY in file.names else []
     lots = [
         pa.table(
             {name: batch.texts(name, empty=False) for name in keys}
-            | {name: _column(batch, name, schema.field(name).type) for name in names}
+            | {name: _column(batch, called, schema.field(name).type) for name, called in names.items()}
         )
-        for batch in file.batches([*keys, *names])
+        for batch in file.batches([*keys, *names.values()])
     ]
     return pa.concat_tables(lots).combine_chunks()
 
@@ -90,17 +121,9 @@ def _column(batch: Batch, name: str, kind: pa.DataType) -> pa.Array:
     if pa.types.is_list(kind):
         values, begins = batch.lists(name)
         return pa.ListArray.from_arrays(np.append(begins, len(values)).astype(np.int32), values.astype(np.float32))
-    if pa.types.is_boolean(kind):
-        return pa.array(batch.flags(name))
+    if pa.types.is_boolean(kind) or name in CORRECT:
+        return pa.array(batch.flags(name)).cast(kind)
     if pa.types.is_integer(kind) and name not in OPTIONAL:
         return pa.array(batch.counts(name), kind)
-    numbers = batch.numbers(name, nullable=name in OPTIONAL or name in MATCHINGS_OF_ONE)
+    numbers = batch.numbers(name, nullable=name not in (*SCORES[:2], "margin"))
     return pa.array(numbers, kind, from_pandas=True)
-
-
-def _places(rows: pa.Table, file: Path) -> dict[str, int]:
-    found = dict[str, int]()
-    for row, key in enumerate(rows.column(KEY).to_pylist()):
-        if found.setdefault(key, row) != row:
-            raise WrongUse(f"{file}: row {row + 1} has the key {key!r} of row {found[key] + 1}; keep one of them")
-    return found

@@ -33,8 +33,6 @@ SCHEMAS: dict[Asked, pa.Schema] = {
     "matching": MATCHING_SCORES, "query": QUERY_RANKS, "statement": STATEMENT_MARGINS, "grounding": GROUNDING_ERRORS
 }  # fmt: skip
 OPTIONAL = {"tied_targets", "best_wrong", TOP}  # columns
-MATCHINGS_OF_ONE = {"s10", "s11"}  # columns that are null where there is one image
-TABLES = (*SCHEMAS.values(), MATCHING_OUTCOMES)
 COUNTED = ("images", "texts", "pairs")  # what a model is asked for, each once
 KEY = b"twinset"  # in the metadata of a score file's schema
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations, groupby
 from math import comb
 from pathlib import Path
@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.metrics.compare import Compared, compare, holm
 from twinset.evaluation.metrics.figures import Measured
 from twinset.evaluation.metrics.matching import FINER, ORDERS
-from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.metrics.measure import ALL, measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
 from twinset.evaluation.report.model_answers import Asked, ModelAnswers, Probes, probes_of, score_files
 from twinset.evaluation.report.published import Published, published
@@ -32,6 +33,8 @@ ONE_IMAGE = {"accuracy": 50.0}
 #: Of a model that chooses: four choices that do not depend on each other; one for the whole pairing.
 CHOSEN, PAIRED = {"group": 100 / 16}, dict.fromkeys(("group", *ORDERS), 50.0)
 RECALL = "recall@"
+#: Reasons for which a release itself counts an example out.
+NOT_OF_IT = {"foil not validated", "no right image"}
 
 
 def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -84,10 +87,12 @@ RESAMPLES = 2000
 class ModelResults:
     """What one model gets.
 
-    by_subset: empty where there is one. by_category: by "SUBSET / CATEGORY"; empty where categories say no more.
+    subsets: that have rows. by_subset: empty where there is one. by_category: by "SUBSET / CATEGORY"; empty where
+    categories say no more.
     """
 
     scored: ModelAnswers
+    subsets: Sequence[str]
     all: Measured
     by_subset: Mapping[str, Measured]
     by_category: Mapping[str, Measured]
@@ -97,6 +102,29 @@ class ModelResults:
     def name(self) -> str:
         """As ``--model`` was given."""
         return self.scored.about.model
+
+    def missing(self, released: Mapping[str, int]) -> str:
+        """What the figures lack of the subsets that were asked, in words; "" where they are of the whole.
+
+        Args:
+            released: examples of the release by subset; empty where it is not known.
+        """
+        about = self.scored.about
+        lost = {reason: count for reason, count in sorted(about.left_out.items()) if reason not in NOT_OF_IT}
+        total = sum(released[subset] for subset in self.subsets if subset in released) or self.all.n + sum(
+            lost.values()
+        )
+        limit = (about.model_extra or {}).get("limit")
+        if self.all.n >= total and not limit:
+            return ""
+        of = f"{self.all.n:,} of {total:,} examples" if self.all.n < total else f"{limit:,} examples of each subset"
+        return f"figures are of {of}{''.join(f'; {count:,} left out: {reason}' for reason, count in lost.items())}"
+
+    def whole(self, released: Mapping[str, int], part: str = "") -> bool:
+        """Whether the figures are of the whole release, or of its subset ``part``, as far as is known."""
+        if part in released and part in self.by_subset:
+            return self.by_subset[part].n == released[part]
+        return not self.missing(released) and (part in released or {*released} <= {*self.subsets})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +157,8 @@ class BenchmarkResults:
     figures: names in order, of all models. chance: percent by subset ("": all) and figure.
     differences: of two models each, on the examples that both answered.
     probes: what the data give away, where it was probed.
-    seeds: models that several of ``models`` are runs of.
+    seeds: models that several of ``models`` are runs of. released: examples of the release by subset, where they are
+    known.
     """
 
     name: str
@@ -142,6 +171,18 @@ class BenchmarkResults:
     differences: Sequence[Difference] = ()
     probes: Probes | None = None
     seeds: Sequence[SeedResults] = ()
+    released: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Of each model whose figures are of a part of the examples, what they lack."""
+        missing = [(model.name, model.missing(self.released)) for model in self.models]
+        return [f"{self.title}, {name}: {what}." for name, what in missing if what]
+
+    @property
+    def apart(self) -> bool:
+        """Whether subsets ask different questions, so that nothing is measured over all of them."""
+        return not any(model.all.figures for model in self.models)
 
     @property
     def same_data(self) -> bool:
@@ -161,7 +202,9 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
             f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
         )
     models = [_model(one, seed, resamples) for one in scored]
-    figures = list(dict.fromkeys(figure for model in models for figure in model.all.figures))
+    figures = list(
+        dict.fromkeys(name for one in models for part in (one.all, *one.by_subset.values()) for name in part.figures)
+    )
     return BenchmarkResults(
         name=name,
         title=scored[0].about.title,
@@ -172,6 +215,7 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
         published=[row for row in published() if row.benchmark == name],
         differences=_differences(scored, seed, resamples),
         probes=probes_of(out, scored[0].folder),
+        released=BENCHMARKS.find(name).counts if name in BENCHMARKS.kinds() else {},
     )
 
 
@@ -193,7 +237,7 @@ def _model(scored: ModelAnswers, seed: int, resamples: int) -> ModelResults:
     by_subset = measure(scored.path, ["subset"], seed, resamples)
     by_category = measure(scored.path, ["subset", "category"], seed, resamples).by if finer else {}
     several = by_subset.by if len(subsets) > 1 else {}
-    return ModelResults(scored, by_subset.all, several, by_category, worst_mistakes(scored))
+    return ModelResults(scored, subsets, by_subset.all, several, by_category, worst_mistakes(scored))
 
 
 def _parts(path: Path) -> tuple[list[str], bool]:
@@ -265,5 +309,6 @@ def _model_json(model: ModelResults) -> dict[str, Any]:
 def _difference_json(one: Difference) -> dict[str, Any]:
     line = asdict(one.figure)
     values = {"a": line.pop("a"), "b": line.pop("b")}
-    del line["rows"]  # all
+    if line["rows"] == ALL:
+        del line["rows"]
     return {"a": one.a, "b": one.b, **line, "values": values}

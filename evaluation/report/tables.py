@@ -5,10 +5,12 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from statistics import fmean
 from types import MappingProxyType
 
 from twinset.evaluation.metrics.figures import Figure
-from twinset.manifests.markdown import Markdown, no_formula
+from twinset.manifests.markdown import Markdown, no_formula, plain
 from twinset.manifests.markdown import table as markdown_table
 
 COUNTS = ("n", "groups", "ties %")  # columns beside figures
@@ -38,7 +40,8 @@ class Row:
 class Table:
     """A table.
 
-    name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names.
+    name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names. averaged:
+    whether papers print the mean over the parts that the first label names.
 
     LaTeX and the page show a name that repeats that of the row above as an empty cell; CSV repeats it.
     """
@@ -48,6 +51,14 @@ class Table:
     heads: Sequence[str]
     labels: int
     rows: Sequence[Row]
+    averaged: bool = False
+
+    @property
+    def caption(self) -> str:
+        """The title, and how many examples the figures are of."""
+        place = self.heads.index("n") if "n" in self.heads else 0
+        counts = sorted({count for row in self.rows if isinstance(count := row.cells[place], int)})
+        return self.title + (f"; n = {_span(counts)}" if counts else "")
 
     @property
     def sources(self) -> list[str]:
@@ -65,9 +76,13 @@ class Table:
             before = row.cells
 
 
+def _span(counts: Sequence[int]) -> str:
+    return f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
+
+
 def compact(table: Table) -> Table:
-    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first,
-    and of seeds there is their mean.
+    """The figures of a table that papers print, under their heads, without intervals; chance goes first, and of seeds
+    there is their mean. Counts are in the title, or in a column n. Of subsets each is a column, and each model a row.
     """
     heads = [head.split("\n") for head in table.heads]
     kept = [place for place, head in enumerate(heads) if place < table.labels or _short(head[-1]) is not None]
@@ -80,7 +95,32 @@ def compact(table: Table) -> Table:
     ]
     shown = [table.heads[place] for place in range(table.labels)]
     shown += ["\n".join([*heads[place][:-1], _short(heads[place][-1]) or ""]) for place in kept[table.labels :]]
-    return Table(f"{table.name}-compact", table.title, shown, table.labels, rows)
+    found = Table(f"{table.name}-compact", table.caption, shown, table.labels, rows, table.averaged)
+    return _across(found, table) if table.heads[0] == "subset" else found
+
+
+def _across(found: Table, table: Table) -> Table:
+    """A compact table with a column for each subset and figure, and the mean over subsets where papers print it."""
+    counts: dict[Cell, list[int]] = {}
+    for row in table.rows:
+        if isinstance(count := row.cells[table.labels], int):
+            counts.setdefault(row.cells[0], []).append(count)
+    cells = {(row.cells[1], row.cells[0]): row.cells[2:] for row in found.rows}
+    figures, rows = found.heads[2:], []
+    for name, kind in dict.fromkeys((row.cells[1], row.kind) for row in found.rows):
+        each = [cells.get((name, part), [None] * len(figures)) for part in counts]
+        means = [_mean(some) for some in zip(*each, strict=True)] if found.averaged else []
+        rows.append(Row([name, *chain.from_iterable(each), *means], kind))
+    heads = [f"{part}\n{figure}" for part in counts for figure in figures]
+    heads += [f"mean\n{figure}" for figure in figures if found.averaged]
+    title = f"{table.title}; n = {', '.join(f'{_span(sorted(some))} {part}' for part, some in counts.items())}"
+    return Table(found.name, title, ["model", *heads], 1, rows)
+
+
+def _mean(cells: Sequence[Cell]) -> Cell:
+    """The mean of the figures of all subsets; None where one is lacking."""
+    values = [cell.value for cell in cells if isinstance(cell, Figure)]
+    return Figure(fmean(values)) if len(values) == len(cells) else None
 
 
 def _short(head: str) -> str | None:
@@ -92,7 +132,8 @@ def _plainer(cell: Cell) -> Cell:
 
 
 def marked(table: Table) -> dict[tuple[int, int], str]:
-    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike.
+    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike,
+    and none where all are equal.
 
     Of a table with several labels, within the rows of one first label.
     """
@@ -105,7 +146,8 @@ def marked(table: Table) -> dict[tuple[int, int], str]:
                 part = row.cells[0] if table.labels > 1 else ""
                 parts.setdefault(part, []).append((round(cell.value, 2), number))
         for some in parts.values():
-            best = sorted({value for value, _ in some}, reverse=True)[:2] if len(some) > 1 else []
+            values = {value for value, _ in some}
+            best = sorted(values, reverse=True)[:2] if len(values) > 1 else []
             for value, number in some:
                 if value in best:
                     found[number, place] = (BEST, SECOND)[best.index(value)]
@@ -152,7 +194,7 @@ def as_markdown(table: Table, marks: Mapping[tuple[int, int], str] = MappingProx
          if (number, place) in marks else _markdown(cell, table.heads[place]) for place, cell in enumerate(cells)]
         for number, (_, cells) in enumerate(table.shown())
     ]  # fmt: skip
-    return markdown_table(heads, rows)
+    return f"{plain(table.caption)}\n\n{markdown_table(heads, rows)}"
 
 
 def _markdown(cell: Cell, head: str) -> str:
@@ -192,7 +234,7 @@ def as_latex(table: Table, marks: Mapping[tuple[int, int], str] = MappingProxyTy
         "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{escaped(table.title)}}}",
+        f"\\caption{{{escaped(table.caption)}}}",
         f"\\label{{tab:{re.sub('[^A-Za-z0-9]+', '-', table.name)}}}",
         f"\\begin{{tabular}}{{{columns}}}",
         "\\toprule",

@@ -72,6 +72,18 @@ class ScoreFile:
         if self.names.count(name) > 1:
             raise WrongUse(f"{self.where}: several columns {name!r}{asked}; give them different names")
 
+    def refuse_repeats(self, names: Sequence[str], remedy: str) -> None:
+        """Raise `WrongUse` where two rows have the same values in columns that are the key of a row."""
+        keys = np.concatenate([digests(batch, names) for batch in self.batches(names)])
+        _, begins, counts = np.unique(keys, return_index=True, return_counts=True)
+        if (counts > 1).any():
+            first = int(begins[counts > 1].min())
+            second = int(np.flatnonzero(keys == keys[first])[1])
+            columns = ([key.as_py() for one in self.batches(names) for key in one.texts(name)] for name in names)
+            key = " / ".join(values[first] for values in columns)
+            what = f"rows {first + 1} and {second + 1} have the same {', '.join(names)}, {key!r}"
+            raise WrongUse(f"{self.where}: {what} (repeated rows: {len(keys) - len(counts):,}); {remedy}")
+
     def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
         if isinstance(self._source, pa.Table):
             yield from self._source.select(names).to_batches(max_chunksize=ROWS)

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pydantic import Field, ValidationError
@@ -53,12 +54,15 @@ class ServerSpeaker:
 
     def yes(self, asked: Sequence[Shown]) -> list[float | str]:
         encoded = _encoded(image for one in asked for image in one.images)
-        inquiries = []
-        for (image,), text in asked:
-            sent = encoded[id(image)]
-            inquiries.append(Inquiry(text, sent.content, sent.media_type, (text,)))
-        told = VisionServer(self.settings, "").answers(inquiries)
-        return [one.reason if isinstance(one, Unanswered) else one[0] for one in told]
+        found = list[float | str]()
+        for answers, group in groupby(asked, key=lambda one: one.answers):
+            inquiries = []
+            for (image,), text, _ in group:
+                sent = encoded[id(image)]
+                inquiries.append(Inquiry(text, sent.content, sent.media_type, (text,)))
+            told = VisionServer(self.settings, "", answers).answers(inquiries)
+            found += [one.reason if isinstance(one, Unanswered) else one[0] for one in told]
+        return found
 
     def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float] | str]:
         raise WrongUse(f"{self.settings.model}: a server does not say how likely a text is; name vlm:FOLDER")

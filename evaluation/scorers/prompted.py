@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from twinset.evaluation.answers.parser import parse, parse_pairing
+from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.scorers.prompts import ChoicePrompt, LikelihoodPrompt, Prompt, YesPrompt, filled
 from twinset.manifests.canonical import digest
-from twinset.models.encoders.contract import Chooser, Direction, Floats, Matcher, Question, Scorer
-from twinset.models.language_models.answers import LENGTH, REFUSED, Answer
+from twinset.models.encoders.contract import Chooser, Direction, Floats, Matcher, NotApplicable, Question, Scorer
+from twinset.models.language_models.answers import LENGTH, REFUSED, YES_NO, Answer
 from twinset.models.visual_questions.vision_language import NOT_A_NUMBER
 
 if TYPE_CHECKING:
@@ -34,10 +35,11 @@ OPTIONS = ("1", "2")
 
 
 class Shown(NamedTuple):
-    """Images, then a text."""
+    """Images, then a text. answers: of which `Speaker.yes` gives the probability of the first."""
 
     images: tuple[Image, ...]
     text: str
+    answers: tuple[str, str] = YES_NO
 
 
 class Speaker(Protocol):
@@ -56,7 +58,7 @@ class Speaker(Protocol):
         """
 
     def yes(self, asked: Sequence[Shown]) -> list[float | str]:
-        """P(yes) / (P(yes) + P(no)) of each, or a reason of `UNANSWERED`."""
+        """P(yes) / (P(yes) + P(no)) of each, or of its own two answers; or a reason of `UNANSWERED`."""
 
     def likelihoods(self, asked: Sequence[tuple[Shown, str]]) -> list[Floats | str]:
         """Log-probabilities of the tokens of each text as the answer to a prompt, NaN where the network gives it, or a
@@ -75,6 +77,7 @@ class PromptedChooser(Chooser):
         return digest(["chooser", self.speaker.identity, self.prompt.digest()])
 
     def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
+        _refuse_questions(self.name, [text for one in questions for text in one.captions])
         asked = [self._shown(one) for one in questions]
         if self.prompt.answer == "options":
             return [one if isinstance(one, str) else _likelier(*one) for one in self.speaker.options(asked, OPTIONS)]
@@ -100,6 +103,15 @@ class PromptedChooser(Chooser):
         if found.choices:
             return tuple(one - 1 for one in found.choices)
         return "cut" if answer.finish == LENGTH and found.reason != "empty" else found.reason
+
+
+def _refuse_questions(name: str, texts: Sequence[str]) -> None:
+    """Raise `NotApplicable` where a text is a benchmark's question, which is no caption."""
+    if question := next((text.asked for text in texts if isinstance(text, OwnQuestion)), None):
+        raise NotApplicable(
+            f"{name}: reads captions, and the benchmark asks {question[:100]!r}; name a model that answers, such as "
+            "openai-yesno:MODEL or vlm:FOLDER"
+        )
 
 
 def _likelier(first: float, second: float) -> tuple[int, ...] | str:
@@ -136,7 +148,9 @@ def joined(first: Image, second: Image) -> Image:
 
 
 class PromptedYes(Matcher):
-    """Asked whether an image shows a text. The score is P(yes) / (P(yes) + P(no)) of the first token."""
+    """Asked whether an image shows a text, or what a benchmark itself asks. The score is P(yes) / (P(yes) + P(no)) of
+    the first token, or the same of the right answer and the wrong one.
+    """
 
     threshold = 0.5  # yes is likelier than no
     reasons = tuple(UNANSWERED)
@@ -149,9 +163,15 @@ class PromptedYes(Matcher):
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
         asked = [
-            Shown((image,), filled(self.prompt.text, [text.strip()])) for image, text in zip(images, texts, strict=True)
+            Shown((image,), text.asked, text.answers)
+            if isinstance(text, OwnQuestion)
+            else Shown((image,), filled(self.prompt.text, [text.strip()]))
+            for image, text in zip(images, texts, strict=True)
         ]
-        return answered(self.speaker.yes(asked), self.reasons)
+        told = self.speaker.yes(asked)
+        other = [isinstance(text, OwnQuestion) and text.right == 1 for text in texts]
+        right = [1 - one if turn and not isinstance(one, str) else one for one, turn in zip(told, other, strict=True)]
+        return answered(right, self.reasons)
 
 
 class PromptedLikelihood(Matcher):
@@ -171,6 +191,7 @@ class PromptedLikelihood(Matcher):
         return digest(["likelihood", self.speaker.identity, self.prompt.digest()])
 
     def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
+        _refuse_questions(self.name, texts)
         asked = [(Shown((image,), self.prompt.text), text.strip()) for image, text in zip(images, texts, strict=True)]
         told = self.speaker.likelihoods(asked)
         found = answered([self._score(one) for one in told], self.reasons)

@@ -46,11 +46,11 @@ class LocalSpeaker:
         self._answers = Answers(cache_folder() / "answers")
 
     def write(self, asked: Sequence[Shown]) -> list[Answer]:
-        return self._kept(asked, {"write": WRITTEN}, lambda one: self.model.write(*one))
+        return self._kept(asked, {"write": WRITTEN}, lambda one: self.model.write(one.images, one.text))
 
     def options(self, asked: Sequence[Shown], options: Sequence[str]) -> list[list[float] | str]:
         def likely(one: Shown) -> Answer:
-            told = [float(each.sum()) for each in self.model.continued(*one, options)]
+            told = [float(each.sum()) for each in self.model.continued(one.images, one.text, options)]
             return Answer(json.dumps(told), NOT_A_NUMBER if np.isnan(told).any() else "stop")
 
         kept = self._kept(asked, {"options": list(options)}, likely)
@@ -58,9 +58,9 @@ class LocalSpeaker:
 
     def yes(self, asked: Sequence[Shown]) -> list[float | str]:
         found: dict[tuple[Any, str], float | str] = {}
-        for images, some in _by_images(asked):
+        for images, answers, some in _by_images(asked):
             texts = list(dict.fromkeys(one.text for one in some))
-            told = _or_refused(partial(self.model.yes, images, texts), len(texts))
+            told = _or_refused(partial(self.model.yes, images, texts, answers), len(texts))
             for text, said in zip(texts, told, strict=True):
                 if isinstance(said, float) and np.isnan(said):
                     said = NOT_A_NUMBER
@@ -72,7 +72,7 @@ class LocalSpeaker:
         for shown, some in groupby(asked, key=lambda one: (_ids(one[0].images), one[0].text)):
             pairs = list(some)
             texts = list(dict.fromkeys(text for _, text in pairs))
-            told = _or_refused(partial(self.model.continued, *pairs[0][0], texts), len(texts))
+            told = _or_refused(partial(self.model.continued, *pairs[0][0][:2], texts), len(texts))
             for text, one in zip(texts, told, strict=True):
                 found[*shown, text] = one if isinstance(one, str) else one.cpu().numpy()
         return [found[_ids(shown.images), shown.text, text] for shown, text in asked]
@@ -108,9 +108,10 @@ def _ids(images: Sequence[Image]) -> tuple[int, ...]:
     return tuple(map(id, images))
 
 
-def _by_images(asked: Sequence[Shown]) -> list[tuple[tuple[Image, ...], list[Shown]]]:
-    grouped = [list(some) for _, some in groupby(asked, key=lambda one: _ids(one.images))]
-    return [(some[0].images, some) for some in grouped]
+def _by_images(asked: Sequence[Shown]) -> list[tuple[tuple[Image, ...], tuple[str, str], list[Shown]]]:
+    """Those that come together with the same images and the same answers."""
+    grouped = [list(some) for _, some in groupby(asked, key=lambda one: (_ids(one.images), one.answers))]
+    return [(some[0].images, some[0].answers, some) for some in grouped]
 
 
 def _sha256(image: Image) -> str:

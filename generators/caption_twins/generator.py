@@ -17,7 +17,6 @@ from twinset.generators.caption_twins.vocabulary import vocabulary
 from twinset.generators.captions.training_split import TRAIN, TrainingSplit, joined
 from twinset.generators.image_files import ImageFiles, looked_for_by
 from twinset.generators.named_pairs import NamedPairCandidate, paired
-from twinset.generators.scene_graphs.relations import BATCH
 from twinset.generators.scene_graphs.source import ConfirmedCaptionGenerator
 from twinset.generators.triplets.draws import Bools, Codes
 from twinset.generators.triplets.ratings import load_ratings
@@ -55,7 +54,7 @@ class TwinCandidate(NamedPairCandidate):
 class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
     """Twins of one set of captions; those that have photographs in common are a group."""
 
-    version = 2
+    version = 3
     candidate = TwinCandidate
     libraries = (*ConfirmedCaptionGenerator.libraries, "pillow")
 
@@ -159,10 +158,10 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
         agreed = [True] * len(planned)
         for parser in filter(None, (self.parser, self.second_parser)):
             with parser.nlp.memory_zone():
-                docs = parser.nlp.pipe([text for text, _, _ in sides], batch_size=BATCH)
+                docs = parser.docs(text for text, _, _ in sides)
                 roles = [
-                    role_of(doc, *span_of(text, word, one.start), one.change, one.set_name)
-                    for doc, (text, word, one) in zip(docs, sides, strict=True)
+                    role_of(doc, *span_of(doc.text, word, one.start), one.change, one.set_name)
+                    for doc, (_, word, one) in zip(docs, sides, strict=True)
                 ]
             for number, both in enumerate(zip(roles[::2], roles[1::2], strict=True)):
                 agreed[number] = agreed[number] and both[0] is not None and both[0] == both[1]

@@ -1,14 +1,24 @@
 """Captions in folders, beside their images: tars of img2dataset, any WebDataset, images with texts of their names."""
 
-import json
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
-from twinset.generators.annotation_files import LONGEST_LINE, Skipped
-from twinset.generators.captions.tables import Read, from_fields, parquet_fields, terms_in
+from twinset.generators.annotation_files import LONGEST_LINE, RepeatedKey, Skipped, json_value, text_of
+from twinset.generators.captions.tables import (
+    CAPTIONS,
+    CREDIT,
+    LICENCE,
+    SOURCE_URL,
+    STATUS,
+    Read,
+    from_fields,
+    from_record,
+    parquet_fields,
+)
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 from twinset.shards.storage.member_headers import MemberHeaders, member_headers
+from twinset.shards.storage.path_ends import walk
 from twinset.shards.storage.tar_reader import BrokenTar
 
 TEXT_SUFFIXES = (".txt", ".json")
@@ -31,14 +41,12 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
             yield Skipped(tar.name, "broken-tar")
             continue
         for number, row in enumerate(parquet_fields(table), 1):
-            place, key = f"{table.name} row {number}", row.get("key")
-            if (status := row.get("status", "success")) != "success":
-                yield Skipped(place, "not-resized" if status == "failed_to_resize" else "not-downloaded")
-            elif not isinstance(key, str) or key not in images:
+            place, key = f"{table.name} row {number}", text_of(row.get("key"))
+            if key not in images and row.get("status") not in STATUS:
                 yield Skipped(place, "no-image")
             else:
-                fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images[key]}"}
-                yield from_fields(fields, place, key)
+                fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images.get(key)}"}
+                yield from from_record(fields, place, key)
 
 
 def _images(tar: Path) -> dict[str, str]:
@@ -65,7 +73,7 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
             yield Skipped(tar.name, "broken-tar")
             continue
         for key, fields in groupby(parts, key=lambda one: one[0]):
-            yield _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in fields})
+            yield from _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in fields})
 
 
 def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:
@@ -79,39 +87,42 @@ def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:
             yield f"{folder}/{stem}".lstrip("/"), suffix, name, content
 
 
-def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Read:
+def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Iterator[Read]:
     place = f"{tar.name} {key}"
     for suffixes in (IMAGE_SUFFIXES, TEXT_SUFFIXES):
         dotted = [suffix for suffix in parts if suffix.endswith(suffixes)]  # such as input.jpg
         if dotted and not parts.keys() & {*suffixes}:
             if len(dotted) > 1:
-                return Skipped(place, "several-fields")
+                yield Skipped(place, "several-fields")
+                return
             parts[f".{dotted[0].rpartition('.')[2]}"] = parts[dotted[0]]
     image = next((name for suffix, (name, _) in parts.items() if suffix in IMAGE_SUFFIXES), None)
     try:
-        described = json.loads(parts[".json"][1]) if ".json" in parts else {}
-        caption = parts[".txt"][1].decode("utf-8").strip() if ".txt" in parts else None
-    except UnicodeDecodeError:
-        return Skipped(place, "not-utf-8")
-    except (ValueError, RecursionError):
-        return Skipped(place, "not-json")
+        described = json_value(parts[".json"][1]) if ".json" in parts else {}
+        caption = {"caption": parts[".txt"][1].decode("utf-8-sig").strip()} if ".txt" in parts else {}
+    except (ValueError, RecursionError, RepeatedKey) as error:
+        reasons = {UnicodeError: "not-utf-8", RepeatedKey: "repeated-key"}
+        yield Skipped(place, next((reasons[kind] for kind in reasons if isinstance(error, kind)), "not-json"))
+        return
     if image is None:
-        return Skipped(place, "no-image")
-    if not isinstance(described, dict):
-        return Skipped(place, "no-object")
-    if caption is None and not {"caption", "text"} & described.keys():
-        return Skipped(place, "no-caption")
-    said = caption if caption is not None else described.get("caption", described.get("text"))
-    named = {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{image}", "split": described.get("split")}
-    return from_fields({**named, **terms_in(described), "caption": said}, place, f"{tar.stem}/{key}")
+        yield Skipped(place, "no-image")
+    elif not isinstance(described, dict):
+        yield Skipped(place, "no-object")
+    elif not caption and not {*CAPTIONS} & {*map(str.lower, described)}:
+        yield Skipped(place, "no-caption")
+    else:
+        known = (*(() if caption else CAPTIONS), *LICENCE, *CREDIT, *SOURCE_URL, "split")
+        named = {name: value for name, value in described.items() if name.lower() in known}
+        named |= {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{image}", **caption}
+        yield from from_record(named, place, f"{tar.stem}/{key}")
 
 
 def read_sidecars(folder: Path) -> Iterator[Read]:
     """A folder of images, each beside a text of its name: every line of ``a/b.txt`` is a caption of ``a/b.jpg``."""
     texts: dict[str, Path] = {}
     images: dict[str, str] = {}
-    for path in sorted(folder.rglob("*")):
-        name = PurePosixPath(path.relative_to(folder))
+    for name in sorted(PurePosixPath(*found) for found in walk(folder)):
+        path = folder / name
         if path.suffix.lower() == ".txt" and path.is_file():
             texts[str(name.with_suffix(""))] = path
         elif path.suffix.lower() in IMAGE_SUFFIXES:

@@ -93,7 +93,7 @@ class ImageCaptionCandidate(Candidate):
 class ImageCaptionGenerator(Generator[ImageCaptions]):
     """A sample an image, or a caption; those of an image are a group."""
 
-    version = 1
+    version = 2
     candidate = ImageCaptionCandidate
     libraries = ("numpy", "pillow")
 

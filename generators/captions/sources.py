@@ -17,30 +17,30 @@ from twinset.generators.captions.tables import (
     IMAGE_ID,
     Caption,
     Read,
-    read_csv,
     read_five_lines,
     read_flickr_tokens,
     read_json_lines,
     read_parquet_files,
-    read_tsv,
+    read_table,
 )
 from twinset.manifests.canonical import digest, sha256_of_file
 from twinset.manifests.errors import WrongUse
+from twinset.shards.storage.path_ends import walk
 
 #: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
 _READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
     ".parquet": ("parquet", read_parquet_files),
     ".json": ("coco", read_json_captions),  # of any form; digests of stages have this word
-    ".csv": ("csv", read_csv),
+    ".csv": ("csv", read_table),
     **dict.fromkeys((".jsonl", ".ndjson"), ("json-lines", read_json_lines)),
-    **dict.fromkeys((".tsv", ".txt", ".token"), ("tsv", read_tsv)),
+    **dict.fromkeys((".tsv", ".txt", ".token"), ("tsv", read_table)),
 }
 FIVE_LINES = "_caps.txt"  # end of the names of SCAN's files
 SNIFFED = 50  # lines that tell a token file from a TSV
 
 _FIELDS = f"{' or '.join(CAPTION)}, and {' or '.join(IMAGE_ID)}"
 _KINDS = (
-    "captions are a TSV of caption and url, a .csv with names of columns, a Flickr token file, SCAN's _caps.txt, a "
+    "captions are a TSV of caption and url, a table with names of columns, a Flickr token file, SCAN's _caps.txt, a "
     ".json of COCO, Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images "
     "with texts beside them"
 )
@@ -146,8 +146,9 @@ def caption_source(path: Path) -> CaptionSource:
             return CaptionSource(path, "webdataset", tars, (), partial(read_webdataset, *tars))
         if tables:
             return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, *tables))
-        if texts := tuple(file for file in sorted(path.rglob("*.txt")) if file.is_file()):
-            return CaptionSource(path, "texts", texts, (), partial(read_sidecars, path))
+        texts = sorted(path / folder / file for folder, file in walk(path) if file.endswith(".txt"))
+        if texts := [file for file in texts if file.is_file()]:
+            return CaptionSource(path, "texts", tuple(texts), (), partial(read_sidecars, path))
         raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_KINDS}")
     if not path.is_file():
         raise WrongUse(f"{path}: no such file; name the captions: {_KINDS}")
@@ -160,8 +161,6 @@ def caption_source(path: Path) -> CaptionSource:
         kind, reader = "five-lines", read_five_lines
     elif first and sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first):
         kind, reader = "flickr-tokens", read_flickr_tokens
-    elif first and set(CAPTION) & {name.strip().lower() for name in first[0].split(",")}:
-        kind, reader = "csv", read_csv  # as Kaggle's captions.txt of Flickr8k
     return CaptionSource(path, kind, (path,), (), partial(reader, path))
 
 

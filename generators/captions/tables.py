@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from twinset.generators.annotation_files import LINE_REASONS, TERM_REASONS, Skipped, lines, parquet_rows
+from twinset.generators.annotation_files import LINE_REASONS, TERM_REASONS, Skipped, lines, parquet_rows, text_of
 from twinset.generators.annotation_files import read_json_lines as read_values
 from twinset.manifests.errors import WrongUse
 from twinset.manifests.licences.terms import NOTHING, Terms
@@ -21,11 +21,15 @@ LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has
 CAPTION_REASONS = {**LINE_REASONS, **TERM_REASONS, **reasons_beside(__file__, "captions")}
 
 # Names that columns and fields go by; the first that is there counts.
-CAPTION = ("caption", "text", "sentence")
-CAPTION_ID = ("caption_id", "id")
-IMAGE_ID = ("image_id", "key", "image", "file_name", "filename", "url", "path", "image_url")
-IMAGE = ("image", "path", "file_name", "filename", "url", "image_url")
+CAPTION = ("caption", "text", "sentence", "title")
+CAPTIONS = ("captions", "sentences", "regions", *CAPTION)  # of an image, where they hold a list
+CAPTION_ID = ("caption_id", "sentid", "region_id", "id")
+IMAGE = ("image", "path", "file_name", "filename", "filepath", "url", "image_url", "image_name")
+IMAGE_ID = ("cocoid", "image_id", "key", *IMAGE)
 LICENCE, CREDIT, SOURCE_URL = ("licence", "license"), ("credit",), ("source_url",)
+DELIMITERS = "\t,;|"
+#: What img2dataset says of an image that is not there.
+STATUS = {"failed_to_download": "not-downloaded", "failed_to_resize": "not-resized"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,36 @@ class Caption:
 Read = Caption | Skipped
 
 
+def from_record(record: Any, place: str, default_id: str) -> Iterator[Read]:
+    """The captions of an object or a row, of whatever format: one; a list of texts; Karpathy's ``sentences: [{raw,
+    sentid}]``; or Visual Genome's ``regions: [{region_id, phrase}]``, whose ``id`` is the image's.
+    """
+    if not isinstance(record, Mapping):
+        yield Skipped(place, "no-object")
+        return
+    fields = {str(name).strip().lower(): value for name, value in record.items()}
+    if isinstance(fields.get("captions"), str):
+        fields["captions"] = [fields["captions"]]
+    several = next((name for name in CAPTIONS if isinstance(fields.get(name), list)), "")
+    if not several:
+        yield Skipped(place, "repeated-key") if len(fields) < len(record) else from_fields(fields, place, default_id)
+        return
+    about = {name: value for name, value in fields.items() if name not in (*CAPTIONS, *CAPTION_ID)}
+    folder, name = _text(fields, ("filepath", "file_path")), _text(fields, ("filename", "image_name"))
+    if several == "regions":
+        about |= {"image_id": fields.get("id"), "image": f"{text_of(fields.get('id'))}.jpg"}
+    elif folder and name:
+        about = {"image_id": name, **about, "image": f"{folder}/{name}"}
+    if not fields[several]:
+        yield Skipped(place, "no-caption")
+    for number, caption in enumerate(fields[several]):
+        said = caption if isinstance(caption, dict) else {"caption": caption}
+        said = {"caption": said.get("raw", said.get("phrase")), **said}
+        yield from_fields({**about, **said}, place, f"{_text(about, IMAGE_ID)}#{number}")
+
+
 def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
-    """A caption of named fields (a JSON object, a row), unless something in it is empty, too long or not known.
+    """A caption of named fields in small letters, unless something in it is empty, too long or not known.
 
     default_id: where it has no id of its own.
     """
@@ -60,6 +92,8 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
         "\0".join((caption, image_id, image, default_id, *stated)).encode()
     except UnicodeEncodeError:  # half a surrogate pair, or a name in another encoding
         return Skipped(place, "not-utf-8")
+    if missing := STATUS.get(_text(fields, ("status",))):
+        return Skipped(place, missing)
     if not caption.strip():
         return Skipped(place, "empty-caption")
     if len(caption) > LONGEST_CAPTION:
@@ -74,11 +108,6 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
     )
 
 
-def terms_in(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that state terms."""
-    return {name: fields.get(name) for name in (*LICENCE, *CREDIT, *SOURCE_URL)}
-
-
 def stated_terms(fields: Mapping[str, Any]) -> Terms | str:
     """Terms of named fields, or the reason to leave the record out."""
     return Terms.named(*(_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL)))
@@ -86,74 +115,86 @@ def stated_terms(fields: Mapping[str, Any]) -> Terms | str:
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
     """The first of the fields that holds text or a whole number; empty where none does."""
-    for name in names:
-        value = fields.get(name)
-        if isinstance(value, str | int) and not isinstance(value, bool):
-            return str(value)
-    return ""
+    return next((text for name in names if (text := text_of(fields.get(name)))), "")
 
 
-def _checked(path: Path, names: list[str], there: Sequence[str]) -> list[str]:
-    """The names of columns; raises `WrongUse` where none is of captions, or none of images. there: as in the file."""
-    for what, wanted in (("captions", CAPTION), ("images", IMAGE_ID)):
-        if not set(wanted) & set(names):
+def _check(path: Path, there: Sequence[str], of_text: bool) -> None:
+    """Raise `WrongUse` where no column is of captions, or none of images, or two have one name.
+
+    there: their names. of_text: whether no column can hold lists.
+    """
+    names = [name.strip().lower() for name in there]
+    for what, wanted in (("captions", CAPTION if of_text else CAPTIONS), ("images", IMAGE_ID)):
+        if not {*wanted} & {*names}:
+            known = CAPTION if what == "captions" else IMAGE_ID
             raise WrongUse(
-                f"{path}: no column of {what}: it would be called {', '.join(wanted[:-1])} or {wanted[-1]}, and there "
+                f"{path}: no column of {what}: it would be called {', '.join(known[:-1])} or {known[-1]}, and there "
                 f"are {', '.join(there)[:200] or 'none'}; rename one, in a table of text by its first line"
             )
-    return names
+    if twice := next((name for name in names if names.count(name) > 1 and name in _KNOWN), ""):
+        raise WrongUse(f"{path}: two columns are called {twice}, and which is meant is not said; rename one")
 
 
 FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
 
 
-def read_tsv(path: Path) -> Iterator[Read]:
-    """Conceptual Captions: ``caption<TAB>url`` a line, in which the URL is the image's id and the line's number the
-    caption's; or columns named by a first line that names a caption (`generators.captions.tables`)."""
-    columns: list[str] | None = None
+def header_of(line: str) -> tuple[str, list[str]]:
+    """The delimiter of a table's first line, and the names in it; none where it names no captions beside others."""
+    for delimiter in DELIMITERS:
+        names = next(csv.reader([line[:LONGEST_CAPTION]], delimiter=delimiter), [])
+        if len(names) > 1 and {*CAPTION} & {name.strip().lower() for name in names}:
+            return delimiter, names
+    return "", []
+
+
+def read_table(path: Path) -> Iterator[Read]:
+    """A table of text: CSV, with any of `DELIMITERS`, whose first line names the columns.
+
+    Where none is named, and it is not called ``.csv``, Conceptual Captions: ``caption<TAB>url`` a line as it stands, in
+    which the URL is the image's id. The id of a caption is its line's number, where it has no other.
+
+    Raises `WrongUse` where a line of names lacks captions or images, or the file cannot be read to its end.
+    """
+    delimiter, names = header_of(next((line for _, line in lines(path) if isinstance(line, str)), ""))
+    if not names and ".csv" not in path.suffixes:
+        yield from _conceptual_captions(path)
+        return
+    number, problem = 0, ""
+
+    def texts() -> Iterator[str]:
+        nonlocal number, problem
+        for at, line in lines(path):
+            number, problem = at, line.reason if isinstance(line, Skipped) else problem
+            yield "\n" if isinstance(line, Skipped) else f"{line}\n"
+
+    rows = csv.reader(texts(), delimiter=delimiter or ",", strict=True)
+    try:
+        names = next(rows, [])
+        if problem:
+            raise WrongUse(f"{path}: its first line, of names of columns, is {problem}; save the file as UTF-8")
+        _check(path, names, of_text=True)
+        for row in rows:
+            if problem or len(row) != len(names):
+                yield Skipped(f"line {number}", problem or "wrong-columns")
+                problem = ""
+            else:
+                yield from from_record(dict(zip(names, row, strict=True)), f"line {number}", f"{number:09d}")
+    except csv.Error as error:
+        raise WrongUse(f"{path}, line {number}: not CSV ({error}); correct it or fetch the file again") from error
+
+
+def _conceptual_captions(path: Path) -> Iterator[Read]:
     for number, line in lines(path):
-        place, default_id = f"line {number}", f"{number:09d}"
+        place = f"line {number}"
         if isinstance(line, Skipped):
             yield line
-            continue
-        fields = line.split("\t")
-        if number == 1 and len(fields) > 1 and set(CAPTION) & {field.strip().lower() for field in fields}:
-            columns = _checked(path, [field.strip().lower() for field in fields], fields)
-        elif len(fields) != len(columns or ("caption", "url")):
+        elif len(fields := line.split("\t")) != 2:
             yield Skipped(place, "wrong-columns")
-        elif columns is not None:
-            yield from_fields(dict(zip(columns, fields, strict=True)), place, default_id)
         elif not URL.fullmatch(url := fields[1].strip()):
             yield Skipped(place, "no-url")
         else:
-            yield from_fields({"caption": fields[0], "url": url}, place, default_id)
-
-
-def read_csv(path: Path) -> Iterator[Read]:
-    """CSV whose first line names the columns (`generators.captions.tables`).
-
-    Raises `WrongUse` where it names no column of captions or of images, or the file cannot be read to its end.
-    """
-    number = 0
-
-    def texts() -> Iterator[str]:
-        nonlocal number
-        for at, line in lines(path):
-            number = at
-            yield "\n" if isinstance(line, Skipped) else f"{line}\n"
-
-    rows = csv.reader(texts(), strict=True)
-    try:
-        named = next(rows, [])
-        columns = _checked(path, [name.strip().lower() for name in named], named)
-        for row in rows:
-            if len(row) != len(columns):
-                yield Skipped(f"line {number}", "wrong-columns")
-            else:
-                yield from_fields(dict(zip(columns, row, strict=True)), f"line {number}", f"{number:09d}")
-    except csv.Error as error:
-        raise WrongUse(f"{path}, line {number}: not CSV ({error}); correct it or fetch the file again") from error
+            yield from_fields({"caption": fields[0], "url": url}, place, f"{number:09d}")
 
 
 def read_flickr_tokens(path: Path) -> Iterator[Read]:
@@ -183,33 +224,36 @@ def read_five_lines(path: Path) -> Iterator[Read]:
 
 
 def read_json_lines(path: Path) -> Iterator[Read]:
-    """A JSON object a line, with the fields of `generators.captions.tables`."""
+    """A JSON object a line, with the fields of `from_record`."""
     for number, value in read_values(path):
-        place = f"line {number}"
         if isinstance(value, Skipped):
             yield value
         else:
-            yield from_fields(value, place, f"{number:09d}") if isinstance(value, dict) else Skipped(place, "no-object")
+            yield from from_record(value, f"line {number}", f"{number:09d}")
 
 
 def read_parquet_files(*paths: Path) -> Iterator[Read]:
-    """Parquet files with the columns of `generators.captions.tables`, read a batch of rows at a time."""
+    """Parquet files with the columns of `from_record`, read a batch of rows at a time."""
     for path in paths:
         for number, row in enumerate(parquet_fields(path), 1):
             place = f"row {number}" if len(paths) == 1 else f"{path.name} row {number}"
             default_id = f"{number:09d}" if len(paths) == 1 else f"{path.stem}-{number:09d}"
-            yield from_fields(row, place, default_id)
+            yield from from_record(row, place, default_id)
+
+
+_KNOWN = {*CAPTIONS, *CAPTION_ID, *IMAGE_ID, *LICENCE, *CREDIT, *SOURCE_URL, "split", "status", "file_path"}
 
 
 def parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file, of the known columns; columns of images or lists are not read.
+    """The rows of a file, of the known columns; columns of images are not read, nor lists of others than captions.
 
     Raises `WrongUse` when it is no Parquet file, ends early or has no column of captions or of images.
     """
-    wanted = {*CAPTION, *CAPTION_ID, *IMAGE_ID, *IMAGE, *LICENCE, *CREDIT, *SOURCE_URL, "split", "status"}
 
     def columns(schema: pa.Schema) -> list[str]:
-        flat = [field.name for field in schema if not pa.types.is_nested(field.type)]
-        return _checked(path, [name for name in flat if name in wanted], schema.names)
+        of_lists = [field.name for field in schema if pa.types.is_list(field.type) and field.name.lower() in CAPTIONS]
+        flat = [field.name for field in schema if not pa.types.is_nested(field.type) or field.name in of_lists]
+        _check(path, flat, of_text=False)
+        return [name for name in flat if name.strip().lower() in _KNOWN]
 
     return parquet_rows(path, columns)

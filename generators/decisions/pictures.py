@@ -38,8 +38,9 @@ def photo_of(folder: ImageFolder | None, name: str) -> Picture:
     """A photo of a folder; raises `WrongUse` when it is absent."""
     stored = None if folder is None else folder.find(name)
     if stored is None:
-        place = "any folder" if folder is None else str(folder.root)
-        raise WrongUse(f"{place}: holds no photo {name}; add it")
+        if folder is None:
+            raise WrongUse(f"any folder: holds no photo {name}; add it")
+        raise WrongUse(folder.absent(name, f"{folder.root}: holds no photo {name}; add it"))
     return Picture(stored.read(), _media_type(Path(stored.name).suffix.lstrip(".").lower()))
 
 

@@ -14,7 +14,7 @@ from twinset.generators.exchanged_negatives.vocabulary import Exchanges, exchang
 from twinset.generators.negative_captions.changes import words as words_in
 from twinset.generators.negative_captions.rules.vocabulary import Vocabulary, vocabulary
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.generators.scene_graphs.relations import LIBRARIES, places_in
 from twinset.generators.scene_graphs.source import CaptionCandidate, ParsedCaptionGenerator, ParsedCaptions
 from twinset.manifests.candidate import Candidate
 from twinset.shards.kinds.samples import Rejected, TableRows
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 SAID = "said"
 TEXTS = ("caption_id", "image_id", "image", "caption")
-_NUMBERS = ("start", "end", "other_start", "other_end", "size")
+_PLACES = ("start", "end", "other_start", "other_end")
+_NUMBERS = (*_PLACES, "size")
 COLUMNS = pa.schema(
     [pa.field(name, pa.string(), nullable=False) for name in TEXTS]
     + [pa.field(name, pa.int32() if name in _NUMBERS else pa.string(), nullable=False) for name in Site._fields]
@@ -48,7 +49,7 @@ class CaptionWords(ParsedCaptions):
 class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
     """A row a site, those of a caption together, and one of all that it says and names, whose size is its words."""
 
-    version = 3
+    version = 4
     candidate = CaptionCandidate
     columns = COLUMNS
     libraries = LIBRARIES
@@ -64,12 +65,14 @@ class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """The rows of each caption. Raises `WrongUse` when the pipeline cannot be used."""
         captions = cast(Sequence[CaptionCandidate], candidates)
-        words, rules, nlp = exchanges(), vocabulary(), self.parser.nlp
-        with nlp.memory_zone():
-            docs = nlp.pipe((one.caption for one in captions), batch_size=BATCH)
-            for one, doc in zip(captions, docs, strict=True):
-                told = {name: getattr(one, name) for name in TEXTS}
-                yield TableRows(one.key, [{**told, **site._asdict()} for site in sites_in(doc, words, rules)])
+        words, rules, parser = exchanges(), vocabulary(), self.parser
+        with parser.nlp.memory_zone():
+            for one, doc in zip(captions, parser.docs(one.caption for one in captions), strict=True):
+                told, places = {name: getattr(one, name) for name in TEXTS}, [*places_in(one.caption), -1]  # -1: none
+                sites = (site._asdict() for site in sites_in(doc, words, rules))
+                yield TableRows(
+                    one.key, [{**told, **site, **{name: places[site[name]] for name in _PLACES}} for site in sites]
+                )
 
 
 def sites_in(doc: Doc, words: Exchanges, rules: Vocabulary) -> Iterator[Site]:

@@ -83,7 +83,7 @@ class GeneratedPairCandidate(CaptionedCandidate):
 class GeneratedPairGenerator(Generator[GeneratedPairs]):
     """One pair a negative caption; those of a photo are a group."""
 
-    version = 1
+    version = 2
     candidate = GeneratedPairCandidate
     libraries = ("numpy", "pillow")
     micro_batch = PHOTOS

@@ -104,7 +104,7 @@ _Planned = VerificationCandidate | PairCandidate
 class VerificationGenerator(QuestionGenerator[ImageVerification]):
     """One row an image or pair; groups are those of the earlier stage."""
 
-    version = 2
+    version = 3
 
     @cached_property
     def candidate(self) -> type[_Planned]:  # type: ignore[override] # of a class as a rule

@@ -13,9 +13,9 @@ from pydantic import model_validator
 
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.negative_captions.instructions import (
+    FIELD,
     Instructions,
     Judged,
-    field_of,
     instructions,
     judged,
     schema_of,
@@ -126,7 +126,7 @@ class PromptedGenerator(EngineGenerator[P]):
         """What is written of each candidate's caption, or why nothing is, in order.
 
         Args:
-            kinds: asked for, one a candidate; all called the same in answers (`instructions.field_of`).
+            kinds: asked for, one a candidate;.
             seeds: of each, what its random numbers depend on.
         """
         photos = self._seen(candidates)
@@ -140,7 +140,7 @@ class PromptedGenerator(EngineGenerator[P]):
             number = int(generator_for(self.seed, self.name, seed).integers(2**31))
             requests.append(Request(self._asked.chat(kind, one.caption, bool(images)), number, images))
         whole = list(dict.fromkeys(one for one in requests if isinstance(one, Request)))
-        answers = self.engine.answers(whole, schema_of(field_of(kinds[0]))) if whole else []
+        answers = self.engine.answers(whole, schema_of(FIELD)) if whole else []
         known = dict(zip(whole, answers, strict=True))
         for one, kind, request in zip(candidates, kinds, requests, strict=True):
             if isinstance(request, UnusableImage):

@@ -86,22 +86,8 @@ def problem(type_: str, caption: str, negative: str) -> str:
     return "too-much-changed" if max(map(len, changed[0])) > most else ""
 
 
-def denials(caption: str) -> int:
-    """How many words of a caption deny something."""
-    return sum(_denies(word) for word in words(caption))
-
-
 def _denies(word: str) -> bool:
     return word in _DENYING or word.replace("’", "'").endswith("n't")
-
-
-def paraphrase_problem(caption: str, second: str) -> str:
-    """Why a text is not a caption in other words: a reason of ``second-captions``, or empty."""
-    if unchanged(caption, second):
-        return "unchanged"
-    if same_words(caption, second):
-        return "same-words"
-    return "" if denials(caption) == denials(second) else "not-as-negated"
 
 
 def _problem_of_negation(first: Sequence[str], second: Sequence[str]) -> str:

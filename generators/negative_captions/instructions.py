@@ -1,4 +1,4 @@
-"""Asking a language model for a negative caption, or for a caption in other words, and reading what it answers.
+"""Asking a language model for a negative caption, and reading what it answers.
 
 Task and examples of each kind are data: ``manifests/vocabularies/negative_prompts.yaml``, or a file of the user's. A
 caption is handed over as a JSON string, and an answer is a JSON object or it is not taken: a caption that gives orders
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from pydantic import Field, field_validator, model_validator
 
 from twinset.generators.captions.tables import LONGEST_CAPTION
-from twinset.generators.negative_captions.changes import nothing_kept, paraphrase_problem, problem
+from twinset.generators.negative_captions.changes import nothing_kept, problem
 from twinset.generators.negative_captions.kinds import EVERY_KIND
 from twinset.manifests.errors import WrongUse, suggested
 from twinset.manifests.locations import VOCABULARIES
@@ -29,13 +29,7 @@ from twinset.models.language_models.answers import REFUSED, STOP, Answer, Messag
 T = TypeVar("T")
 FILE = VOCABULARIES / "negative_prompts.yaml"
 
-#: What is asked beside negative captions: the caption in other words (SugarCrepe++, arXiv 2406.11171).
-PARAPHRASE = "paraphrase"
-
-
-def field_of(kind: str) -> str:
-    """What an answer of a kind calls its text."""
-    return "caption2" if kind == PARAPHRASE else "negative_caption"
+FIELD = "negative_caption"  # of an answer
 
 
 def schema_of(field: str) -> dict[str, Any]:
@@ -57,13 +51,12 @@ _LEFT_OUT = dict.fromkeys(_ESCAPED, " ")
 class Example(Settings):
     """A turn of the chat before the real caption.
 
-    caption: that is handed over. negative_caption, of a paraphrase caption2: of the answer; null where a caption cannot
-    be changed in this way. answer: the whole answer instead, where the kind has ``answer_after``.
+    caption: that is handed over. negative_caption: of the answer; null where a caption cannot be changed in this way.
+    answer: the whole answer instead, where the kind has ``answer_after``.
     """
 
     caption: str = Field(min_length=1, max_length=LONGEST_CAPTION)
     negative_caption: str | None = None
-    caption2: str | None = None
     answer: str = ""
 
 
@@ -93,7 +86,7 @@ class Prompts(Settings):
     """A file of prompts.
 
     task: said first, with ``{change}`` of the kind. photo: said after it where the model sees the photo. kinds: by
-    name, such as ``replace_obj``, and ``paraphrase``.
+    name, such as ``replace_obj``.
     """
 
     task: str = Field(min_length=1)
@@ -104,8 +97,8 @@ class Prompts(Settings):
     @classmethod
     def _known(cls, kinds: dict[str, KindPrompt]) -> dict[str, KindPrompt]:
         for name in kinds:
-            if name not in (known := [*EVERY_KIND, PARAPHRASE]):
-                raise ValueError(f"{name} is no kind; {suggested(name, known)}")
+            if name not in EVERY_KIND:
+                raise ValueError(f"{name} is no kind; {suggested(name, [*EVERY_KIND])}")
         return kinds
 
 
@@ -125,7 +118,7 @@ class Instructions:
         turns: list[Message] = []
         for one in asked.examples:
             turns.append(Message("user", self._handed(kind, one.caption)))
-            turns.append(Message("assistant", one.answer or as_data(field_of(kind), getattr(one, field_of(kind)))))
+            turns.append(Message("assistant", one.answer or as_data(FIELD, one.negative_caption)))
         first, *others = (*turns, Message("user", self._handed(kind, caption)))
         # The task is formatted as JSON braces are doubled in it.
         task = (asked.task or self.prompts.task).format(change=asked.change)
@@ -136,12 +129,12 @@ class Instructions:
         """The negative caption of an answer, None where it says that there is none; ValueError for another form."""
         marker = self.prompts.kinds[kind].answer_after
         if not marker:
-            return texts_in(text, field_of(kind))[0]
+            return texts_in(text, FIELD)[0]
         _, found, after = text.rpartition(marker)
         if not found:
             raise ValueError(f"no {marker!r} in it")
         line = after.strip().partition("\n")[0].strip().strip('"')
-        return _text(line, field_of(kind)) if line else None
+        return _text(line, FIELD) if line else None
 
     def _handed(self, kind: str, caption: str) -> str:
         if not self.prompts.kinds[kind].answer_after:
@@ -181,10 +174,7 @@ def as_data(name: str, text: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of an answer: a caption, or the reason why there is none, and what was said instead.
-
-    negative: the caption, also where it is a second one.
-    """
+    """What became of an answer: a negative caption, or the reason why there is none, and what was said instead."""
 
     negative: str = ""
     reason: str = ""
@@ -213,12 +203,9 @@ def judged(asked: Instructions, kind: str, caption: str, answer: Answer) -> Judg
         return negative
     if negative is None:
         return Judged(reason="nothing-to-change")
-    if kind == PARAPHRASE:
-        reason = paraphrase_problem(caption, negative)
-    else:
-        reason = problem(EVERY_KIND[kind].type, caption, negative)
-        if not reason and nothing_kept(caption, negative):
-            reason = "too-much-changed"
+    reason = problem(EVERY_KIND[kind].type, caption, negative)
+    if not reason and nothing_kept(caption, negative):
+        reason = "too-much-changed"
     if reason:
         return Judged(reason=reason, detail=negative[:_SHOWN])
     return Judged(negative)

@@ -56,7 +56,7 @@ class NegativePrompts(Source):
 class PromptGenerator(StageGenerator[NegativePrompts]):
     """Plans a row a negative caption, with the identity that it has in the earlier table."""
 
-    version = 1
+    version = 2
     candidate = NegativeCaption
     columns = pa.schema([*COLUMNS, pa.field("prompt", pa.string(), nullable=False)])
 

@@ -10,13 +10,12 @@ from pydantic import Field, SerializeAsAny, model_validator
 from twinset.generators.captions.tables import CAPTION_REASONS
 from twinset.generators.negative_captions.asking import PromptedGenerator, PromptedSource, rejected
 from twinset.generators.negative_captions.changes import problem
-from twinset.generators.negative_captions.graph_changes import graph_of, things_changed
 from twinset.generators.negative_captions.instructions import Judged
-from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, KINDS, NEGATED, NegativeCandidate
+from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NEGATED, NegativeCandidate
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
 from twinset.manifests.candidate import Candidate
 from twinset.manifests.canonical import generator_for, sample_key
@@ -45,16 +44,14 @@ class Rules(EngineSettings):
 class NegativeCaptions(ParsedCaptions, PromptedSource):
     """Negative captions of every caption, one of each kind that its words allow.
 
-    captions, pipeline, licence: as `ParsedCaptions`; the rules and `graph_check` use the pipeline. kinds: that are
-    written, in this order; language models write all seven by default, and they alone ``negate_obj``. engine: what
-    writes them. graph_check: whether what a language model replaces or adds must be one object, attribute or relation
-    of the scene graph. prompts, photos: as `PromptedSource`.
+    captions, pipeline, licence: as `ParsedCaptions`; the rules use the pipeline. kinds: that are written, in this
+    order; language models write all seven by default, and they alone ``negate_obj``. engine: what writes them.
+    prompts, photos: as `PromptedSource`.
     """
 
     kind: Literal["negative-captions"]
     kinds: tuple[Kind, ...] = Field(default=REPLACED, min_length=1)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"rules": Rules})] = Rules()
-    graph_check: bool = False
 
     generator = "twinset.generators.negative_captions.source:generator_of"
     paper = BIVLC
@@ -62,7 +59,7 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
     reasons: ClassVar[Mapping[str, str]] = {
         **CAPTION_REASONS,
         **PromptedSource.reasons,
-        **reasons_beside(__file__, "changes", "graphs"),
+        **reasons_beside(__file__, "changes"),
     }
 
     @model_validator(mode="before")
@@ -78,8 +75,6 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
             raise ValueError("prompts are for language models; name one as engine, or leave prompts out")
         if NEGATED.name in self.kinds and isinstance(self.engine, Rules):
             raise ValueError(f"kinds: {NEGATED.name} is for language models; name one as engine, or leave it out")
-        if self.graph_check and isinstance(self.engine, Rules):
-            raise ValueError("graph_check is for language models; rules change one thing of the parse, leave it out")
         return self
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
@@ -98,18 +93,15 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
     def incidental(self) -> tuple[str, ...]:
         """As `PlacedSettings.incidental`; also what the engine does not use."""
         # Rules are what there was before other engines: what they wrote stays as it is.
-        unused = ["engine"] if isinstance(self.engine, Rules) else [] if self.graph_check else ["pipeline"]
-        # A table that was made before there was this check stays valid.
-        unused += [] if self.graph_check else ["graph_check"]
-        return tuple(dict.fromkeys((*super().incidental, *unused)))
+        return tuple(dict.fromkeys((*super().incidental, "engine" if isinstance(self.engine, Rules) else "pipeline")))
 
     @property
     def asked_for(self) -> Sequence[str]:
         return self.kinds
 
     def check_parser(self, key: str) -> None:
-        """As `ParsedCaptions.check_parser`; a language model does without, unless its answers are parsed."""
-        if isinstance(self.engine, Rules) or self.graph_check:
+        """As `ParsedCaptions.check_parser`; a language model does without."""
+        if isinstance(self.engine, Rules):
             super().check_parser(key)
 
 
@@ -137,7 +129,7 @@ class NegativePlanner(CaptionGenerator[NegativeCaptions]):
 class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions]):
     """Rules write."""
 
-    version = 2
+    version = 3
     libraries = (*LIBRARIES, "inflect")
 
     def weights(self) -> Mapping[str, str]:
@@ -147,12 +139,13 @@ class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions
         """A row each, or why there is none. Raises `WrongUse` when the pipeline cannot be used."""
         asked = cast(Sequence[NegativeCandidate], candidates)
         texts = list(dict.fromkeys(one.caption for one in asked))
-        nlp, words = self.parser.nlp, vocabulary()
-        with nlp.memory_zone():
-            docs = dict(zip(texts, nlp.pipe(texts, batch_size=BATCH), strict=True))
+        parser, words = self.parser, vocabulary()
+        with parser.nlp.memory_zone():
+            docs = dict(zip(texts, parser.docs(texts), strict=True))
+            numbers = [generator_for(self.seed, self.name, one.key) for one in asked]
             written = [
-                negative(one.negative_kind, docs[one.caption], words, generator_for(self.seed, self.name, one.key))
-                for one in asked
+                negative(one.negative_kind, docs[one.caption], words, random, one.caption)
+                for one, random in zip(asked, numbers, strict=True)
             ]
         for one, text in zip(asked, written, strict=True):
             if text is None:
@@ -167,8 +160,6 @@ def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerato
     """The generator for the engine that the settings name."""
     if isinstance(source.engine, Rules):
         return NegativeGenerator(source, context)
-    if source.graph_check:
-        return CheckedGenerator(source, context)
     local = isinstance(source.engine, LanguageModelSettings) and source.engine.local
     return (LocallyWrittenGenerator if local else WrittenGenerator)(source, context)
 
@@ -176,7 +167,7 @@ def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerato
 class WrittenGenerator(NegativePlanner, PromptedGenerator[NegativeCaptions]):
     """A language model writes, one request a candidate."""
 
-    version = 1
+    version = 2
     libraries: ClassVar[tuple[str, ...]] = ("numpy",)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
@@ -187,34 +178,10 @@ class WrittenGenerator(NegativePlanner, PromptedGenerator[NegativeCaptions]):
         asked = cast(Sequence[NegativeCandidate], candidates)
         written = self.written([one.negative_kind for one in asked], asked, [one.key for one in asked])
         for one, made in zip(asked, written, strict=True):
-            if isinstance(made, Judged) and not made.reason and (reason := self.objection(one, made.negative)):
-                made = Judged(reason=reason, detail=made.negative)
             yield rejected(one.key, made) or one.negative(cast(Judged, made).negative)
-
-    def objection(self, one: NegativeCandidate, negative: str) -> str:
-        """Why a negative caption that counting words accepts is not taken after all; empty where it is."""
-        return ""
 
 
 class LocallyWrittenGenerator(WrittenGenerator):
     """With a model in this process."""
 
     isolation = "process"  # torch's number of threads is its process's
-
-
-class CheckedGenerator(WrittenGenerator, ParsedCaptionGenerator[NegativeCaptions]):
-    """Parses what is written: more than one thing of the scene graph must not change."""
-
-    libraries = LIBRARIES
-
-    def device(self) -> str:
-        """The model's; the parser is a network on the CPU."""
-        return super().device() or "cpu"
-
-    def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), **PromptedGenerator.weights(self)}
-
-    def objection(self, one: NegativeCandidate, negative: str) -> str:
-        with self.parser.nlp.memory_zone():
-            caption, other = (graph_of(*one) for one in self.parser.graphs([one.caption, negative]))
-            return "two-things-changed" if things_changed(EVERY_KIND[one.negative_kind], caption, other) > 1 else ""

@@ -7,7 +7,8 @@ and the rules are given ready documents; the relations are those of ``sng_parser
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -268,13 +269,18 @@ class SceneGraphParser:
         """The relations of each caption, in order."""
         for start in range(0, len(captions), ZONE):
             with self.nlp.memory_zone():
-                docs = self.nlp.pipe(captions[start : start + ZONE], batch_size=BATCH)
-                zone = [_relations(doc, self._rules(doc)) for doc in docs]
+                some = captions[start : start + ZONE]
+                docs = zip(some, self.docs(some), strict=True)
+                zone = [_relations(doc, self._rules(doc), places_in(caption)) for caption, doc in docs]
             yield from zone
+
+    def docs(self, captions: Iterable[str]) -> Iterator[Doc]:
+        """The document of each caption with one blank between words: a parser takes further ones for words."""
+        return self.nlp.pipe(map(single_spaced, captions), batch_size=BATCH)
 
     def graphs(self, captions: Sequence[str]) -> list[tuple[Doc, Mapping[str, Any]]]:
         """The document of each of a few captions, and what `sng_parser` makes of it."""
-        return [(doc, self._rules(doc)) for doc in self.nlp.pipe(captions, batch_size=BATCH)]
+        return [(doc, self._rules(doc)) for doc in self.docs(captions)]
 
 
 @cache
@@ -283,7 +289,18 @@ def parser_of(pipeline: Pipeline) -> SceneGraphParser:
     return SceneGraphParser(pipeline)
 
 
-def _relations(doc: Doc, graph: dict[str, Any]) -> list[Relation]:
+def single_spaced(caption: str) -> str:
+    """A caption with one blank between words and none around them."""
+    return " ".join(caption.split())
+
+
+def places_in(caption: str) -> list[int]:
+    """Where in a caption each character of `single_spaced` stands, and the end; a blank, where those there begin."""
+    words = (word.span() for word in re.finditer(r"\S+", caption))
+    return [place for start, end in words for place in range(start, end + 1)]
+
+
+def _relations(doc: Doc, graph: dict[str, Any], places: Sequence[int]) -> list[Relation]:
     entities = graph["entities"]
     found = []
     for relation in graph["relations"]:
@@ -293,7 +310,7 @@ def _relations(doc: Doc, graph: dict[str, Any]) -> list[Relation]:
             Relation(
                 *(subject["head"], relation["relation"], object_["head"]),
                 *(subject["lemma_head"], relation["lemma_relation"], object_["lemma_head"]),
-                *(one.start_char, one.end_char, other.start_char, other.end_char),
+                *(places[one.start_char], places[one.end_char], places[other.start_char], places[other.end_char]),
                 grammar_of(one, relation["relation"], other),
             )
         )

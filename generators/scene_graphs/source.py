@@ -217,7 +217,7 @@ class ConfirmedCaptionGenerator(ParsedCaptionGenerator[C]):
 class SceneGraphGenerator(ConfirmedCaptionGenerator[SceneGraphs]):
     """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
 
-    version = 5
+    version = 6
     candidate = CaptionCandidate
     columns = pa.schema(
         [pa.field(name, kind, nullable=False) for name, kind in {**TYPES, **GRAMMAR, PHOTO: pa.string()}.items()]

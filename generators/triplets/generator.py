@@ -59,7 +59,7 @@ class TripletCandidate(Candidate):
 class TripletGenerator(Generator[Triplets]):
     """Triplets without end, of one set of captions; of each the images where the settings name them, else an index."""
 
-    version = 6
+    version = 7
     candidate = TripletCandidate
     libraries = ("numpy", "pillow")
 

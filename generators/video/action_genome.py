@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines, refuse_unusable
+from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
 from twinset.generators.video import safe_pickle
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
@@ -75,7 +75,7 @@ class View:
 class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
     """Pairs from Action Genome's official pickle, or from JSON lines of ``{frame, objects: [...]}``."""
 
-    version = 1
+    version = 2
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
@@ -134,8 +134,7 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
         videos: dict[str, dict[str, list[View]]] = {}
         shared: dict[Any, Any] = {}  # a few hundred combinations of relations serve half a million views
         seen: set[tuple[str, int]] = set()
-        path, usable = self.source.annotations, False
-        for place, frame, objects in _frames(path):
+        for place, frame, objects in _frames(self.source.annotations):
             if isinstance(frame, Skipped):
                 self.excluded.add(frame.reason, place)
                 continue
@@ -145,7 +144,6 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
             if not is_media_name(frame):
                 self.excluded.add("unsafe-path", place)
                 continue
-            usable = True
             match = FRAME.fullmatch(frame)
             if match is None:
                 self.excluded.add("frame-name", place)
@@ -174,8 +172,6 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
                 views = videos.setdefault(video, {}).setdefault(shared.setdefault(kind, kind), [])
                 object_class, relations = shared.setdefault((object_class, relations), (object_class, relations))
                 views.append(View(number, frame, object_class, relations))
-        if not usable:
-            refuse_unusable(path, self.excluded, _REMEDY)
         return videos
 
 

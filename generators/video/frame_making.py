@@ -5,7 +5,6 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 
 from twinset.generators.image_files import UnusableImage, rgb
 from twinset.generators.video.container.video_file import MAX_PIXELS, BrokenMedia
@@ -15,7 +14,7 @@ from twinset.manifests.canonical import sha256_of_file
 from twinset.shards.kinds.pair import Pair
 from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset.shards.media.decode import UnreadableImage, open_image
-from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
+from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, StoredImage
 
 # A frame and its index in the video (0-based, presentation order; -1 for a dumped one), or why an address gave none.
 _Outcome = tuple[Frame, int] | UnusableImage
@@ -72,14 +71,14 @@ def _look_up(
         return dict.fromkeys(addresses, found)
     size = None
     try:
-        size = found.stat().st_size
-        digest, size = sha256_of_file(found)
-        source = MediaFile(media.relative(found), size, digest)
+        size = found.size
+        digest, size = sha256_of_file(found.path)
+        source = MediaFile(found.name, size, digest)
         try:
-            read = read_frames(found, addresses, addressing)
+            read = read_frames(found.path, addresses, addressing)
         except BrokenMedia as error:
             # FFmpeg reports a failing disk as it reports a broken file. Plain reading tells: it raises here again.
-            sha256_of_file(found)
+            sha256_of_file(found.path)
             return dict.fromkeys(addresses, UnusableImage("broken-media", str(error), video, size))
     except OSError as error:
         return dict.fromkeys(addresses, UnusableImage.refused(error, video, size))
@@ -102,11 +101,11 @@ def _from_dump(video: str, number: float, media: MediaFolder) -> _Outcome:
         return found
     size = None
     try:
-        size = found.stat().st_size
-        content = found.read_bytes()
+        size = found.size
+        content = found.read()
     except OSError as error:
         return UnusableImage.refused(error, name, size)
-    size, place = len(content), f"{found.parent.name}/{found.name}"
+    size, place = len(content), f"{found.path.parent.name}/{found.path.name}"
     try:
         pixels = rgb(open_image(content, ("PNG",), MAX_PIXELS))
     except UnreadableImage as error:
@@ -114,17 +113,19 @@ def _from_dump(video: str, number: float, media: MediaFolder) -> _Outcome:
         if error.size is not None:
             problem = f"{place}: {error.size[0]} x {error.size[1]} pixels are no video frame"
         return UnusableImage("broken-media", problem, name, size)
-    source = MediaFile(media.relative(found), size, hashlib.sha256(content).hexdigest())
+    source = MediaFile(found.name, size, hashlib.sha256(content).hexdigest())
     return Frame(f"{video}#{int(number)}", pixels, -1.0, source), -1
 
 
-def _find(name: str, media: MediaFolder) -> Path | UnusableImage:
+def _find(name: str, media: MediaFolder) -> StoredImage | UnusableImage:
     try:
-        path = media.find(name)
+        found = media.find(name)
     except EscapesRoot as error:
         return UnusableImage("unsafe-path", str(error))
     except OSError as error:
         return UnusableImage.refused(error, name, None)
-    if path is None:
-        return UnusableImage("missing-media", f"no file {name} in {media.root.name}; add it and build again", name)
-    return path
+    if found is None:
+        return UnusableImage(
+            "missing-media", media.absent(name, f"no file {name} in {media.root.name}; add it and build again"), name
+        )
+    return found

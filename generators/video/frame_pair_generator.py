@@ -51,7 +51,7 @@ class FramePairGenerator(Generator[S]):
         usable = False
         for video in sorted(videos):
             place = f"{path.name} video {video!r}"
-            if not is_media_name(video):
+            if not is_media_name(video, self.media):
                 self.excluded.add("unsafe-path", place)
             elif not is_usable(videos[video]):
                 self.excluded.add("video-malformed", place)

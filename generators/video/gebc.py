@@ -70,7 +70,7 @@ class Boundary:
 class GebcGenerator(FramePairGenerator[Gebc]):
     """Pairs from Kinetics-GEB+: ``{VIDEO: [{boundary_id, timestamp, prev_timestamp, next_timestamp, ...}]}``."""
 
-    version = 2
+    version = 3
 
     def inputs(self) -> str:
         hashed = [sha256_of_file(path)[0] for path in self.source.annotations]

@@ -37,7 +37,7 @@ class Segment:
 class YouCook2Generator(FramePairGenerator[YouCook2]):
     """Pairs from YouCook2: ``{"database": {VIDEO: {subset, recipe_type, annotations: [{segment, id, sentence}]}}}``."""
 
-    version = 2
+    version = 3
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""

@@ -26,6 +26,7 @@ Schema = Mapping[str, Any]
 
 #: Why an answer ended: of itself, at its greatest length, or never begun since the prompt was not accepted.
 STOP, LENGTH, REFUSED = "stop", "length", "refused"
+YES_NO = ("yes", "no")
 
 
 class Message(NamedTuple):

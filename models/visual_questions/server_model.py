@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, cast
 
-from twinset.models.language_models.answers import REFUSED, Answer, EncodedImage, Message, Request
+from twinset.models.language_models.answers import REFUSED, YES_NO, Answer, EncodedImage, Message, Request
 from twinset.models.language_models.server_faults import parsed
 from twinset.models.language_models.server_model import OnServer, ServerModel
 from twinset.models.visual_questions.settings import INSTRUCTION, Answers, Inquiry, Server, Unanswered
@@ -22,16 +22,18 @@ class VisionServer(OnServer):
 
     Args:
         instruction: how to answer; added to every question.
+        answers: whose first is given a probability.
     """
 
     micro_batch = HANDED_OVER
 
-    def __init__(self, settings: Server, instruction: str = INSTRUCTION) -> None:
-        self.settings, self.instruction = settings, instruction
+    def __init__(self, settings: Server, instruction: str = INSTRUCTION, answers: tuple[str, str] = YES_NO) -> None:
+        self.settings, self.instruction, self.words = settings, instruction, answers
 
     def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
         images = [EncodedImage(one.image, one.media_type) for one in inquiries]
         model = _Chat(self.settings)
+        model.words = self.words
         requests = [
             Request((Message("user", f"{question} {self.instruction}".rstrip()),), 0, (image,))
             for image, one in zip(images, inquiries, strict=True)
@@ -42,12 +44,14 @@ class VisionServer(OnServer):
 
 
 class _Chat(ServerModel):
-    """Chats that are answered with a probability."""
+    """Chats that are answered with a probability. words: both answers."""
+
+    words = YES_NO
 
     def parsed(self, content: bytes, counted: bool) -> Answer:
         """As `ServerModel.parsed`; the text is the probability of yes, or empty where neither yes nor no is likely."""
         answer = parsed(content, counted)
-        found = _probability(json.loads(content), answer.text)
+        found = _probability(json.loads(content), answer.text, self.words)
         text = "" if found is None else repr(found)
         return Answer(text, answer.finish, answer.prompt_tokens, answer.completion_tokens)
 
@@ -56,22 +60,22 @@ class _Chat(ServerModel):
         return {**chosen, "logprobs": True, "top_logprobs": ALTERNATIVES}
 
 
-def _probability(completion: Any, text: str) -> float | None:
-    """The probability of yes among yes and no, by the alternatives to the first token:
+def _probability(completion: Any, text: str, words: tuple[str, str]) -> float | None:
+    """The probability of the first of two words, mostly yes and no, by the alternatives to the first token:
 
         p = sum over tokens "yes" of exp(logprob) / sum over tokens "yes" and "no" of exp(logprob)
 
     1 or 0 by the text where a server gives no probabilities; None where neither word is there.
     """
-    shares = {"yes": 0.0, "no": 0.0}
+    shares = dict.fromkeys(words, 0.0)
     for token, logprob in _alternatives(completion):
-        word = token.strip().strip(".,!").lower()
+        word = token.strip().strip(".,!()").lower()
         if word in shares and logprob <= 0:
             shares[word] += math.exp(logprob)
     if (total := sum(shares.values())) > 0:
-        return shares["yes"] / total
-    words = text.strip().lower().replace(",", " ").replace(".", " ").split()
-    return {"yes": 1.0, "no": 0.0}.get(words[0]) if words else None
+        return shares[words[0]] / total
+    said = text.strip().lower().replace(",", " ").replace(".", " ").split()
+    return dict(zip(words, (1.0, 0.0), strict=True)).get(said[0].strip("()")) if said else None
 
 
 def _alternatives(completion: Any) -> list[tuple[str, float]]:

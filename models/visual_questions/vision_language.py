@@ -18,7 +18,7 @@ from twinset.manifests.errors import WrongUse
 from twinset.models.device import ran_out
 from twinset.models.encoders.contract import Running
 from twinset.models.files import TOKENIZERS, Layout, ModelFiles, find_model, read_json
-from twinset.models.language_models.answers import LENGTH, STOP, Answer
+from twinset.models.language_models.answers import LENGTH, STOP, YES_NO, Answer
 from twinset.models.language_models.chat_templates import LONGEST, REMEDY, bounded, check_template
 from twinset.models.loading import load_beside, load_with_tokenizer
 
@@ -134,14 +134,14 @@ class VisionLanguageModel:
             for one, tail in zip(found, tails, strict=True)
         ]
 
-    def yes(self, images: Sequence[Image], texts: Sequence[str]) -> list[float | None]:
-        """P(yes) / (P(yes) + P(no)) of the first token over all their spellings; NaN where the network gives it, and
-        None where neither is among the `LIKELIEST`.
+    def yes(self, images: Sequence[Image], texts: Sequence[str], words: tuple[str, str] = YES_NO) -> list[float | None]:
+        """P(yes) / (P(yes) + P(no)) of the first token over all their spellings, or of other two words; NaN where the
+        network gives it, and None where neither is among the `LIKELIEST`.
         """
         import torch
 
-        yes, no = (torch.tensor(ids, device=self.device) for ids in self._spellings())
-        found: list[float | None] = []
+        yes, no = (torch.tensor(ids, device=self.device) for ids in self._spellings(words))
+        found = list[float | None]()
         for one in self.next_tokens(images, texts):
             least = one.topk(min(LIKELIEST, len(one))).values[-1]
             both = torch.stack([one[yes].logsumexp(0), one[no].logsumexp(0)]).double()
@@ -149,13 +149,14 @@ class VisionLanguageModel:
             found.append(float(both.softmax(0)[0]) if said else None)
         return found
 
-    def _spellings(self) -> tuple[list[int], list[int]]:
-        words: dict[str, list[int]] = {"yes": [], "no": []}
+    def _spellings(self, words: tuple[str, str]) -> list[list[int]]:
+        found: dict[str, list[int]] = {word: [] for word in words}
+        marks = " .,!" if words == YES_NO else " .,!()"  # a letter may stand in brackets
         for token, number in self.tokenizer.get_vocab().items():
-            words.get(token.replace("▁", "").replace("Ġ", "").strip(" .,!").lower(), []).append(number)
-        if not all(words.values()):
-            raise WrongUse(f"{self.folder}: its tokenizer has no token for yes or no; name another model")
-        return sorted(words["yes"]), sorted(words["no"])
+            found.get(token.replace("▁", "").replace("Ġ", "").strip(marks).lower(), []).append(number)
+        if not all(found.values()):
+            raise WrongUse(f"{self.folder}: its tokenizer has no token for {' or '.join(words)}; name another model")
+        return [sorted(found[word]) for word in words]
 
     def write(self, images: Sequence[Image], text: str, most: int | None = None) -> Answer:
         """The likeliest answer, token by token. most: tokens of it, `WRITTEN` when absent."""
@@ -192,10 +193,9 @@ class VisionLanguageModel:
 
     def _read(self, images: Sequence[Image], prompt: str) -> dict[str, Any]:
         """What the processor makes of images and a prompt; raises `ImageRefused`."""
-        special = self._special(prompt)
         try:
             shown = [list(images)] if images else None
-            read = self.processor(text=[prompt], images=shown, return_tensors="pt", **special)
+            read = self.processor(text=[prompt], images=shown, return_tensors="pt", **self._special(prompt))
         except (ValueError, TypeError, ArithmeticError, IndexError, RuntimeError) as error:
             if ran_out(error):
                 raise
@@ -208,7 +208,6 @@ class VisionLanguageModel:
         self, images: Sequence[Image], prompts: Sequence[str], tails: Sequence[list[int]] | None
     ) -> list[torch.Tensor]:
         """Log-probabilities after each prompt, and behind each token but the last of its tail: (tokens, vocabulary)."""
-
         read = self._read(images, prompts[0])
         first: list[int] = read["input_ids"][0].tolist()
         expanded, seen = self._expanded(prompts, first)

@@ -29,9 +29,6 @@ TEXT_SCORES = (
     "similarity",
 )
 
-#: A second caption that says the same (SugarCrepe++), where a sample has one.
-CAPTION2 = "caption2"
-
 TEXT_PAIR = SampleKind(
     "text-pair",
     TextPairRecord,
@@ -39,16 +36,12 @@ TEXT_PAIR = SampleKind(
     ("caption", "negative_caption"),
     ("type", "subtype", "image_id"),
     numbers=TEXT_SCORES,
-    attachments=(f"{CAPTION2}.txt",),
 )
 
 
 @dataclass(slots=True, kw_only=True)
 class TextPair(Sample):
-    """A text pair. image: None where only an index is made. type, subtype, image_id: as in `TextPairRecord`.
-
-    caption2: a second caption that says the same; "" without one.
-    """
+    """A text pair. image: None where only an index is made. type, subtype, image_id: as in `TextPairRecord`."""
 
     kind: ClassVar[SampleKind] = TEXT_PAIR
 
@@ -58,13 +51,9 @@ class TextPair(Sample):
     type: str = ""
     subtype: str = ""
     image_id: str = ""
-    caption2: str = ""
 
     def pictures(self) -> dict[str, Frame]:
         return {} if self.image is None else {"image": self.image}
-
-    def attached(self) -> dict[str, bytes]:
-        return {name: self.caption2.encode() for name in TEXT_PAIR.attachments if self.caption2}
 
     def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
         return {

@@ -16,6 +16,7 @@ FORMATS = ("JPEG", "PNG", "WEBP")
 MOST_PIXELS = 64_000_000  # twice 8K video; a small file can claim far more than memory holds
 #: Scans of a JPEG: cameras and encoders write about ten. Each of a few bytes costs a pass over all pixels.
 MOST_SCANS = 200
+warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # who opens an image has a limit of its own
 _MARK = re.compile(rb"\xff[\x01-\xcf\xd8-\xfe]")  # of a JPEG, none of those that stand within a scan
 ORIENTATION = 0x0112  # of EXIF
 TURNS = {
@@ -49,7 +50,7 @@ def open_image(
     upright: bool = False,
     fit: tuple[int, int] | None = None,
 ) -> Image.Image:
-    """An image, decoded, in its own mode; of an animation the first frame.
+    """An image, decoded, in its own mode, on white and RGB where it is transparent; of an animation the first frame.
 
     Args:
         content: the file.
@@ -73,15 +74,23 @@ def open_image(
             picture.draft("RGB", fit)
         picture.load()
         turn = TURNS.get(_orientation(picture)) if upright else None
-        return picture if turn is None else picture.transpose(turn)
+        return _on_white(picture if turn is None else picture.transpose(turn))
+
+
+def _on_white(picture: Image.Image) -> Image.Image:
+    """As browsers and img2dataset show what is transparent: under it anything may be stored, mostly black."""
+    if not picture.has_transparency_data or picture.mode.startswith("I"):
+        return picture
+    seen = picture.convert("RGBA")
+    flat = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen).convert("RGB")
+    flat.format = picture.format
+    return flat
 
 
 def image_size(file: Path, formats: tuple[str, ...]) -> tuple[int, int]:
     """Width and height as the header says, of any number of pixels; raises as `open_image`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the caller has its own limit
-        with _opened(file, formats) as picture:
-            return picture.size
+    with _opened(file, formats) as picture:
+        return picture.size
 
 
 def orientation(content: bytes, formats: tuple[str, ...] = FORMATS) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BufferedWriter, FileIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.manifests.errors import TwinsetError
+from twinset.shards.storage.path_ends import ending_in, key_of, path_of
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -30,7 +31,7 @@ class BrokenTar(TwinsetError):
     """A tar that is cut short, or holds what a shard never holds."""
 
 
-LONGEST_NAME = 255  # bytes; every name takes as much memory as the longest
+LONGEST_NAME = 512  # bytes of a key; every key takes as much memory as the longest
 LARGEST = 1 << 44  # bytes of a tar: what says more is none, and past what disks can seek
 REMEMBERED = 4096  # tars, of 0.3 MB each
 
@@ -39,22 +40,19 @@ _lock = Lock()
 
 @dataclass(frozen=True, slots=True)
 class TarMembers:
-    """Members of a tar by name, and by the last part of it: some 50 bytes each, for tars of ten thousand images.
+    """Members of a tar by how their paths end: some 50 bytes each, for tars of ten thousand images.
 
-    names: sorted. offsets, sizes: of each member's bytes in the file.
+    keys: sorted (`shards.storage.path_ends`). offsets, sizes: of each member's bytes in the file.
     """
 
-    names: NDArray[np.bytes_]
+    keys: NDArray[np.bytes_]
     offsets: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
-    def find(self, name: str) -> tuple[int, int] | None:
-        """Offset and size of a member's bytes; of the first, where several have the name."""
-        wanted = name.encode("utf-8", "surrogateescape")
-        at = int(np.searchsorted(self.names, np.bytes_(wanted)))
-        if at == len(self.names) or bytes(self.names[at]) != wanted:
-            return None
-        return int(self.offsets[at]), int(self.sizes[at])
+    def ending_in(self, name: str) -> Iterator[tuple[str, int, int]]:
+        """Path, offset and size of each member whose path ends in a name; of equal paths the first alone."""
+        for at in ending_in(name, self.keys):
+            yield path_of(bytes(self.keys[at])), int(self.offsets[at]), int(self.sizes[at])
 
 
 def tar_members(tar: Path, suffixes: tuple[str, ...]) -> tuple[TarMembers, int]:
@@ -71,7 +69,6 @@ def tar_members(tar: Path, suffixes: tuple[str, ...]) -> tuple[TarMembers, int]:
 @lru_cache(maxsize=REMEMBERED)
 def _members(tar: Path, _size: int, _changed: int, suffixes: tuple[str, ...]) -> TarMembers:
     found: dict[bytes, tuple[int, int]] = {}
-    lasts: dict[bytes, tuple[int, int]] = {}
     try:
         with tarfile.open(tar, "r:") as members:
             for member in members:
@@ -79,18 +76,16 @@ def _members(tar: Path, _size: int, _changed: int, suffixes: tuple[str, ...]) ->
                 if member.size < 0 or not member.offset < members.offset <= LARGEST:
                     break
                 if member.isreg() and not member.issparse() and member.name.lower().endswith(suffixes):
-                    where = (member.offset_data, member.size)
-                    for names, name in ((found, member.name), (lasts, PurePosixPath(member.name).name)):
-                        encoded = name.encode("utf-8", "surrogateescape")
-                        if 0 < len(encoded) <= LONGEST_NAME and b"\0" not in encoded:
-                            names.setdefault(encoded, where)
+                    key = key_of(member.name)
+                    if len(key) <= LONGEST_NAME and "\0" not in member.name:
+                        found.setdefault(key, (member.offset_data, member.size))
                 members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
     except HEADER_ERRORS:
         pass
-    everything = sorted({**lasts, **found}.items())
+    everything = sorted(found.items())
     places = np.array([where for _, where in everything], dtype=np.int64).reshape(-1, 2)
-    sorted_names = np.array([name for name, _ in everything], dtype=np.bytes_)
-    return TarMembers(sorted_names, places[:, 0].copy(), places[:, 1].copy())
+    keys = np.array([key for key, _ in everything], dtype=np.bytes_)
+    return TarMembers(keys, places[:, 0].copy(), places[:, 1].copy())
 
 
 BLOCK = tarfile.BLOCKSIZE

@@ -124,7 +124,7 @@ def make_part(
     progress = progress or Silent()
     here = LocalRunner(workers, runner, progress)
     try:
-        with store.tidied(), here.logged(store):
+        with store.tidied():
             progress.begin(name, asked, len(state.done))
             failures = here.run(job, name, state)
             progress.phase(name, "")

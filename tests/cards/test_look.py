@@ -6,16 +6,29 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
+import matplotlib
 import numpy as np
 import pytest
-from PIL import Image, ImageColor
+from PIL import Image, ImageColor, ImageDraw
 
 from tests.made_datasets import MadeDataset
 from tests.made_samples import TASKS
+from twinset.cards import sheet as drawing
 from twinset.cards.kinds.kind import blocks_across
 from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.page import write_look
-from twinset.cards.sheet import MARGIN, MARKS, OUTLINES, PAPER, STROKE, Block, Cell, contact_sheet, mark_difference
+from twinset.cards.sheet import (
+    MARGIN,
+    MARKS,
+    OUTLINES,
+    PAPER,
+    STROKE,
+    Block,
+    Cell,
+    contact_sheet,
+    mark_difference,
+    words,
+)
 from twinset.manifests.errors import WrongUse
 from twinset.shards.read import read_spread, read_spread_rows
 
@@ -180,6 +193,32 @@ def test_words_that_fit_nowhere_do_not_break_the_sheet(
     kind = CARD_KINDS[sample.kind.name]
     width, height = Image.open(io.BytesIO(contact_sheet([kind.block(sample)], 2, text, text))).size
     assert width == 1580 + 2 * MARGIN and height < 1000
+
+
+def sheet_of(text: str) -> bytes:
+    return contact_sheet([Block("key", [Cell(image=encoded((9, 9)), words=words(text))], 1, "")], 2, "t", "")
+
+
+def test_captions_that_differ_in_accents_or_in_a_script_look_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "_installed", lambda: [])
+    texts = ["läuft", "lauft", "l\u00e4uft.", "бежит", "сидит", "犬が走る", "猫が寝る", "🐶", "🐱"]
+    assert len({sheet_of(text) for text in texts}) == len(texts)
+    assert sheet_of("la\u0308uft") == sheet_of("läuft"), "composed"
+
+
+def test_a_character_without_a_font_is_its_number_and_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = list[str]()
+    monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda pen, place, text, *_: written.append(text))
+    monkeypatch.setattr(drawing, "_installed", lambda: [])
+    sheet_of("A ᶁog läuft")
+    assert {"A", "\\u1d81og", "läuft"} <= {*written}
+    assert any("\\u1d81: a character that no font here has; install one" in line for line in written)
+    written.clear()
+    installed = f"{matplotlib.get_data_path()}/fonts/ttf/STIXGeneral.ttf"
+    monkeypatch.setattr(drawing, "_installed", lambda: [installed])
+    assert [drawing.font(15, text).path == installed for text in ("ᶁ", "d")] == [True, False]
+    sheet_of("A ᶁog läuft")
+    assert {"A", "ᶁog", "läuft"} <= {*written} and not any("no font" in line for line in written)
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (48, 64), (160, 90), (1000, 3), (3, 1000)])

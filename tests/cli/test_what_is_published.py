@@ -21,7 +21,7 @@ from twinset.shards.storage.store import Store
 from twinset.stages.publishing.machine import Machine
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-PRIVATE = ("_meta/log", "_review", "_runs", "_spool")  # as docs/layout.md has it
+PRIVATE = ("_meta/log", "_review", "_spool")  # as docs/layout.md has it
 
 
 def contents(path: Path) -> Iterator[bytes]:

@@ -67,9 +67,9 @@ def shown(recipe: Recipe, name: str) -> Iterator[tuple[str, float, VideoFrame]]:
     for candidate in planned(recipe, name):
         wanted.setdefault(candidate.video, set()).update((candidate.at0, candidate.at1))
     for video, addresses in wanted.items():
-        path = MediaFolder(source.media).find(video)
-        assert path is not None, video
-        found = read_frames(path, addresses, "numbers" if name == "eq-ag" else "seconds")
+        stored = MediaFolder(source.media).find(video)
+        assert stored is not None, video
+        found = read_frames(stored.path, addresses, "numbers" if name == "eq-ag" else "seconds")
         for address, frame in found.items():
             assert isinstance(frame, VideoFrame), (video, address, frame)
             yield video.removesuffix(".mp4"), address, frame

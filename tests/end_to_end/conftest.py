@@ -274,7 +274,7 @@ def counts_of() -> Callable[[subprocess.CompletedProcess[str]], dict[str, Any]]:
 
 
 # They tell where and when: not part of what must be equal.
-NOT_COMPARED = ("log", "_runs")
+NOT_COMPARED = ("log",)
 
 
 @pytest.fixture(scope="session")

@@ -98,7 +98,7 @@ def test_only_one_subset_then_all_equals_all_at_once(
 ) -> None:
     out = tmp_path / "out"
     assert twinset("build", small_recipe, "--out", out, "--only", "eq-gebc").returncode == 0
-    assert sorted(path.name for path in out.iterdir() if path.is_dir()) == ["_runs", "eq-gebc"]
+    assert sorted(path.name for path in out.iterdir() if path.is_dir()) == ["eq-gebc"]
     assert twinset("build", small_recipe, "--out", out).returncode == 0
     assert contents(out) == contents(reference)
 

@@ -63,12 +63,12 @@ def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
         list(read_json_lines(tmp_path / "none.json"))
 
 
-@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/passwd", "", "a\\b", "a\0b", "\ud800"])
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/passwd", "", "..\\b", "a\0b", "\ud800"])
 def test_names_that_leave_the_media_folder_are_refused(name: str) -> None:
     assert not is_media_name(name)
 
 
-@pytest.mark.parametrize("name", ["--33Lscn6sk", "a.b.mp4", "train/x", "..x"])
+@pytest.mark.parametrize("name", ["--33Lscn6sk", "a.b.mp4", "train/x", "train\\x", "..x"])
 def test_odd_names_within_the_folder_are_kept(name: str) -> None:
     assert is_media_name(name)
 

@@ -65,7 +65,7 @@ def problem_of(root: Path, name: str) -> UnusableImage:
 @pytest.mark.parametrize(
     ("file", "names"),
     [
-        ("000000000139.jpg", ["139", "000000000139", "000000000139.jpg", "val2017/000000000139.jpg"]),
+        ("000000000139.jpg", ["139", "000000000139", "000000000139.jpg"]),
         ("VG_100K_2/2370799.jpg", ["2370799", "2370799.jpg", "VG_100K_2/2370799.jpg"]),
         ("a/b/one.two.PNG", ["one.two", "one.two.PNG", "a/b/one.two"]),
         ("x/dog.webp", ["dog", "dog.webp"]),
@@ -175,7 +175,7 @@ def test_sizes_that_no_member_has_end_the_tar(tmp_path: Path, kind: bytes, size:
     assert problem_of(tmp_path, "claimed").reason == "missing-media"
 
 
-@pytest.mark.parametrize("name", ["../x.jpg", "/etc/passwd", "a\0b", "a\\b", ""])
+@pytest.mark.parametrize("name", ["../x.jpg", "/etc/passwd", "a\0b", "a\\..\\..\\b", ""])
 def test_names_that_lead_out_are_unsafe(tmp_path: Path, name: str) -> None:
     with pytest.raises(EscapesRoot):
         ImageFolder(tmp_path).find(name)

@@ -152,11 +152,7 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     assert made.excluded.examples == expected
     check_source(made.source, Context("mine"))
     renamed = pairs(written(tmp_path, "json", RECORDS), media, fields={"licence": "lizenz"})
-    with pytest.raises(WrongUse, match="unknown-licence"):
-        list(renamed.plan())
-    alone = pairs(written(tmp_path, "json", [{**whole, "licence": "CC-BY-9"}]), media)
-    with pytest.raises(WrongUse, match=r"can be used .pairs\.json record 1: unknown-licence.*no list has is 'other: "):
-        list(alone.plan())
+    assert list(renamed.plan()) == [] and renamed.excluded["unknown-licence"] > 0
 
 
 def test_a_missing_image_rejects_its_pairs_until_it_is_there(tmp_path: Path, media: Path) -> None:
@@ -210,8 +206,6 @@ def test_a_recipe_names_it(tmp_path: Path, media: Path) -> None:
     [
         ("pairs.csv", b"a,b", "annotations are .json, .jsonl or .parquet, not .csv"),
         ("pairs.json", b"{}", "not a JSON list of objects"),
-        ("pairs.json", b"[]", "nothing in it can be used .it is empty"),
-        ("pairs.jsonl", b"[1]\n", "nothing in it can be used .pairs.jsonl line 1: not-an-object"),
         ("pairs.parquet", b"PAR1", "not a Parquet file that can be read"),
     ],
 )

@@ -49,7 +49,6 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "pair-screening",
         "refined-negatives",
         "screened-pairs",
-        "second-captions",
         "selected-negatives",
     }
 

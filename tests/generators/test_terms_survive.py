@@ -40,7 +40,6 @@ OF_NEGATIVES: dict[str, dict[str, Any]] = {
     "caption-scores": {"negatives": "n", "scorers": [{"kind": "cola", "model": "textattack/roberta-base-CoLA"}]},
     "negative-prompts": {"negatives": "n"},
     "refined-negatives": {"negatives": "n"},
-    "second-captions": {"negatives": "n", "engine": SERVER},
     "selected-negatives": {
         "scores": "n", "rules": "paper", "quality": ["lm"], "quantile": 0.1, "refine": [], "similarity": None
     },

@@ -166,9 +166,7 @@ def files_below() -> Callable[[Path], dict[str, bytes]]:
 
     def read(root: Path) -> dict[str, bytes]:
         found = {path.relative_to(root).as_posix(): path for path in sorted(root.rglob("*")) if path.is_file()}
-        return {
-            name: path.read_bytes() for name, path in found.items() if "_meta/log/" not in name and name[:6] != "_runs/"
-        }
+        return {name: path.read_bytes() for name, path in found.items() if "_meta/log/" not in name}
 
     return read
 

@@ -128,7 +128,7 @@ class GreysGenerator(Generator[Greys]):
         file = self._media.find(one.video)
         if file is None:
             return Rejected(one.key, "missing-media", "absent", one.video)
-        sha256, size = sha256_of_file(file)
+        sha256, size = sha256_of_file(file.path)
         source = MediaFile(file.name, size, sha256)
         first, second = (
             Frame(f"{one.video}#{grey}", np.full((16, 24, 3), grey, np.uint8), float(grey), source)

@@ -35,17 +35,17 @@ GOLDEN: dict[str, dict[str, Any]] = {
         "rows": "f39bbb8895d3d16e543db0ddc95ce23ce76fb109179d2bbf7350137d0459866f",
     },
     "eq-ag": {
-        "versions": {"action-genome": 1, "schema": 4},
+        "versions": {"action-genome": 2, "schema": 4},
         "tar": "8cae273c94ab9befd6f4677d9dda8e9ca5dca6aa2ae325f4e14763928397c6ac",
         "rows": "9c84dc5b3f6e4069527be93e8afdedcb4ca8b437d0ef06f9d68df743f7a63108",
     },
     "eq-gebc": {
-        "versions": {"gebc": 2, "motion-words": 1, "equal-captions": 1, "schema": 4},
+        "versions": {"gebc": 3, "motion-words": 1, "equal-captions": 1, "schema": 4},
         "tar": "1e4640b417d227f853ce0980ad63bf99ea639489eee95eee8506c8adc4d2d5b5",
         "rows": "17e5c33aa4dc3ead297056be2feeb73252dd7968e2ad90402c57188b661e33de",
     },
     "eq-youcook2": {
-        "versions": {"youcook2": 2, "faces": 1, "schema": 4},
+        "versions": {"youcook2": 3, "faces": 1, "schema": 4},
         "tar": "e9138678171f22174f3b0bbc6f87c68118271002c2dd42236a9b493ea27935f0",
         "rows": "93a96d5a4b4dca0c6189a22f170bb4520f00eb54ee00129f0bd03be450a184e1",
     },

@@ -27,6 +27,7 @@ class WhatsUp(OneImage):
     citation = "https://arxiv.org/abs/2310.19785"
     licence = "MIT"
     metrics = ("sets",)
+    apart = True
     counts: ClassVar = {"a": 412, "b": 408, "coco-one": 2247, "coco-two": 440, "vg-one": 1160, "vg-two": 291}
     expects = (
         "controlled_images_dataset.json, controlled_clevr_dataset.json, coco_qa_one_obj.json, coco_qa_two_obj.json, "
@@ -75,6 +76,7 @@ class Aro(OneImage):
     title = "ARO (2023), attribution and relation"
     citation = "https://arxiv.org/abs/2210.01936"
     licence = "MIT"
+    apart = True
     expects = "visual_genome_attribution.json or visual_genome_relation.json, and the folder images of both"
     obtained = "The repository mertyg/vision-language-models-are-bows links them"
 
@@ -107,6 +109,7 @@ class AroOrder(OneImage):
     title = "ARO (2023), order"
     citation = Aro.citation
     licence = Aro.licence
+    apart = True
     expects = "coco_order.json or flickr30k_order.json: a list of {image, caption_options}, and the images below"
     obtained = "Save test_cases of COCO_Order and Flickr30k_Order (mertyg/vision-language-models-are-bows) as JSON"
 
@@ -181,6 +184,7 @@ class Spec(Records):
     title = "SPEC (2024)"
     citation = "https://arxiv.org/abs/2312.00081"
     licence = "Apache-2.0"
+    apart = True
     expects = "folders such as absolute_size, each with image2text.json, text2image.json and its images"
     obtained = "They are data.zip of wjpoom/SPEC at Hugging Face, unpacked"
 

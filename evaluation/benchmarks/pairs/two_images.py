@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from twinset.evaluation.benchmarks.json_items import text_of
 from twinset.evaluation.benchmarks.records import REFETCH, Record, TwoByTwo, read_records
+from twinset.evaluation.examples import OwnQuestion
 from twinset.manifests.errors import WrongUse
 
 
@@ -172,8 +173,9 @@ class MmvpVlm(TwoByTwo):
 class Mmvp(TwoByTwo):
     """The same question about two images, with opposite answers (Tong et al., 2024).
 
-    A caption is the question with an answer. MMVP's accuracy, both images right, is the text score; that of single
-    questions the mean of ipos2t and ineg2t. The first column is called ``lndex`` in the release, and rightly in copies.
+    A caption is the question with an answer; models that answer get the question with its options. MMVP's accuracy,
+    both images right, is the text score; that of single questions the mean of ipos2t and ineg2t. The first column is
+    called ``lndex`` in the release, and rightly in copies.
     """
 
     name = "mmvp"
@@ -189,6 +191,8 @@ class Mmvp(TwoByTwo):
     renamed: ClassVar = {"Index": "lndex", "index": "lndex"}
     together = 2
     images_of = ("lndex_0", "lndex_1")
+    asks = "mmvp 1"
+    _LETTER = "Answer with the option's letter from the given choices directly."
     _OPTIONS = re.compile(r"\s*\(a\)\s*(.+?)\s*\(b\)\s*(.+?)\s*")
 
     def image_name(self, record: Record, field: str) -> str:
@@ -204,7 +208,12 @@ class Mmvp(TwoByTwo):
             or record.text("Question_1") != record.text("Question_0")
         ):
             raise WrongUse(f"{record.where}: not a question about two images with the answers (a) and (b); {REFETCH}")
-        first, second = (f"{record.text('Question_0')} {option}" for option in options.groups())
+        question = record.text("Question_0")
+        asked = f"{question} {record.text('Options_0')} {self._LETTER}"
+        first, second = (
+            OwnQuestion(f"{question} {option}", asked, ("a", "b"), right)
+            for right, option in enumerate(options.groups())
+        )
         return (first, second) if answers[0] == "(a)" else (second, first)
 
 
@@ -219,8 +228,9 @@ class MmvpCorrected(Mmvp):
 class NaturalBench(TwoByTwo):
     """Two questions about two images, each with both answers (Li et al., 2024).
 
-    A caption is a question; of one with options, the question with the option that is right for its own image. The
-    published Acc, Q-Acc, I-Acc and G-Acc need P(yes): see `evaluation.metrics.questions`.
+    A caption is a question; of one with options, the question with the option that is right for its own image. Models
+    that answer get the question as released, with its request for yes, no or the letter. The published Acc, Q-Acc,
+    I-Acc and G-Acc need P(yes): see `evaluation.metrics.questions`.
     """
 
     name = "naturalbench"
@@ -229,6 +239,7 @@ class NaturalBench(TwoByTwo):
     licence = "Apache-2.0"
     counts: ClassVar = {"test": 950, "train": 1900}
     metrics = ("yes-no",)
+    asks = "naturalbench 1"
     expects = "the Parquet files of the split train, or test_set.json with the images that it names"
     obtained = "Parquet is in the data set BaiqiL/NaturalBench of Hugging Face"
 
@@ -241,7 +252,8 @@ class NaturalBench(TwoByTwo):
     _ANSWERS = ("Image_0_Question_0", "Image_1_Question_0", "Image_0_Question_1", "Image_1_Question_1")
     image_fields, word_fields = images_of, (*_WORDS, *_ANSWERS)
     kind = "Question_Type"
-    _ASKED = re.compile(r"\s*Please (answer Yes or No|output the letter corresponding to the correct option)\.\s*$")
+    _YES_NO, _LETTER = "Please answer Yes or No.", "Please output the letter corresponding to the correct option."
+    _ASKED = re.compile(rf"\s*(?:{_YES_NO}|{_LETTER})\s*$")
     _OPTIONS = re.compile(r"(.+?)\s*Options?:\s*A:\s*(.+?)[;.]\s*B:\s*(.+?)[;.]?\s*", re.DOTALL)
 
     def records(self, subset: str) -> Iterator[Record]:
@@ -261,13 +273,19 @@ class NaturalBench(TwoByTwo):
 
     def captions(self, record: Record) -> tuple[str, str]:
         answers = tuple(record.text(field) for field in self._ANSWERS)
-        asked = [self._ASKED.sub("", record.text(field)) for field in self._WORDS[:2]]
-        if answers == ("Yes", "No", "No", "Yes"):
-            return asked[0], asked[1]
+        said = [record.text(field).strip() for field in self._WORDS[:2]]
+        asked = [self._ASKED.sub("", one) for one in said]
+        wants = self._YES_NO if answers == ("Yes", "No", "No", "Yes") else self._LETTER
+        # Parquet files leave to the released code what test_set.json has: it is put behind the question as it is.
+        whole = [one if self._ASKED.search(one) else one + wants for one in said]
+        if wants == self._YES_NO:
+            return OwnQuestion(asked[0], whole[0]), OwnQuestion(asked[1], whole[1])
         options = [self._OPTIONS.fullmatch(one) for one in asked]
         if answers not in (("A", "B", "B", "A"), ("B", "A", "A", "B")) or not all(options):
             raise WrongUse(f"{record.where}: {', '.join(answers)} are not the answers of NaturalBench; {REFETCH}")
         first, second = (
-            f"{one[1]} {one['AB'.index(answer) + 2]}" for one, answer in zip(options, answers[::3], strict=True) if one
+            OwnQuestion(f"{one[1]} {one['AB'.index(answer) + 2]}", question, ("a", "b"), "AB".index(answer))
+            for one, question, answer in zip(options, whole, answers[::3], strict=True)
+            if one
         )
         return first, second

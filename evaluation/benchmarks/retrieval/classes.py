@@ -19,9 +19,10 @@ NAMES = "classnames.txt"
 class ImageNet(Reader):
     """``val/n01440764/….JPEG``, or any folder of classes; its accuracy is recall@1 (Deng et al., 2009).
 
-    Names and templates are open_clip's (OpenAI's 80). Other folders are called as they are, with spaces for
-    underscores, or as ``classnames.txt`` says: a line ``FOLDER NAME`` each. The feature of a class is the mean over
-    templates; models that score pairs are asked with the first template alone.
+    Names and templates are open_clip's (OpenAI's 80), of all synsets or of folders ``0`` to ``999`` as ImageNetV2 has
+    them. Other folders are called as they are, with spaces for underscores, or as ``classnames.txt`` says: a line
+    ``FOLDER NAME`` each. The feature of a class is the mean over templates; models that score pairs are asked with the
+    first template alone.
     """
 
     name = "imagenet"
@@ -90,12 +91,15 @@ class ImageNet(Reader):
             if missing := [folder for folder in folders if not named.get(folder)]:
                 raise WrongUse(f"{path}: no name of the class {missing[0]!r}; write a line '{missing[0]} NAME'")
             return [named[folder] for folder in folders]
+        numbers = [int(folder) for folder in folders if folder.isdecimal()]
+        if len(folders) == len(imagenets) and sorted(numbers) == [*range(len(imagenets))]:
+            return [imagenets[number] for number in numbers]
         known = sum(SYNSET.fullmatch(folder) is not None for folder in folders)
         if known == len(folders) == len(imagenets):
             return imagenets
-        if known:
+        if known := known + len(numbers):
             raise WrongUse(
-                f"{self.place}: {known:,} of its {len(folders):,} folders are called by numbers of ImageNet, which has "
+                f"{self.place}: {known:,} of its {len(folders):,} folders are called by numbers, and ImageNet has "
                 f"{len(imagenets):,}; write {NAMES} beside them, with a line 'FOLDER NAME' each"
             )
         return [folder.replace("_", " ") for folder in folders]

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from twinset.generators.image_verification.questions.asking import ImageQuestion, prepared, questions_of
 from twinset.generators.image_verification.questions.vocabulary import vocabulary
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, parser_of
+from twinset.generators.scene_graphs.relations import LIBRARIES, parser_of
 from twinset.manifests.source import Need, Place
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
@@ -53,9 +53,9 @@ class QuestionGenerator(EngineGenerator[S]):
     def questions(self, captions: Iterable[str]) -> dict[str, list[ImageQuestion]]:
         """The questions of each caption."""
         texts = list(dict.fromkeys(captions))
-        nlp = parser_of(self._pipeline).nlp
-        with nlp.memory_zone():
-            return dict(zip(texts, map(questions_of, nlp.pipe(map(prepared, texts), batch_size=BATCH)), strict=True))
+        parser = parser_of(self._pipeline)
+        with parser.nlp.memory_zone():
+            return dict(zip(texts, map(questions_of, parser.docs(map(prepared, texts))), strict=True))
 
     def answers(self, inquiries: Mapping[str, Sequence[Inquiry]]) -> dict[str, list[dict[str, float]] | Rejected]:
         """By key, the probability of yes by question for each inquiry, or why there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from twinset.generators.negative_captions.rules.nouns import (
     said,
 )
 from twinset.generators.negative_captions.rules.vocabulary import Preposition, Vocabulary
+from twinset.generators.scene_graphs.relations import places_in
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Span, Token
@@ -240,11 +241,12 @@ RULES: Mapping[str, Callable[[Doc, Vocabulary], Iterator[Proposal]]] = {
 }
 
 
-def negative(kind: str, doc: Doc, words: Vocabulary, random: np.random.Generator) -> str | None:
+def negative(kind: str, doc: Doc, words: Vocabulary, random: np.random.Generator, caption: str = "") -> str | None:
     """One negative of a parsed caption; None where the rules of the kind find nothing to change.
 
     First one of the places is drawn, then one of the changes there: a place with many substitutes weighs no more.
-    In captions that are mostly in another script there is none: parse and words are English.
+    In captions that are mostly in another script there is none: parse and words are English. caption: with its own
+    blanks, where the document's are others.
     """
     if not _mostly_latin(doc.text):
         return None
@@ -254,7 +256,11 @@ def negative(kind: str, doc: Doc, words: Vocabulary, random: np.random.Generator
     if not places:
         return None
     choices = list(places.values())[random.integers(len(places))]
-    return edited(doc.text, choices[random.integers(len(choices))])
+    change: Sequence[Edit] = choices[random.integers(len(choices))]
+    if caption:
+        at = places_in(caption)
+        change = [Edit(at[edit.start], at[edit.end], edit.text) for edit in change]
+    return edited(caption or doc.text, change)
 
 
 def _mostly_latin(text: str) -> bool:

@@ -71,3 +71,22 @@ def test_some_of_imagenets_classes_need_their_names(tmp_path: Path) -> None:
         queries(open_benchmark("imagenet", tmp_path))
     put(tmp_path / "classnames.txt", "n01440764 tench\nn01443537 gold fish\n")
     assert "a photo of a gold fish." in queries(open_benchmark("imagenet", tmp_path))[0].gallery[1].texts  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("form", ["{}", "{:04}"])
+def test_folders_0_to_999_are_imagenets_classes_by_number(tmp_path: Path, form: str) -> None:
+    classes(tmp_path, [form.format(number) for number in range(1000)])
+    by_folder = {one.category: one for one in queries(open_benchmark("imagenet", tmp_path))}
+    for number in (0, 1, 2, 10, 100, 999):
+        one = by_folder[form.format(number)]
+        (target,) = one.targets
+        assert one.gallery[target] == f"a bad photo of a {IMAGENET_CLASSNAMES[number]}."
+
+
+@pytest.mark.parametrize("names", [list(map(str, range(12))), ["3", "zebra"], ["n01440764", "7"]])
+def test_some_numbered_folders_need_their_names(tmp_path: Path, names: list[str]) -> None:
+    classes(tmp_path, names)
+    with pytest.raises(WrongUse, match=r"of its \d+ folders are called by numbers, .* write classnames\.txt"):
+        queries(open_benchmark("imagenet", tmp_path))
+    put(tmp_path / "classnames.txt", "".join(f"{name} thing{name}\n" for name in names))
+    assert queries(open_benchmark("imagenet", tmp_path))[0].gallery[0] == f"a bad photo of a thing{min(names)}."

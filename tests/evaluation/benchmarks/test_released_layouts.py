@@ -169,7 +169,7 @@ def test_images_may_lie_in_a_tar(made_benchmark: Opener) -> None:
     shutil.rmtree(folder)
     found = matchings(benchmark)
     assert [one.images[0].read() for one in found] == [picture(number % 2) for number in range(3)]
-    assert found[0].images[0].where.endswith("coco/00000.tar/000000000000.jpg")
+    assert found[0].images[0].where.endswith("coco/00000.tar/val2017/000000000000.jpg")
     os.truncate(packed, 1100)
     with pytest.raises(WrongUse, match=r"00000\.tar: cut short within"):
         found[0].images[0].read()

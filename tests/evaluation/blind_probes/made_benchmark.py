@@ -54,6 +54,7 @@ class Made:
     title: str = "Made (2026)"
     citation: str = ""
     metrics: tuple[str, ...] = ()
+    asks: str = ""
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         """As `evaluation.examples.Benchmark.examples`."""

@@ -48,6 +48,8 @@ class SmallBenchmark:
     title: str = "Small (2026)"
     citation: str = "none"
     metrics: tuple[str, ...] = ()
+    asks: str = ""
+    apart: bool = False
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         yield from self.make()

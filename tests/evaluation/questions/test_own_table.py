@@ -1,13 +1,17 @@
 """A table of scores of one's own, a row an example, put into a run."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from tests.evaluation.benchmarks.made_layouts import flickr30k, winoground
+from tests.evaluation.benchmarks.made_layouts import flickr30k, sugarcrepe, winoground
+from tests.evaluation.benchmarks.made_pairs import naturalbench, vsr
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from twinset.evaluation.from_python import evaluate, put_scores
+from twinset.evaluation.metrics.matching import RELEASED
 from twinset.manifests.errors import WrongUse
 
 
@@ -40,7 +44,7 @@ def test_examples_without_a_row_are_counted_and_strange_rows_refused(tmp_path: P
     assert put(tmp_path, run_table[1:])["left_out"] == {"no row": 1}
     with pytest.raises(WrongUse, match=r"1 keys are not of winoground, the first 'strange'"):
         put(tmp_path, run_table.assign(key=["strange", *run_table.key[1:]]))
-    with pytest.raises(WrongUse, match=r"row 3 has the key .* of row 1"):
+    with pytest.raises(WrongUse, match=r"mine\.csv: rows 1 and 3 have the same key, .*; keep one row of each"):
         put(tmp_path, run_table.assign(key=[*run_table.key[:2], run_table.key[0]]))
     with pytest.raises(WrongUse, match=r"2 rows without keys, and winoground asks 3"):
         put(tmp_path, run_table.drop(columns="key")[1:])
@@ -57,3 +61,54 @@ def test_a_table_of_retrieval_has_ranks(tmp_path: Path) -> None:
     places = {"flickr30k": str(tmp_path / "flickr30k")}
     (one,) = put_scores(tmp_path / "mine.parquet", "mine", tmp_path / "run", places, None, None)["scores"]
     assert one["figures"] == found["scores"][0]["figures"]
+
+
+def put_text(folder: Path, benchmark: str, columns: str, threshold: float | None = None) -> dict[str, Any]:
+    (folder / "mine.csv").write_text(columns)
+    places = {benchmark: str(folder / benchmark)}
+    return dict(put_scores(folder / "mine.csv", "mine", folder / "run", places, None, threshold)["scores"][0])
+
+
+ONE_IMAGE = {
+    "two scores": ("key,s00,s01", "1,0.5", "0,0.5"),
+    "an outcome": ("key,correct", "True", "no"),
+    "choices": ("key,ipos2t,ineg2t,tpos2i,tneg2i", "1,,,", "0,,,"),
+    "a choice": ("key,ipos2t", "1", "0.5"),
+}
+
+
+@pytest.mark.parametrize("table", ONE_IMAGE)
+def test_what_is_measured_of_one_image_is_put_beside_a_benchmark_too(tmp_path: Path, table: str) -> None:
+    sugarcrepe(tmp_path / "sugarcrepe")
+    header, right, wrong = ONE_IMAGE[table]
+    rows = [f"{kind}/{n},{right if n == 0 else wrong}" for kind in ("swap_obj", "add_att") for n in range(3)]
+    found = put_text(tmp_path, "sugarcrepe", "\n".join([header, *rows]))
+    assert found["rows"] == 6 and found["figures"]["accuracy"] == pytest.approx(100 / 3)
+    assert json.loads((tmp_path / "run" / "results.json").read_text())["benchmarks"]["sugarcrepe"]["models"]["mine"]
+
+
+def test_released_outcomes_of_two_images_are_read_by_both_of_their_names(tmp_path: Path) -> None:
+    winoground(tmp_path / "winoground")
+    for names in RELEASED:
+        found = put_text(tmp_path, "winoground", ",".join(names) + "\n" + "1,1,0,1\n" * 3)
+        assert (found["figures"]["text"], found["figures"]["tpos2i"]) == (100, 0)
+
+
+@pytest.mark.parametrize("columns", ["s00,s01\n1,0", "correct\n1"])
+def test_columns_of_one_image_are_refused_for_a_benchmark_of_two(tmp_path: Path, columns: str) -> None:
+    winoground(tmp_path / "winoground")
+    with pytest.raises(WrongUse, match=r"winoground needs s00, s01, s10, s11; or ipos2t, ineg2t, tpos2i, tneg2i; or"):
+        put_text(tmp_path, "winoground", columns)
+
+
+def test_outcomes_of_statements_need_no_margin(tmp_path: Path) -> None:
+    vsr(tmp_path / "vsr")
+    assert put_text(tmp_path, "vsr", "key,correct\nrandom/0,1\nrandom/1,0\n")["figures"]["accuracy"] == 50
+    with pytest.raises(WrongUse, match="vsr needs correct"):
+        put_text(tmp_path, "vsr", "key,s00,s01\nrandom/0,1,0\n")
+
+
+def test_a_benchmarks_own_metrics_are_measured(tmp_path: Path) -> None:
+    naturalbench(tmp_path / "naturalbench")
+    found = put_text(tmp_path, "naturalbench", "s00,s01,s10,s11\n" + "1,0,0,1\n" * 2, threshold=0.5)
+    assert found["figures"]["g_acc"] == 100

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from PIL import Image
 
+from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.examples import (
     GROUNDING_ERRORS,
     MATCHING_SCORES,
@@ -40,6 +42,11 @@ def save(
     schema = schema.with_metadata({b"twinset": json.dumps(told).encode()})
     pq.write_table(pa.Table.from_pylist([dict(row) for row in rows], schema), path)
     return path
+
+
+def released(patch: pytest.MonkeyPatch, benchmark: str, counts: Mapping[str, int]) -> None:
+    """Let the release of a benchmark have so many examples."""
+    patch.setattr(BENCHMARKS.find(benchmark), "counts", counts)
 
 
 def identity(number: int, subsets: Sequence[str] = ("first", "second")) -> dict[str, str]:
@@ -103,6 +110,8 @@ class Made:
     title: str = "Made"
     citation: str = "none"
     metrics: tuple[str, ...] = ()
+    asks: str = ""
+    apart: bool = False
     read: int = 0
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:

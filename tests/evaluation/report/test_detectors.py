@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluation.report.made_scores import SCHEMAS, matchings, save
+from tests.evaluation.report.made_scores import SCHEMAS, matchings, released, save
 from twinset.evaluation.metrics.figures import Figure
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.result_tables import benchmark_tables
@@ -19,7 +19,8 @@ def probed(pairs: int, *shares: float) -> dict[str, object]:
 
 
 @pytest.fixture
-def out(tmp_path: Path) -> Path:
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    released(monkeypatch, "bivlc", {"test": 500})
     save(tmp_path, "bivlc", "m", matchings(9, 0, 0.1, ["test"]), SCHEMAS["matching"])
     rows = {"replace_obj": (300, 60.0, 100.0, 70.0, 20.0, 20.0), "replace_rel": (100, 40.0, 96.0, 50.0, 12.0, 8.0)}
     rows |= {"swap_att": (100, 52.0, 99.0, 60.0, 10.0, 10.0)}
@@ -47,6 +48,12 @@ def test_detection_stands_beside_the_paper_and_by_category(out: Path) -> None:
     assert ("add", "ours") not in rows
     assert "what detectors get right" in write_report(out, resamples=0)[0].read_text()
     assert "Text det." in (out / "tables" / "bivlc-detectors-compact.md").read_text()
+
+
+def test_detectors_of_a_part_stand_alone(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    released(monkeypatch, "bivlc", {"test": 2933})
+    table = next(one for one in benchmark_tables(measured_run(out, resamples=0)[0]) if one.name == "bivlc-detectors")
+    assert {row.cells[1] for row in table.rows} == {"ours"}
 
 
 def test_probes_without_detectors_have_no_such_table(out: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, save
+from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, released, save
 from twinset.cli.main import main
 from twinset.evaluation.report.model_answers import score_files
 from twinset.evaluation.report.page import write_report
@@ -80,17 +81,21 @@ def made() -> dict[str, Made]:
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory, made: dict[str, Made]) -> Path:
+def run(tmp_path_factory: pytest.TempPathFactory, made: dict[str, Made]) -> Iterator[Path]:
     """A run of two models on pairs, one on galleries, one on videos, with probes, and its report."""
     out = tmp_path_factory.mktemp("run")
-    save(out, "winoground", f"A {SCRIPT}", matchings(30, SEED, 0.0), SCHEMAS["matching"], images_encoded=60)
+    save(
+        out, "winoground", f"A {SCRIPT}", matchings(30, SEED, 0.0), SCHEMAS["matching"], images_encoded=60, left_out={}
+    )
     save(out, "winoground", "open_clip:B_32", matchings(30, SEED + 1, 0.1), SCHEMAS["matching"], left_out={})
     save(out, "galleries", "open_clip:B_32", ranks(20), SCHEMAS["query"])
-    save(out, "gebc", "open_clip:B_32", errors(12), SCHEMAS["grounding"])
+    save(out, "gebc", "open_clip:B_32", errors(12), SCHEMAS["grounding"], left_out={})
     (out / "probes").mkdir()
     (out / "probes" / "winoground.json").write_text(json.dumps(PROBES))
-    write_report(out, made, resamples=200)
-    return out
+    with pytest.MonkeyPatch.context() as patch:
+        released(patch, "winoground", {"first": 15, "second": 15})
+        write_report(out, made, resamples=200)
+        yield out
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +154,9 @@ def test_probes_left_out_and_cost_are_told(page: Page) -> None:
     assert "A blind probe solves first: characters, shorter." in page.text
     assert row(page, "first", "characters")[2:6] == ["shorter", "15", "10", "93.2581.00 to 99.00"]
     assert "<i>second</i>: too small" in page.text
-    assert row(page, "winoground", f"A {SCRIPT}", "missing image")[3] == "3"
+    assert row(page, "galleries", "open_clip:B_32", "missing image")[3] == "3"
+    warning = "galleries & <b>co</b>, open_clip:B_32: figures are of 20 of 23 examples; 3 left out: missing image."
+    assert warning in page.text.partition("galleries ·")[0], "before all figures"
     assert row(page, "winoground", f"A {SCRIPT}", "12.5") == ["winoground", f"A {SCRIPT}", "12.5", "cpu", "60"]
 
 

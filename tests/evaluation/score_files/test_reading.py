@@ -243,8 +243,14 @@ def test_what_a_file_says_of_itself_and_digests_of_several_columns(tmp_path: Pat
 
 def test_duplicate_keys_are_named_by_row(tmp_path: Path) -> None:
     path = written(tmp_path, "key,correct\na,1\nb,1\na,0\n")
-    with pytest.raises(WrongUse, match="rows 1 and 3 have the same key; name columns that identify a row with --key"):
+    same = r"scores\.csv: rows 1 and 3 have the same key, 'a' \(repeated rows: 1\); keep one row of each, or"
+    with pytest.raises(WrongUse, match=f"{same} name columns that identify a row with --key"):
         compare(path, path)
+    with pytest.raises(WrongUse, match=f"{same} rename the column key where it is not a row's own"):
+        measure(path)
+    with pytest.raises(WrongUse, match=r"rows 2 and 3 have the same key, correct, 'b / 1'"):
+        compare(again := written(tmp_path, "key,correct\nb,0\nb,1\nb,1\n"), again, key=["key", "correct"])
+    assert measure(written(tmp_path, "image,correct\na,1\nb,1\na,0\n")).all.n == 3
 
 
 @pytest.mark.parametrize("errors", [[["a"]], [[[1.0]]], [[{"a": 1}]]])

@@ -92,7 +92,7 @@ def test_options_are_chosen_by_their_likelihood_and_kept(folder: Path, monkeypat
     model = scorer.speaker.model  # type: ignore[attr-defined]
     prompts = [scorer._shown(one) for one in asked]
     for said, shown in zip(found, prompts, strict=True):
-        one, two = (float(tokens.sum()) for tokens in model.continued(*shown, ["1", "2"]))
+        one, two = (float(tokens.sum()) for tokens in model.continued(shown.images, shown.text, ["1", "2"]))
         assert said == (int(two > one),)
     monkeypatch.setattr(model, "continued", None)
     assert scorer.choose(asked[::-1]) == found[::-1]
@@ -120,7 +120,9 @@ def test_one_that_loops_and_one_that_gives_nan_say_so(folder: Path, monkeypatch:
 def test_a_network_that_only_gives_nan_is_an_error(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vision_language.VisionLanguageModel, "yes", lambda self, images, texts: [np.nan] * len(texts))
+    monkeypatch.setattr(
+        vision_language.VisionLanguageModel, "yes", lambda self, images, texts, words: [np.nan] * len(texts)
+    )
     benchmark = SmallBenchmark(lambda: matchings(Shelf(), 3))
     with pytest.raises(WrongUse, match=r"answers nothing \(12 not a number\)"):
         run([benchmark], [f"vlm:{folder}"], tmp_path / "out", tmp_path / "cache", FAST)

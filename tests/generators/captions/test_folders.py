@@ -10,6 +10,7 @@ import pytest
 
 from tests.generators.captions.reading import read
 from twinset.generators.captions.sources import caption_source
+from twinset.generators.captions.tables import Caption
 
 
 def write_tar(path: Path, files: dict[str, bytes]) -> None:
@@ -18,6 +19,37 @@ def write_tar(path: Path, files: dict[str, bytes]) -> None:
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
+
+
+def test_img2dataset_as_files_says_what_was_not_downloaded(tmp_path: Path) -> None:
+    rows = [
+        {"url": f"http://x.org/{n}.jpg", "caption": "A dog.", "key": f"00000000{n}", "status": status}
+        for n, status in enumerate(["success", "failed_to_download", "failed_to_resize"])
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "00000.parquet")
+    kind, captions, left_out = read(tmp_path)
+    assert (kind, [image_id for _, image_id, _, _ in captions]) == ("parquet", ["000000000"])
+    assert left_out == [("row 2", "not-downloaded"), ("row 3", "not-resized")]
+
+
+def test_records_of_a_tar_are_read_as_lines_of_json_are(tmp_path: Path) -> None:
+    members = {"a.jpg": b"x", "a.json": b'{"caption": "A cat.", "caption": "A dog."}', "b.jpg": b"x"}
+    write_tar(tmp_path / "0.tar", {**members, "b.txt": b"\xef\xbb\xbfA bird."})
+    _, captions, left_out = read(tmp_path)
+    assert ([text for _, _, text, _ in captions], left_out) == (["A bird."], [("0.tar a", "repeated-key")])
+
+
+def test_texts_of_a_tar_come_before_its_records(tmp_path: Path) -> None:
+    record = b'{"captions": ["A cat.", "A bird."], "licence": "MIT"}'
+    write_tar(
+        tmp_path / "0.tar", {"a.jpg": b"x", "a.json": record, "b.jpg": b"x", "b.txt": b"A dog.", "b.json": record}
+    )
+    assert [(one[0], one[2]) for one in read(tmp_path)[1]] == [
+        ("0/a#0", "A cat."),
+        ("0/a#1", "A bird."),
+        ("0/b", "A dog."),
+    ]
+    assert {one.terms.licence for one in caption_source(tmp_path).read() if isinstance(one, Caption)} == {"MIT"}
 
 
 def test_img2dataset_shards(tmp_path: Path) -> None:

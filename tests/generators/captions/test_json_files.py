@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.generators.captions.reading import read
@@ -85,14 +87,60 @@ def test_forms_of_json(tmp_path: Path, form: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "content", [{}, [], [1], {"images": []}, [{"captions": 5, "image_name": "a"}], [{"regions": [{}], "id": 1}]]
-)
+@pytest.mark.parametrize("content", [{}, [], [1], {"images": []}])
 def test_json_of_no_form_is_refused(tmp_path: Path, content: Any) -> None:
     path = tmp_path / "captions.json"
     path.write_text(json.dumps(content))
     with pytest.raises(WrongUse, match=r"captions\.json: not captions .*Karpathy's"):
         read(path)
+
+
+@pytest.mark.parametrize("content", [{"captions": 5, "image_name": "a"}, {"regions": [{}], "id": 1}])
+def test_records_without_captions_name_the_reason(tmp_path: Path, content: Any) -> None:
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps([content]))
+    ((_, reason),) = read(path)[2]
+    assert reason == "empty-caption"
+
+
+RECORDS: list[tuple[dict[str, Any], list[tuple[str, str, str, str]]]] = [
+    ({"image": "1.jpg", "caption": SAID}, [(f"1.jpg#{n}", "1.jpg", text, "1.jpg") for n, text in enumerate(SAID)]),
+    (
+        {"filename": "1.jpg", "filepath": "val2014", "sentences": [{"raw": text} for text in SAID]},
+        [(f"1.jpg#{n}", "1.jpg", text, "val2014/1.jpg") for n, text in enumerate(SAID)],
+    ),
+    ({"Image_ID": 7.0, "Text": "A dog."}, [("", "7", "A dog.", "")]),
+]
+
+
+@pytest.mark.parametrize(("record", "captions"), RECORDS)
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".parquet"])
+def test_a_record_is_read_alike_in_every_format(
+    tmp_path: Path, suffix: str, record: dict[str, Any], captions: list[tuple[str, str, str, str]]
+) -> None:
+    """Whatever stands before it: here records of another form, and of a failed download."""
+    path = tmp_path / f"c{suffix}"
+    before = [{"caption": "Of nothing."}, {"image": "2.jpg", "caption": "A cat.", "status": "failed_to_download"}]
+    if suffix == ".parquet":  # whose columns have one type and one name
+        before = before if "sentences" in record else []
+        names = dict.fromkeys(name for one in [*before, record] for name in one)
+        table = pa.Table.from_pylist([{name: one.get(name) for name in names} for one in [*before, record]])
+        pq.write_table(table, path)
+    elif suffix == ".json":
+        path.write_text(json.dumps([*before, record]))
+    else:
+        path.write_text("\n".join(map(json.dumps, [*before, record])))
+    _, read_captions, left_out = read(path)
+    assert [one[1:] for one in read_captions] == [one[1:] for one in captions]
+    assert [one[0] for one in read_captions if captions[0][0]] == [one[0] for one in captions if one[0]]
+    assert [reason for _, reason in left_out] == ["no-image-id", "not-downloaded"][: len(before)]
+
+
+def test_coco_with_ids_of_text(tmp_path: Path) -> None:
+    images = [{"id": "007", "file_name": "7.jpg"}, {"id": 8, "file_name": "8.jpg"}]
+    said = [{"id": "a", "image_id": "007", "caption": "A dog."}, {"id": 2, "image_id": "8", "caption": "A cat."}]
+    (tmp_path / "coco.json").write_text(json.dumps({"images": images, "annotations": said}))
+    assert read(tmp_path / "coco.json")[1] == [("a", "007", "A dog.", "7.jpg"), ("2", "8", "A cat.", "8.jpg")]
 
 
 def test_licences_of_coco_are_terms(tmp_path: Path) -> None:

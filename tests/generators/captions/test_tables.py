@@ -1,5 +1,6 @@
 """Tables of captions are read as their format says; what cannot be used is named with its place."""
 
+import csv
 import gzip
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def test_csv(tmp_path: Path) -> None:
         [("line 6", "wrong-columns"), ("line 7", "no-image-id")],
     )
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(WrongUse, match=r"captions\.csv: no column of captions.* text or sentence, and there are a, b;"):
+    with pytest.raises(WrongUse, match=r"captions\.csv: no column of captions.* or title, and there are a, b;"):
         read(path)
     path.write_text("Caption,photo\n1,2\n")
     with pytest.raises(WrongUse, match=r"captions\.csv: no column of images.* and there are Caption, photo; rename"):
@@ -85,11 +86,43 @@ def test_terms_that_are_not_known_leave_their_record_out(tmp_path: Path) -> None
     assert len(captions) == 2 and left_out == [("line 3", "unknown-licence"), ("line 4", "unknown-source-url")]
 
 
+QUOTED = ['a sign that says "stop" by a road', '"quoted"', "two\nlines", "a\ttab, a comma; a bar | and more"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt"])
+@pytest.mark.parametrize("delimiter", "\t,;|")
+def test_tables_are_read_as_csv_writes_them_with_any_delimiter(tmp_path: Path, delimiter: str, suffix: str) -> None:
+    with (tmp_path / f"c{suffix}").open("w", newline="") as stream:
+        rows = csv.writer(stream, delimiter=delimiter)
+        rows.writerow(["filepath", "title"])  # open_clip's
+        rows.writerows((f"{n}.jpg", text) for n, text in enumerate(QUOTED))
+    _, captions, left_out = read(tmp_path / f"c{suffix}")
+    assert [(image, text) for _, _, text, image in captions] == [(f"{n}.jpg", text) for n, text in enumerate(QUOTED)]
+    assert left_out == []
+
+
+def test_conceptual_captions_are_not_unquoted(tmp_path: Path) -> None:
+    (tmp_path / "c.tsv").write_text('"a" dog\thttp://x.org/1.jpg\n"a cat\thttp://x.org/2.jpg\n')
+    assert [text for _, _, text, _ in read(tmp_path / "c.tsv")[1]] == ['"a" dog', '"a cat']
+
+
+def test_what_is_wrong_with_a_table_is_said_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_bytes(b"image,caption\n1.jpg,a caf\xe9\n2.jpg,a dog\n")
+    assert read(path)[2] == [("line 2", "not-utf-8")]
+    path.write_bytes("image,caption\n1.jpg,a dog\n".encode("utf-16"))
+    with pytest.raises(WrongUse, match=r"c\.csv: its first line, .*, is not-utf-8; save the file as UTF-8"):
+        read(path)
+    path.write_text("image,caption,Caption\n1.jpg,a dog,a cat\n")
+    with pytest.raises(WrongUse, match=r"c\.csv: two columns are called caption, .*; rename one"):
+        read(path)
+
+
 def test_csv_that_is_called_txt(tmp_path: Path) -> None:
     """Kaggle's captions.txt of Flickr8k."""
     (tmp_path / "captions.txt").write_text("image,caption\n1.jpg,A dog .\n1.jpg,A dog runs .\n")
     found = [("000000002", "1.jpg", "A dog .", "1.jpg"), ("000000003", "1.jpg", "A dog runs .", "1.jpg")]
-    assert read(tmp_path / "captions.txt") == ("csv", found, [])
+    assert read(tmp_path / "captions.txt") == ("tsv", found, [])
 
 
 def test_flickr_tokens(tmp_path: Path) -> None:
@@ -130,6 +163,6 @@ def test_parquet_file_and_folder(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes((tmp_path / "b.parquet").read_bytes()[:-20])
     with pytest.raises(WrongUse, match=r"a\.parquet: not a Parquet file that can be read"):
         read(tmp_path)
-    pq.write_table(table.rename_columns(["title", "image_id", "image"]), tmp_path / "a.parquet")
-    with pytest.raises(WrongUse, match=r"a\.parquet: no column of captions.*title, image_id"):
+    pq.write_table(table.rename_columns(["words", "image_id", "image"]), tmp_path / "a.parquet")
+    with pytest.raises(WrongUse, match=r"a\.parquet: no column of captions.*words, image_id"):
         read(tmp_path)

@@ -67,6 +67,19 @@ def test_words_of_the_world_change_places(tmp_path: Path) -> None:
     assert all(abs(out[colour] - come[colour]) <= 0.1 * len(replaced) for colour in COLOURS)
 
 
+def test_blanks_of_captions_change_no_negative_and_stay(tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "spaced").mkdir()
+    plain = planned(tmp_path / "plain", CAPTIONS)
+    spaced = planned(tmp_path / "spaced", [caption.replace(" ", " \u00a0") for caption in CAPTIONS])
+    assert (
+        [one.negative_caption for one in plain]
+        == [one.negative_caption.replace(" \u00a0", " ") for one in spaced]
+        != []
+    )
+    assert all(one.negative_caption.count("\u00a0") >= 7 for one in spaced)
+
+
 def test_the_plan_is_of_its_seed(tmp_path: Path) -> None:
     first, again, other = ([one.negative_caption for one in planned(tmp_path, CAPTIONS, seed)] for seed in (1, 1, 2))
     assert first == again != other

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from twinset.generators.negative_captions.changes import problem, words
 from twinset.generators.negative_captions.instructions import (
     FILE,
-    PARAPHRASE,
     as_data,
-    field_of,
     instructions,
     judged,
     schema_of,
@@ -167,40 +165,18 @@ def test_what_a_negated_caption_denies_is_said_by_the_caption(caption: str, nega
     assert judged(instructions(), "negate_obj", caption, answer(negative)).reason == expected
 
 
-@pytest.mark.parametrize(
-    ("caption", "second", "expected"),
-    [
-        (CAPTION, "On a crimson bench, a dark hound is asleep.", ""),
-        (CAPTION, "a black dog sleeps on a red bench", "unchanged"),
-        (CAPTION, "On a red bench sleeps a black dog.", "same-words"),
-        (CAPTION, "A dark hound does not rest on the crimson bench.", "not-as-negated"),
-        ("A man without a hat.", "A man in a hat.", "not-as-negated"),
-        (CAPTION, None, "nothing-to-change"),
-    ],
-)
-def test_a_caption_in_other_words_is_neither_the_same_nor_denies(
-    caption: str, second: str | None, expected: str
-) -> None:
-    said = Answer(json.dumps({"caption2": second}))
-    assert judged(instructions(), PARAPHRASE, caption, said).reason == expected
-    assert judged(instructions(), PARAPHRASE, caption, answer(second)).reason == "off-format"
-
-
 def test_examples_of_what_is_not_one_of_the_seven_are_taken() -> None:
-    for kind in (NEGATED.name, PARAPHRASE):
-        examples = instructions().prompts.kinds[kind].examples
-        for one in examples:
-            said = {field_of(kind): getattr(one, field_of(kind))}
-            found = judged(instructions(), kind, one.caption, Answer(json.dumps(said)))
-            assert found.reason == ("" if found.negative else "nothing-to-change")
-        assert sum(getattr(one, field_of(kind)) is not None for one in examples) == len(examples) - 1
+    examples = instructions().prompts.kinds[NEGATED.name].examples
+    for one in examples:
+        found = judged(instructions(), NEGATED.name, one.caption, answer(one.negative_caption))
+        assert found.reason == ("" if found.negative else "nothing-to-change")
+    assert sum(one.negative_caption is not None for one in examples) == len(examples) - 1
 
 
 def test_who_sees_the_photo_is_told_so() -> None:
     blind, seeing = (instructions().chat("replace_obj", CAPTION, seen) for seen in (False, True))
     assert instructions().prompts.photo in seeing[0].content and blind[1:] == seeing[1:]
     assert seeing[0].content.replace(f"{instructions().prompts.photo}\n\n", "") == blind[0].content
-    assert "other words" in instructions().chat(PARAPHRASE, CAPTION)[0].content
 
 
 def test_how_an_answer_ended_counts() -> None:

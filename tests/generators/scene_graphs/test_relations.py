@@ -9,7 +9,7 @@ import pytest
 from twinset.generators.captions.sources import caption_source
 from twinset.generators.captions.tables import Caption
 from twinset.generators.scene_graphs import relations
-from twinset.generators.scene_graphs.relations import SceneGraphParser
+from twinset.generators.scene_graphs.relations import SceneGraphParser, places_in, single_spaced
 from twinset.models.spacy_pipelines import find_pipeline
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
@@ -27,7 +27,7 @@ def assert_equal(captions: Sequence[str], parser: SceneGraphParser, one_by_one: 
     """Whether everything about the relations of each caption is the same; returns how many there are."""
     count = 0
     for caption, found in zip(captions, parser.relations(captions), strict=True):
-        graph = one_by_one.parse(caption)
+        graph = one_by_one.parse(single_spaced(caption))
         expected = []
         for relation in graph["relations"]:
             ends = [graph["entities"][relation[end]] for end in ("subject", "object")]
@@ -38,7 +38,7 @@ def assert_equal(captions: Sequence[str], parser: SceneGraphParser, one_by_one: 
             (
                 *(r.subject, r.predicate, r.object, r.subject_lemma, r.predicate_lemma, r.object_lemma),
                 *(
-                    caption[start:end]
+                    single_spaced(caption[start:end])
                     for start, end in ((r.subject_start, r.subject_end), (r.object_start, r.object_end))
                 ),
             )
@@ -62,6 +62,35 @@ def test_a_known_caption(small_parser: SceneGraphParser) -> None:
     assert (found[0].subject, found[0].predicate, found[0].object) == ("women", "holding", "dogs")
     assert (found[0].subject_lemma, found[0].predicate_lemma, found[0].object_lemma) == ("woman", "hold", "dog")
     assert (found[0][6:8], found[0][8:10]) == ((0, 9), (22, 30))
+
+
+BLANKS = ("  ", "\t", "\u00a0", " \n ", "\u3000")
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_blanks_change_no_relation_and_keep_their_places(small_parser: SceneGraphParser, blank: str) -> None:
+    plain = "a man riding a horse next to two dogs on a bench ."
+    captions = [
+        plain,
+        plain.replace(" ", blank),
+        f"{blank}{plain}{blank}",
+        plain.replace("riding a", f"riding{blank}a"),
+    ]
+    found = list(small_parser.relations(captions))
+    assert len(found[0]) > 2
+    for caption, relations_ in zip(captions, found, strict=True):
+        assert [(*one[:6], one.grammar) for one in relations_] == [(*one[:6], one.grammar) for one in found[0]]
+        for one, known in zip(relations_, found[0], strict=True):
+            for start, end in ((6, 7), (8, 9)):
+                phrase = caption[one[start] : one[end]]
+                assert phrase == phrase.strip()
+                assert single_spaced(phrase) == plain[known[start] : known[end]]
+
+
+def test_places_of_a_caption_with_one_blank_between_words_are_its_own() -> None:
+    caption = "A dog, and a cat."
+    assert places_in(caption) == [*range(len(caption) + 1)]
+    assert places_in(" A  dog") == [1, 2, 4, 5, 6, 7]
 
 
 def test_words_of_captions_are_forgotten(small_parser: SceneGraphParser) -> None:

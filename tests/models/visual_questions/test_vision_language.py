@@ -90,6 +90,18 @@ def test_yes_is_divided_by_yes_and_no_over_all_spellings(folder: Path) -> None:
     )
 
 
+def test_other_answers_than_yes_and_no_are_weighed_alike(folder: Path) -> None:
+    model, images = VisionLanguageModel(str(folder), FAST), pictures(1)
+    vocabulary = model.tokenizer.get_vocab()
+    likely = reference(folder, images, TEXTS[0]).double().exp()
+    red, blue = (float(likely[vocabulary[word]]) for word in ("red", "blue"))
+    for answers, share in ((("red", "blue"), red / (red + blue)), (("blue", "red"), blue / (red + blue))):
+        found = model.yes(images, TEXTS[:1], answers)[0]
+        assert found is None or found == pytest.approx(share, abs=1e-5)
+    with pytest.raises(WrongUse, match="no token for a or zebra"):
+        model.yes(images, TEXTS[:1], ("a", "zebra"))
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_what_follows_an_image_may_change_how_it_is_seen(
     folder: Path, monkeypatch: pytest.MonkeyPatch, fails: bool

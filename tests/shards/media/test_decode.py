@@ -5,6 +5,8 @@ read: one function opens every image, and refuses by the sample's name what a ta
 import ast
 import io
 import struct
+import subprocess
+import sys
 import zlib
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from twinset.generators.decisions.pictures import Picture
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.review.neutral_images import in_one_form, without_metadata
 from twinset.shards.export.eqben import export_eqben
-from twinset.shards.media.decode import MOST_SCANS, UnreadableImage, image_size, open_image, orientation
+from twinset.shards.media.decode import MOST_SCANS, UnreadableImage, decode, image_size, open_image, orientation
 from twinset.shards.read import read_samples
 from twinset.shards.storage.tar_reader import BrokenTar, TarWriter
 
@@ -164,6 +166,55 @@ def test_an_image_is_upright_where_that_is_asked_for(tmp_path: Path) -> None:
 OPENERS = {"shards/media/decode.py": {"Image.open"}, "generators/kubric_scenes/scene/panoramas.py": {"cv2.imdecode"}}
 FORBIDDEN = ("Image.open", "cv2.imread", "cv2.imdecode", "cv2.imreadmulti", "cv2.VideoCapture", "io.read_image")
 FORBIDDEN_MODULES = ("imageio", "torchvision.io", "matplotlib.image", "matplotlib.pyplot.imread", "skimage.io")
+
+
+def drawing(mode: str) -> Image.Image:
+    """A black disc on a transparent ground, below which everything is black; its rim is half transparent."""
+    seen = Image.new("LA", (40, 40), (0, 0))
+    seen.putpixel((20, 20), (0, 255))
+    seen.putpixel((21, 20), (0, 128))
+    return seen.convert("RGBA").quantize(4) if mode == "P" else seen.convert(mode)
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind"), [("RGBA", "PNG"), ("LA", "PNG"), ("P", "PNG"), ("RGBA", "WEBP"), ("P", "GIF")]
+)
+def test_what_is_transparent_lies_on_white(mode: str, kind: str) -> None:
+    stream = io.BytesIO()
+    drawing(mode).convert(mode if kind == "PNG" else "RGBA").save(stream, kind, lossless=True)
+    opened = open_image(stream.getvalue(), (kind,))
+    assert (opened.mode, opened.format, opened.size) == ("RGB", kind, (40, 40))
+    assert opened.getpixel((2, 2)) == (255, 255, 255) and opened.getpixel((20, 20)) == (0, 0, 0)
+    assert kind == "GIF" or opened.getpixel((21, 20)) == (127, 127, 127)
+    if kind != "GIF":
+        assert decode(stream.getvalue(), "k").getpixel((2, 2)) == (255, 255, 255)
+        assert pictures.decode("here", stream.getvalue()).getpixel((2, 2)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize("mode", ["L", "1", "RGB"])
+def test_a_colour_that_stands_for_transparent_is_white(mode: str) -> None:
+    stream, black = io.BytesIO(), (0, 0, 0) if mode == "RGB" else 0
+    Image.new(mode, (4, 4), black).save(stream, "PNG", transparency=black)
+    assert open_image(stream.getvalue()).getcolors() == [(16, (255, 255, 255))]
+
+
+def test_an_alpha_that_hides_nothing_changes_no_pixel() -> None:
+    stream, noise = io.BytesIO(), Image.effect_noise((30, 20), 90).convert("RGB")
+    noise.convert("RGBA").save(stream, "PNG")
+    assert open_image(stream.getvalue()).tobytes() == noise.tobytes()
+
+
+def test_pillow_does_not_warn_of_what_is_refused() -> None:
+    header = struct.pack(">IIBBBBB", 9_000, 10_001, 8, 2, 0, 0, 0)  # more pixels than Pillow warns of
+    chunk = struct.pack(">I", 13) + b"IHDR" + header + struct.pack(">I", zlib.crc32(b"IHDR" + header))
+    program = "import sys; from twinset.shards.media.decode import *\ntry: open_image(sys.stdin.buffer.read())\n"
+    child = subprocess.run(
+        [sys.executable, "-c", f"{program}except UnreadableImage as error: print(error)"],
+        input=b"\x89PNG\r\n\x1a\n" + chunk + struct.pack(">I", 0) + b"IDAT",
+        capture_output=True,
+        check=True,
+    )
+    assert (child.stdout.decode().strip(), child.stderr) == ("9000 x 10001 pixels, at most 64,000,000 are read", b"")
 
 
 def test_no_other_place_in_the_product_opens_images() -> None:

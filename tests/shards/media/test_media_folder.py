@@ -6,6 +6,17 @@ from pathlib import Path
 import pytest
 
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
+from twinset.shards.storage.path_ends import walk
+
+
+def put(file: Path, content: bytes = b"x") -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+
+
+def found(root: Path, name: str) -> str | None:
+    stored = MediaFolder(root).find(name)
+    return stored.name if stored is not None else None
 
 
 def test_what_can_never_be_read_to_an_end_is_not_found(tmp_path: Path) -> None:
@@ -20,13 +31,39 @@ def test_what_can_never_be_read_to_an_end_is_not_found(tmp_path: Path) -> None:
 
 
 def test_nested_videos_are_found_by_name(tmp_path: Path) -> None:
-    video = tmp_path / "training" / "101" / "-Abc.mkv"
-    video.parent.mkdir(parents=True)
-    video.write_bytes(b"x")
-    assert MediaFolder(tmp_path).find("-Abc") == video
+    put(tmp_path / "training" / "101" / "-Abc.mkv")
+    assert found(tmp_path, "-Abc") == "training/101/-Abc.mkv"
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a\0b", "a\\b", ""])
+@pytest.mark.parametrize("file", ["ID.MP4", "a/ID.Mkv", "ID.mp4.webm", "a/ID.mkv.mp4", "ID.mov.WEBM"])
+def test_suffixes_are_found_in_any_letters_and_as_downloads_leave_them(tmp_path: Path, file: str) -> None:
+    put(tmp_path / file)
+    assert found(tmp_path, "ID") == file
+
+
+def test_a_name_that_several_videos_have_is_that_of_none(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "ID.mp4", b"first")
+    put(tmp_path / "b" / "ID.mp4", b"first")
+    assert found(tmp_path, "ID") == "a/ID.mp4", "copies"
+    put(tmp_path / "b" / "ID.mp4", b"other")
+    assert found(tmp_path, "ID") is None
+    assert MediaFolder(tmp_path).absent("ID", "").startswith("ID may be a/ID.mp4 or b/ID.mp4, which differ")
+    assert (found(tmp_path, "a/ID"), found(tmp_path, "b/ID.mp4")) == ("a/ID.mp4", "b/ID.mp4")
+
+
+def test_links_of_the_folder_s_owner_are_followed_and_loops_end(tmp_path: Path) -> None:
+    put(tmp_path / "disk2" / "clips" / "ID.mp4")
+    media = tmp_path / "media"
+    (media / "sub").mkdir(parents=True)
+    (media / "clips").symlink_to(tmp_path / "disk2" / "clips")
+    (media / "sub" / "up").symlink_to(media)
+    (media / "out").symlink_to(tmp_path)
+    (tmp_path / "disk2" / "clips" / "round").symlink_to(tmp_path / "disk2")
+    assert found(media, "ID") == "clips/ID.mp4"
+    assert sorted(walk(media)) == [("clips", "ID.mp4")]
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "a\0b", "..\\b", ""])
 def test_names_that_lead_out_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(EscapesRoot):
         MediaFolder(tmp_path).find(name)
