@@ -12,6 +12,8 @@ from twinset.cli.options import add_cache, add_described, answer
 from twinset.cli.terminal import say
 from twinset.manifests.errors import WrongUse
 
+NO_FIGURES = {"n", "groups", "ties", "expected", "interval", "sd"}  # what else is beside figures
+
 
 def add(commands: Any) -> None:
     """Add the commands to the subparsers of ``twinset eval``."""
@@ -92,10 +94,12 @@ def print_run(run: dict[str, Any]) -> None:
         silent = "".join(f", {count:,} questions unanswered: {reason}" for reason, count in one["unanswered"].items())
         cut = f", {one['cut_texts']:,} texts longer than the model reads" if one["cut_texts"] else ""
         say(f"{one['benchmark']}, {one['model']}: {one['rows']:,} scored{left_out}{silent}{cut}")
-        for subset, found in {"": one["figures"], **one["by_subset"]}.items():
+        whole = one["figures"]
+        # Subsets that ask in different ways have no figures together.
+        for subset, found in ({"": whole} if whole.keys() - NO_FIGURES else one["by_subset"]).items():
             expected, interval = found["expected"], found["interval"]
-            for name in [name for name in found if name not in ("n", "groups", "ties", "expected", "interval")]:
-                line = f"  {f'{subset} {name}'.strip():16} {found[name]:8.2f}"
+            for name in [name for name in found if name not in NO_FIGURES]:
+                line = f"  {subset + ' ' if subset else ''}{name:16} {found[name]:8.2f}"
                 line += f"  {interval[name][0]:.2f} to {interval[name][1]:.2f}" if name in interval else ""
                 tied = found["ties"] and name in expected
                 say(line + (f", {expected[name]:.2f} with ties broken at random" if tied else ""))

@@ -179,7 +179,7 @@ class Benchmark(Protocol):
     name: as ``--benchmark`` takes it; title: with the year; citation: BibTeX key or URL of the paper. metrics: its own,
     by their names in `evaluation.metrics.score_kinds.KINDS`, beside what all benchmarks of its kind have. asks: name
     and version of its own questions (`OwnQuestion`), where it has any; the version is raised when their words change.
-    apart: whether its subsets ask different questions, which papers report by themselves: no figure is over several.
+    apart: whether its subsets ask in different ways, so that there is no figure over all of them.
     """
 
     name: str

@@ -55,8 +55,7 @@ def evaluate(
 
     Returns:
         ``{"scores": [{"benchmark", "model", "path", "rows", "computed", "left_out", "unanswered", "cut_texts",
-        "figures", "by_subset"}], "report": PATH}``; ``by_subset`` has what ``figures`` lacks where subsets ask
-        different questions.
+        "figures", "by_subset"}], "report": PATH}``.
 
     Raises:
         WrongUse: a model or a benchmark is wrong, or nothing of one can be scored.
@@ -113,9 +112,9 @@ def _reported(
         said = json.loads(pq.read_schema(one.path).metadata[b"twinset"])
         facts = {name: said.get(name, {}) for name in ("left_out", "unanswered")}
         facts["cut_texts"] = said.get("cut_texts", 0)
-        measured = measure(one.path).as_json()
-        facts |= {"figures": measured["all"], "by_subset": measured["by"]}
-        found.append(asdict(one) | {"path": str(one.path), **facts})
+        measured = measure(one.path, ["subset"]).as_json()
+        figures = {"figures": measured["all"], "by_subset": measured["by"]}
+        found.append(asdict(one) | {"path": str(one.path), **facts, **figures})
     from twinset.evaluation.report.page import write_report  # it draws
 
     page = write_report(out, {one.name: one for one in opened}, seeds=seeds)[0]

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from twinset.evaluation.benchmarks.limited import Limited
 from twinset.evaluation.benchmarks.reader import NothingAsked
 from twinset.evaluation.examples import Benchmark
 from twinset.evaluation.features.detections import ByDetections, Detections
@@ -101,11 +100,9 @@ def run(
         try:
             for benchmark in benchmarks:
                 path = scores_path(out, benchmark.name, shown[model])
-                of_benchmark: dict[str, Any] = {"benchmark": benchmark.name, "title": benchmark.title}
+                of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
                 if scorer.words and benchmark.asks:
                     of_benchmark["prompt"] = benchmark.asks
-                if isinstance(benchmark, Limited):
-                    of_benchmark["limit"] = benchmark.limit
                 before, replaced = similarities.passes.done, _about(path).get("data_digest")
                 tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
                 try:

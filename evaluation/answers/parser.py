@@ -29,7 +29,9 @@ _ENDING = " .,;:!?'\n"  # around a sentence
 LEAST_WORDS = 3  # of a caption, to be found inside an answer: "a dog" is in many sentences
 
 _NOUN = "(?:caption|option|choice|description|statement|sentence|candidate|alternative|number|answer|text)"
-_CUE = "(?:answer|choice|output|response|choose|select|pick|say|caption|option)"
+_CUE = (
+    "(?:answer|choice|output|response|choose|select|pick|say|caption|option|fits|(?:fits|matches|describes) the image)"
+)
 _ENDS = r"(?=\s*(?:$|[.,;:!?)\]}<\n]|because\b|since\b|as\b))(?![.,]\d)"
 _VERB = "(?:is|was|would|seems|appears|describes|matches|fits|better|best|more)"
 #: How captions are mentioned, most specific first. ``number``: the number or its word; ``kept``: what goes before.
@@ -232,7 +234,9 @@ def _said(answer: str) -> str | Reading:
     return Reading(None, "unfinished") if _THOUGHTS.search(said) else said
 
 
-_INDICES = re.compile(r"(?<![\w.])#?([12])(?: for the left image)? ?[;,/] ?(?:and )?#?([12])(?![\w.]?\d)")
+_INDICES = re.compile(
+    r"(?<!\bnot )(?<!than )(?<![\w.])#?([12])(?: for the left image)? ?[;,/] ?(?:and )?#?([12])(?![\w.]?\d)"
+)
 _SIDED = re.compile(
     r"(?P<number>(?<![\w.])#?[12](?!\d))|\b(?P<side>left|right)\b(?=[ -]*(?:hand|side|image|picture|photo|one|[:=]))"
 )

@@ -13,6 +13,7 @@ from twinset.evaluation.benchmarks.captioned_images import DIRECTIONS, SPLIT, Ca
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
 from twinset.manifests.errors import WrongUse
+from twinset.manifests.recipe import recipe_from_json
 from twinset.shards.kinds.fields import stored
 from twinset.shards.kinds.image_text import IMAGE_TEXT, ImageTextRecord
 from twinset.shards.kinds.kind import Stored
@@ -23,7 +24,7 @@ from twinset.shards.kinds.template import GALLERY, TemplateRecord
 from twinset.shards.kinds.text_pair import TextPairRecord
 from twinset.shards.kinds.triplet import TripletRecord
 from twinset.shards.ledger import Receipts
-from twinset.shards.read import finished, read_settings
+from twinset.shards.read import finished
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.rows import KEPT, read_rows
 from twinset.shards.storage import layout
@@ -58,13 +59,14 @@ class BuiltDataset(Reader):
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         self.store = Store(str(data))
         super().__init__(data, subsets)
-        self.apart = self._makes(self.subsets[0]) == IMAGE_TEXT.name  # both directions
-        with suppress(WrongUse):  # its recipe may name a source that is not installed here
-            recipe = read_settings(self.store, self.subsets[0])[0]
-            self.title = recipe.title or f"{recipe.name}, built with twinset"
+        planned = [planned_stage(self.store, subset) for subset in self.subsets]
+        self.apart = any(stage.facts["makes"] == IMAGE_TEXT.name for stage in planned)
+        with suppress(FileNotFoundError, ValueError):  # its recipe may name a source that is not installed here
+            recipes = [recipe_from_json(self.store.read(layout.recipe(subset))) for subset in self.subsets]
+            self.title = " and ".join(dict.fromkeys(recipe.title or recipe.name for recipe in recipes))
 
     def found(self) -> Sequence[str]:
-        made = {name: self._makes(name) for name in subsets_in(self.store)}
+        made = {name: planned_stage(self.store, name).facts.get("makes") for name in subsets_in(self.store)}
         return [name for name, makes in made.items() if makes in KINDS]
 
     def files(self) -> Sequence[Path]:
@@ -91,7 +93,7 @@ class BuiltDataset(Reader):
             yield from gallery.queries(direction, f"{subset}/{direction}")
 
     def _stored(self, subset: str) -> Iterator[Item | CaptionedImage]:
-        receipts, makes = self._receipts(subset), self._makes(subset)
+        receipts, makes = self._receipts(subset), planned_stage(self.store, subset).facts.get("makes")
         splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
         asked = splits & {SPLIT} or splits - {"train"} or splits if makes == IMAGE_TEXT.name else splits
         for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
@@ -105,10 +107,6 @@ class BuiltDataset(Reader):
     def _check_place(self) -> None:
         if not subsets_in(self.store):
             raise self.refused("holds no subset")
-
-    def _makes(self, subset: str) -> Any:
-        """The kind of its samples."""
-        return planned_stage(self.store, subset).facts.get("makes")
 
     def _receipts(self, subset: str) -> Receipts:
         with _telling():

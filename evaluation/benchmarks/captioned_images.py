@@ -46,9 +46,13 @@ class CaptionedGallery:
         """An image asks for any of its captions among all (`IMAGE_TO_TEXT`), a caption for its image among all."""
         pictures, texts = tuple(picture for _, picture in self._images), tuple(self._captions)
         if direction == IMAGE_TO_TEXT:
+            places: dict[str, list[int]] = {}  # the same caption of another image is right too
+            for at, caption in enumerate(texts):
+                places.setdefault(caption, []).append(at)
             ends = np.searchsorted(self._image_of, range(len(pictures)), side="right").tolist()
             for (group, picture), (start, end) in zip(self._images, pairwise([0, *ends]), strict=True):
-                targets, key = frozenset(range(start, end)), f"{subset}/{group}"
+                key = f"{subset}/{group}"
+                targets = frozenset(at for caption in texts[start:end] for at in places[caption])
                 yield Query(
                     key=key, subset=subset, group=group, image=picture, text=None, gallery=texts, targets=targets
                 )

@@ -99,8 +99,8 @@ class Cirr(FileReader):
 
     licence = "MIT"
     counts: ClassVar = {GLOBAL: 4181, SUBSET: 4181}
-    apart = True
 
+    apart = True
     every = (GLOBAL, SUBSET)
     folders = ("", "captions", "cirr/captions")
     split: ClassVar[str] = "val"

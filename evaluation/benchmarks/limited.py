@@ -51,8 +51,6 @@ class Limited(Benchmark):
             stratum = one.subset, one.category
             counts[stratum] += 1
             least[stratum].append(self._rank(one.key))
-            if len(least[stratum]) >= 4 * self.limit:  # few are held, and seldom sorted
-                least[stratum] = nsmallest(self.limit, least[stratum])
         drawn: dict[Stratum, bytes] = {}
         for subset in {subset for subset, _ in counts}:
             here = {stratum: count for stratum, count in counts.items() if stratum[0] == subset}

@@ -2,7 +2,7 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -12,13 +12,12 @@ from twinset.evaluation.benchmarks.pictures import Images, UnreadImages
 from twinset.evaluation.examples import Benchmark, Grounding, LeftOut, Matching, Query, Statement
 from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.manifests.errors import WrongUse, suggested
-from twinset.manifests.repeated_ids import Ids
 from twinset.shards.media.media_folder import COCO_PREFIXES
 
 Item = Matching | Query | Statement | Grounding | LeftOut
 
-VERSION = 1  # part of digests; raised when a reader asks other examples of the same files
-MISSING = "missing image"
+VERSION = 2  # part of digests; raised when a reader asks other examples of the same files
+MISSING, SAME_CAPTIONS = "missing image", "both captions are the same"
 
 
 class NothingAsked(WrongUse):
@@ -42,9 +41,9 @@ class Submission:
 class Reader(Benchmark, ABC):
     """One benchmark as it lies in a folder.
 
-    name, title, citation, metrics, asks, apart: as `evaluation.examples.Benchmark`. expects: the files looked for;
-    obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of the
-    release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
+    name, title, citation, metrics, asks, apart: as `evaluation.examples.Benchmark`. expects: the files that are looked
+    for; obtained: where people get them; both for messages. licence: of the release, as it says. counts: examples of
+    the release by subset, where they are known. submissions: by subset, where a server has the targets. remedies: what
     to do where all examples are left out, by the reason; `obtained` for others. image_folders: where images are looked
     for first. captions_only: as `evaluation.benchmarks.open_benchmark`. categories: those read; all when empty.
     """
@@ -93,26 +92,26 @@ class Reader(Benchmark, ABC):
 
     def examples(self) -> Iterator[Item]:
         """As `evaluation.examples.Benchmark.examples`. Raises `WrongUse`: a file is not what it should be, a subset is
-        empty, every example is left out, or, at the end, two examples have one key.
+        empty, every example is left out, or two examples have one key.
         """
-        keys, asked, left_out, first = Ids(), 0, 0, LeftOut("", "")
+        keys, left_out, first = set[str](), 0, LeftOut("", "")
         for subset in self.subsets:
-            before = asked + left_out
+            before = len(keys) + left_out
             for item in self.items(subset):
                 if isinstance(item, LeftOut):
                     left_out += 1
                     first = first if first.where else item
                 elif self.categories and item.category not in self.categories:
                     continue
+                elif item.key in keys:
+                    raise WrongUse(f"{self.place}: two examples of {self.title} have the key {item.key!r}; remove one")
                 else:
-                    asked += 1
                     keys.add(item.key)
                 yield item
-            if asked + left_out == before:
+            if len(keys) + left_out == before:
                 what = f"has no {' or '.join(sorted(self.categories))}" if self.categories else "is empty"
                 raise WrongUse(f"{self.place}: subset {subset!r} of {self.title} {what}; {self.obtained}")
-        self._refuse_repeated(keys)
-        if not asked:
+        if not keys:
             why = f"all {left_out:,} examples are left out, the first because of {first.where}: {first.reason}"
             if (remedy := self.remedies.get(first.reason)) is not None:
                 raise NothingAsked(f"{self.place}: {why}; {remedy}")
@@ -155,17 +154,6 @@ class Reader(Benchmark, ABC):
         if not self.data.is_dir():
             raise self.refused("there is no such folder")
 
-    def _refuse_repeated(self, keys: Ids) -> None:
-        """Read once more where two keys have one hash, to tell which."""
-        suspects = keys.suspects()
-        if suspects:
-            for subset in self.subsets:
-                for item in self.items(subset):
-                    if not isinstance(item, LeftOut) and suspects.place_before(item.key, item.key) is not None:
-                        raise WrongUse(
-                            f"{self.place}: two examples of {self.title} have the key {item.key!r}; remove one"
-                        )
-
 
 class FileReader(Reader):
     """A benchmark whose subsets are in annotation files.
@@ -200,3 +188,9 @@ def image_group(name: str) -> str:
     for prefix in COCO_PREFIXES:
         stem = stem.removeprefix(prefix)
     return stem
+
+
+def all_alike(gallery: Sequence[str], targets: Iterable[int]) -> frozenset[int]:
+    """Targets, and the other entries that say the same as one of them: they cannot be wrong."""
+    said = {gallery[target] for target in targets}
+    return frozenset(place for place, text in enumerate(gallery) if text in said)

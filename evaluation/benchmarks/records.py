@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from twinset.evaluation.benchmarks.corrections import Correction, correction_of
 from twinset.evaluation.benchmarks.json_items import json_items, list_of, number_of, object_of, text_of
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, image_group
+from twinset.evaluation.benchmarks.reader import MISSING, SAME_CAPTIONS, Item, Reader, all_alike, image_group
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
 from twinset.generators.annotation_files import Skipped, read_bytes, read_json_lines
 from twinset.manifests.errors import WrongUse
@@ -293,5 +293,8 @@ class OneImage(Records):
         key, group, category = f"{record.subset}/{record.number}", self.group(record), self.category(record)
         about: dict[str, Any] = {"key": key, "subset": record.subset, "group": group, "category": category}
         if self.ranked:
-            return Query(image=picture, text=None, gallery=said, targets=self.right(record), **about)
+            targets = all_alike(said, self.right(record))
+            return Query(image=picture, text=None, gallery=said, targets=targets, **about)
+        if said[0] == said[1]:
+            return LeftOut(record.where, SAME_CAPTIONS)
         return Matching(images=(picture,), captions=(said[0], said[1]), **about)

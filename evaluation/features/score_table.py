@@ -28,6 +28,7 @@ from twinset.evaluation.examples import (
 )
 from twinset.evaluation.features.sets import add_sets
 from twinset.evaluation.features.similarities import Asked, Gallery, Similarities, own_pictures, own_texts
+from twinset.evaluation.metrics.measure import APART
 from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import NotApplicable
 from twinset.shards.storage.whole_file import whole_file
@@ -42,7 +43,6 @@ SCHEMAS = {Query: QUERY_RANKS, Statement: STATEMENT_MARGINS, Grounding: GROUNDIN
 #: Metrics of queries that need more than the best target.
 OF_EVERY_TARGET = frozenset({"all-targets", "average-precision", "map"})
 PEOPLES_ORDER = "ranking"  # the metric of galleries that people put in order
-SAME_CAPTIONS = "both captions are the same"  # as in 80 rows of VL-CheckList: neither is wrong
 SETS_TOGETHER = "sets"  # the metric of rows that are right together
 _LOG = logging.getLogger("twinset")
 
@@ -116,10 +116,10 @@ def write_scores(
                             leave_out(example.key, example.key, reason)
                         else:
                             scored.append(_row(example, similarities, every, facts.get("threshold")))
-                            subsets.add(example.subset)
                     if scored:
                         writer.write_table(pa.Table.from_pylist(scored, schemas[kind]))
                     rows += len(scored)
+                    subsets.update(row["subset"] for row in scored)
                     on_progress(rows + left_out.total())
             if writer is None or not rows:
                 reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.most_common()) or "it has none"
@@ -142,7 +142,7 @@ def write_scores(
             if left_out.total() > NAMED:
                 _LOG.log(level, "%s: %d examples left out, listed in %s", benchmark.name, left_out.total(), listing)
             told = {**facts, "data_digest": benchmark.digest(), "left_out": dict(sorted(left_out.items()))}
-            told |= {"apart": True} if benchmark.apart and len(subsets) > 1 else {}
+            told |= {APART: True} if benchmark.apart and len(subsets) > 1 else {}
             counted = similarities.counted()
             if cut := counted.get("cut_texts"):
                 what = "%s: %d texts are longer than %s reads, and are cut"
@@ -202,8 +202,6 @@ def _cannot_be_asked(example: Asked) -> str | None:
         return "fewer than two frames"
     if isinstance(example, Query) and not (example.targets - example.excluded):
         return "no target to rank"
-    if isinstance(example, Matching) and example.captions[0] == example.captions[1]:
-        return SAME_CAPTIONS
     return None
 
 
@@ -222,7 +220,7 @@ def _row(example: Asked, similarities: Similarities, every: bool, threshold: flo
         if example.order:
             before = len(scores) - np.searchsorted(np.sort(scores), scores, "right")
             more |= {"places": before.tolist(), "people": list(example.order)}
-        return row | more | ranks(scores, _right(example, scores), example.excluded, every)
+        return row | more | ranks(scores, example.targets, example.excluded, every)
     if isinstance(example, Statement):
         if threshold is None:
             raise NotApplicable(
@@ -233,13 +231,6 @@ def _row(example: Asked, similarities: Similarities, every: bool, threshold: flo
         correct = (score > threshold) == example.true
         return row | {"margin": abs(score - threshold) * (1 if correct else -1), "correct": correct}
     return row | {"errors": grounding_errors(similarities.matrix(example.frames, example.captions), example)}
-
-
-def _right(query: Query, scores: np.ndarray[Any, Any]) -> frozenset[int]:
-    """The places of the targets, and of entries with the text of one of them, such as a shuffle that came out so."""
-    said = {entry for place in query.targets if isinstance(entry := query.gallery[place], str)}
-    level = np.flatnonzero(np.isin(scores, scores[sorted(query.targets)])).tolist() if said else []
-    return query.targets | {place for place in level if query.gallery[place] in said}
 
 
 def ranks(

@@ -14,7 +14,6 @@ from twinset.evaluation.metrics.outcomes import Codes, Floats, Truth
 from twinset.evaluation.score_files.opening import Digests
 from twinset.manifests.errors import WrongUse
 
-_ROWS = 65_536  # of which clusters are summed at a time
 Integers = NDArray[np.signedinteger[Any]]
 Counts = NDArray[np.int64]
 
@@ -34,22 +33,13 @@ def alike(codes: Codes | Counts, truth: Truth | NDArray[np.int8], groups: Digest
         histogram = np.bincount(codes, minlength=len(truth))
         present = np.flatnonzero(histogram)
         return truth[present].astype(np.int64), histogram[present]
-    found = [(np.empty((0, truth.shape[1]), np.int32), np.empty(0, np.int64))]
-    for rows, begins in whole_clusters(groups):
-        sums = np.add.reduceat(truth[codes[rows]], begins, axis=0, dtype=np.int32)
-        found.append(distinct_rows(sums, np.ones(len(sums), np.int64)))
-    return distinct_rows(np.concatenate([sums for sums, _ in found]), np.concatenate([counts for _, counts in found]))
+    sums = np.add.reduceat(truth[codes], begins_of(groups), axis=0, dtype=np.int32)
+    return distinct_rows(sums, np.ones(len(sums), np.int64))
 
 
-def whole_clusters(groups: Digests) -> Iterator[tuple[slice, Counts]]:
-    """Slices of sorted rows that cut no cluster, with the places in each slice where its clusters begin."""
-    begins = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
-    first = 0
-    while first < len(begins):
-        after = max(first + 1, int(np.searchsorted(begins, begins[first] + _ROWS)))
-        end = int(begins[after]) if after < len(begins) else len(groups)
-        yield slice(int(begins[first]), end), begins[first:after] - begins[first]
-        first = after
+def begins_of(groups: Digests) -> Counts:
+    """Where clusters begin in sorted rows."""
+    return np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
 
 
 def distinct_rows(rows: Integers, counts: Counts) -> tuple[Integers, Counts]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from twinset.evaluation.metrics.bootstrap import alike, interval, resampled
 from twinset.evaluation.metrics.matching import Matchings
-from twinset.evaluation.metrics.measure import ALL
+from twinset.evaluation.metrics.measure import ALL, APART
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind, ratio
 from twinset.evaluation.metrics.score_kinds import group_column, kinds_of
 from twinset.evaluation.score_files.opening import Digests, Labels, ScoreFile, digests, open_scores
@@ -93,14 +93,14 @@ def compare(
         WrongUse: a key twice in a file, no key in common, tables of different kinds, a figure that they do not have.
     """
     files = open_scores(a), open_scores(b)
-    apart = bool(files[0].about.get("apart"))
-    by = by or (["subset"] if apart else [])
     found = kinds_of(files[0]), kinds_of(files[1])
     both = {type(one) for one in found[0]} & {type(one) for one in found[1]}
     kinds = [[kind for kind in one if type(kind) in both] for one in found]
     if not both:
         raise WrongUse(f"{files[0].where} and {files[1].where} have scores of different kinds; compare like with like")
     column = group_column(files[0], group)
+    apart = bool(files[0].about.get(APART))
+    by = by or (["subset"] if apart else [])
     # Figures that need a threshold are compared where both have one.
     chosen = [b if isinstance(b, Matchings) and b.threshold is None else a for a, b in zip(*kinds, strict=True)]
     first = _read(files[0], kinds[0], key, by, column)
@@ -135,8 +135,8 @@ def compare(
         labels, groups = labels[order], first.groups[in_a][order]
         joined = [(kind, codes[order], truth) for kind, codes, truth in joined]
     lines = []
-    numbered = [*([] if apart else [(ALL, None)]), *sorted((name, number) for number, name in enumerate(first.names))]
-    for name, number in numbered:
+    numbered: list[tuple[str, int | None]] = [] if apart else [(ALL, None)]
+    for name, number in [*numbered, *sorted((name, number) for number, name in enumerate(first.names))]:
         rows = slice(None) if number is None else labels == number
         if not len(joined[0][1][rows]):
             continue

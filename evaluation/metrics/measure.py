@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from twinset.evaluation.metrics.bootstrap import alike, interval, resampled, whole_clusters
+from twinset.evaluation.metrics.bootstrap import alike, begins_of, interval, resampled
 from twinset.evaluation.metrics.figures import Figure, Measured, Results
 from twinset.evaluation.metrics.matching import Matchings
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind
@@ -19,6 +19,7 @@ from twinset.evaluation.score_files.opening import MOST_LABELS, Digests, Labels,
 from twinset.manifests.errors import WrongUse
 
 ALL, KEY = "all", "key"
+APART = "apart"  # in a file's metadata: its subsets ask in different ways
 _NORMAL = 1.959963984540054  # the 97.5 % quantile of the normal distribution
 
 
@@ -50,7 +51,6 @@ def measure(
     Args:
         source: a table, or the path of one: `evaluation.metrics.score_kinds.COLUMNS` lists the columns.
         by: columns; the figures are also given for the rows of each value, or of each pair of values for two columns.
-            Where the file says that its subsets stand apart, none are over all rows, and ``subset`` is the default.
         resamples: of the bootstrap; 0 for no intervals.
         group: column whose rows are resampled together; None: ``group`` where there is one, else every row by itself.
         threshold: score above which image and caption are said to match (VALSE).
@@ -60,8 +60,6 @@ def measure(
             and the remedy.
     """
     file = open_scores(source)
-    apart = bool(file.about.get("apart"))
-    by = by or (["subset"] if apart else [])
     kinds = kinds_of(file, threshold)
     column = group_column(file, group)
     for name in by:
@@ -70,8 +68,9 @@ def measure(
         file.refuse_repeats([KEY], f"keep one row of each, or rename the column {KEY} where it is not a row's own")
     found = [_of_kind(file, kind, by, column, seed, resamples) for kind in kinds]  # in turn: memory is for one
     everything = _joined([one for one, _ in found])
+    if file.about.get(APART):
+        everything = replace(everything, figures={})
     values = {label: _joined([one[label] for _, one in found]) for label in found[0][1]}
-    everything = replace(everything, figures={}) if apart else everything
     return Results(everything, values, _notes(everything, kinds[0], column, threshold is not None))
 
 
@@ -100,37 +99,20 @@ def _joined(measured: Sequence[Measured]) -> Measured:
 
 def _read(file: ScoreFile, kind: ScoreKind, labels: Labels, column: str | None) -> _Rows:
     precision: Any = np.float64 if column is None else np.float32  # rows with groups need memory to be sorted
-    # Buffers that grow in place: arrays of many batches would be copied, and leave holes between what is freed.
-    kept = {"codes": bytearray(), "labels": bytearray(), "groups": bytearray(), "numbers": bytearray()}
-    expected: Floats | None = np.zeros((MOST_LABELS, len(kind.events)))
+    kept, expected = [], np.zeros((MOST_LABELS, len(kind.events)))
+    known = True
     for batch in file.batches([*kind.columns, *labels.columns, *([] if column is None else [column])]):
         found = kind.outcomes(batch)
         label = labels.numbered(batch) if labels.columns else np.zeros(len(batch), np.uint16)
-        kept["codes"] += found.code.tobytes()
-        kept["labels"] += label.tobytes()
-        kept["numbers"] += found.numbers.astype(precision).tobytes()
-        if column is not None:
-            kept["groups"] += digests(batch, [column], empty=False).tobytes()
-        if expected is not None and found.expected is not None:
-            for event, chances in enumerate(found.expected.T):
-                expected[:, event] += np.bincount(label, chances, minlength=MOST_LABELS)
-        else:
-            expected = None
-    del batch, found, label
-    pa.default_memory_pool().release_unused()  # what reading the file needed
-    order: Any = slice(None)
-    if column is not None:
-        order = np.argsort(np.frombuffer(kept["groups"], np.uint64)).astype(np.uint32)
-
-    def ordered(name: str, kind: Any) -> Any:  # one after the other: all of them twice would take most of the memory
-        return np.frombuffer(kept.pop(name), kind)[order]
-
-    groups = None if column is None else ordered("groups", np.uint64)
-    codes, numbered = ordered("codes", np.uint16), ordered("labels", np.uint16)
-    numbers = np.frombuffer(kept.pop("numbers"), precision).reshape(
-        len(codes), len(kind.means) * (1 + kind.expected_means)
-    )[order]
-    return _Rows(codes, numbered, groups, numbers, expected)
+        group = np.empty(0, np.uint64) if column is None else digests(batch, [column], empty=False)
+        kept.append((found.code, label, group, found.numbers.astype(precision)))
+        known = known and found.expected is not None
+        for event, chances in enumerate(found.expected.T if found.expected is not None else ()):
+            expected[:, event] += np.bincount(label, chances, minlength=MOST_LABELS)
+    codes, numbered, groups, numbers = (np.concatenate(part) for part in zip(*kept, strict=True))
+    order: Any = slice(None) if column is None else np.argsort(groups)
+    grouped = None if column is None else groups[order]
+    return _Rows(codes[order], numbered[order], grouped, numbers[order], expected if known else None)
 
 
 def _measured(kind: ScoreKind, rows: _Rows, label: int | None, seed: int, resamples: int, name: str) -> Measured:
@@ -170,19 +152,21 @@ def _mean(numbers: NDArray[np.floating[Any]], groups: Digests | None) -> Figure 
     if not n:
         return None
     mean = float(numbers.sum(dtype=np.float64, where=has)) / n
-    clusters, squares = 0, 0.0
-    for rows, begins in whole_clusters(np.arange(len(numbers), dtype=np.uint64) if groups is None else groups):
-        deviations = np.where(has[rows], numbers[rows].astype(np.float64) - mean, 0)
-        squares += float(np.square(np.add.reduceat(deviations, begins)).sum())
-        clusters += int(np.logical_or.reduceat(has[rows], begins).sum())
+    begins = begins_of(np.arange(len(numbers), dtype=np.uint64) if groups is None else groups)
+    deviations = np.where(has, numbers.astype(np.float64) - mean, 0)
+    squares = float(np.square(np.add.reduceat(deviations, begins)).sum())
+    clusters = int(np.logical_or.reduceat(has, begins).sum())
     if clusters < 2:
         return Figure(mean)
     error = math.sqrt(clusters / (clusters - 1) * squares) / n
-    return Figure(mean, None, mean - _NORMAL * error, mean + _NORMAL * error)
+    least = -math.inf if (numbers[has] < 0).any() else 0.0  # of numbers that are never negative
+    return Figure(mean, None, max(mean - _NORMAL * error, least), mean + _NORMAL * error)
 
 
 def _notes(everything: Measured, kind: ScoreKind, group: str | None, asked_threshold: bool) -> tuple[str, ...]:
     notes = []
+    if not everything.figures:
+        notes.append("no figures of all rows: subsets ask in different ways; name --by subset")
     if group is None:
         notes.append("every row is its own group; where rows share an image or video, name its column with --group")
     if everything.groups < 2:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from twinset.evaluation import examples as asked
 from twinset.evaluation.examples import IDENTITY, TOP, Benchmark, Example, LeftOut, Matching
 from twinset.evaluation.metrics.matching import CORRECT, FINER, PAIRING, RELEASED, SCORES
+from twinset.evaluation.metrics.measure import APART
 from twinset.evaluation.report.model_answers import OPTIONAL, scores_path
 from twinset.evaluation.run import WrittenScores
 from twinset.evaluation.score_files.batch import Batch
@@ -21,14 +22,12 @@ from twinset.shards.storage.whole_file import whole_file
 
 KEY = "key"
 #: What a file may be, by what its benchmark asks; and how other code calls a column.
-TABLES: tuple[tuple[pa.Schema, type[Example]], ...] = (
-    (asked.MATCHING_SCORES, asked.Matching),
-    (asked.QUERY_RANKS, asked.Query),
-    (asked.STATEMENT_MARGINS, asked.Statement),
-    (asked.GROUNDING_ERRORS, asked.Grounding),
-    (asked.MATCHING_CHOICES, asked.Matching),
-    (asked.MATCHING_OUTCOMES, asked.Matching),
-)
+TABLES: dict[type[Example], tuple[pa.Schema, ...]] = {
+    asked.Matching: (asked.MATCHING_SCORES, asked.MATCHING_CHOICES, asked.MATCHING_OUTCOMES),
+    asked.Query: (asked.QUERY_RANKS,),
+    asked.Statement: (asked.STATEMENT_MARGINS,),
+    asked.Grounding: (asked.GROUNDING_ERRORS,),
+}
 CALLED = dict(zip((*RELEASED[0], FINER[0]), (*RELEASED[1], *CORRECT), strict=True))
 SECOND_IMAGE = {*SCORES[2:], *FINER[1:]}  # columns that are null of one image
 
@@ -45,7 +44,7 @@ def take_scores(
         WrongUse: a key is there twice or is not the benchmark's, no example has a row, or a score is missing.
     """
     opened = open_scores(file)
-    first = next((one for one in benchmark.examples() if not isinstance(one, LeftOut)), None)
+    first = next(one for one in benchmark.examples() if not isinstance(one, LeftOut))
     schema, columns = _columns(opened, benchmark.name, first)
     rows = _read(opened, schema, columns)
     keyed = None
@@ -78,7 +77,7 @@ def take_scores(
         **{"model_digest": sha256_of_file(file)[0], "data_digest": benchmark.digest()},
         **({} if threshold is None else {"threshold": threshold}),
         **({"metrics": [*benchmark.metrics]} if benchmark.metrics else {}),
-        **({"apart": True} if benchmark.apart and len({*found["subset"]}) > 1 else {}),
+        **({APART: True} if benchmark.apart and len({*found["subset"]}) > 1 else {}),
     }
     table = {**found, **{name: rows.column(name).take(chosen) for name in columns}}
     # A kind of table is known by its columns: those that the file lacks are null.
@@ -91,12 +90,12 @@ def take_scores(
     return WrittenScores(benchmark.name, model, path, len(chosen), 0)
 
 
-def _columns(file: ScoreFile, benchmark: str, example: Example | None) -> tuple[pa.Schema, dict[str, str]]:
+def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Schema, dict[str, str]]:
     """The table that a file is, of those that such an example has; and what the file calls its columns."""
     one_image = isinstance(example, Matching) and len(example.images) == 1
     optional = OPTIONAL | {*PAIRING, "margin"} | (SECOND_IMAGE if one_image else set())
     wanted = []
-    for schema in (schema for schema, kind in TABLES if example is None or isinstance(example, kind)):
+    for schema in TABLES[type(example)]:
         names = [name for name in schema.names[len(IDENTITY) :] if name != TOP]
         found = {name: called for name in names for called in (CALLED.get(name, ""), name) if called in file.names}
         if {*names} - optional <= found.keys():

@@ -28,7 +28,7 @@ def prompts_table(results: BenchmarkResults) -> Iterator[Table]:
     if rows:
         heads = ["model", "figure", "prompts", "lowest", "with", "highest", "with", "moves by"]
         folder = results.models[0].scored.folder
-        yield Table(f"{folder}-prompts", f"{results.title}: how far figures move with the prompt", heads, 2, rows)
+        yield Table(f"{folder}-prompts", f"{results.titled}: how far figures move with the prompt", heads, 2, rows)
 
 
 def _prompt(model: ModelResults) -> str:

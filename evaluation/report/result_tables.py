@@ -25,7 +25,7 @@ RANDOM = "chance: what random answers to these questions get, on average"
 
 def benchmark_tables(results: BenchmarkResults) -> list[Table]:
     """All tables of a benchmark: in all, by subset and category, beside papers, models compared, probes."""
-    tables = [] if results.apart else [_whole(results)]
+    tables = [_whole(results)] if any(model.all.figures for model in results.models) else []
     for part in ("subset", "category"):
         if any(_parts(model, part) for model in results.models):
             tables.append(_by(results, part))
@@ -101,15 +101,14 @@ def _whole(results: BenchmarkResults) -> Table:
     for kind in KINDS:
         rows += [row for row in _beside(results) if row.kind == kind]
     heads = ["model", *COUNTS, *results.figures]
-    title = f"{results.title}: {'examples that were scored' if results.warnings else 'all examples'}"
-    return Table(f"{_folder(results)}-all", title, heads, 1, rows)
+    return Table(f"{_folder(results)}-all", f"{results.titled}: all examples", heads, 1, rows)
 
 
 def _beside(results: BenchmarkResults) -> Iterator[Row]:
     """Chance, people and papers on the whole benchmark."""
-    rows = [row for row in results.published if row.figures.get("", {}).keys() & set(results.figures)]
-    if not all(model.whole(results.released) for model in results.models):
-        rows = []  # their figures are of the whole benchmark
+    asked_all = not results.whole or all(model.all.n == results.whole for model in results.models)
+    beside = results.published if asked_all else ()
+    rows = [row for row in beside if row.figures.get("", {}).keys() & set(results.figures)]
     # Where a paper prints chance, it is what follows from the questions, and one row is enough.
     if results.chance and not any(row.kind == "chance" for row in rows):
         yield _values(["chance"], results.chance[""], results.figures, "chance", RANDOM)
@@ -147,14 +146,7 @@ def _by(results: BenchmarkResults, part: str) -> Table:
             rows.append(_values([value, "chance"], results.chance[value], results.figures, "chance", RANDOM))
     name = "subset" if part == "subset" else "subset / category"
     heads = [name, "model", *COUNTS, *results.figures]
-    return Table(
-        f"{_folder(results)}-by-{part}",
-        f"{results.title}: by {part}",
-        heads,
-        2,
-        rows,
-        part == "subset" and not results.apart,
-    )
+    return Table(f"{_folder(results)}-by-{part}", f"{results.titled}: by {part}", heads, 2, rows)
 
 
 def _cells(measured: Measured, figures: Sequence[str]) -> list[Cell]:
@@ -162,9 +154,7 @@ def _cells(measured: Measured, figures: Sequence[str]) -> list[Cell]:
 
 
 def _beside_papers(results: BenchmarkResults) -> Iterator[Table]:
-    """A table for each published one that tells subsets apart: its columns, our models above its rows, with figures of
-    whole subsets alone.
-    """
+    """A table for each published one that tells subsets apart: its columns, our models above its rows."""
     parted = [row for row in results.published if {part for part, _ in row.columns} - {""}]
     for number, (_, group) in enumerate(groupby(parted, key=lambda row: row.source), 1):
         papers = list(group)
@@ -174,21 +164,15 @@ def _beside_papers(results: BenchmarkResults) -> Iterator[Table]:
         for name, model, kind in _asked(results):
             each = []
             for run in model.runs if isinstance(model, SeedResults) else [model]:
-                found = {column: _pooled(run, first, results.released, *column) for column in first.columns}
+                found = {column: _pooled(run, first, *column) for column in first.columns}
                 each.append([*found.values(), *(_mean(found, first.means[mean]) for mean in means)])
-            cells = [_over(cells) for cells in zip(*each, strict=True)]
-            if any(cells):
-                parts = {wanted for part, _ in first.columns for wanted in first.pooled.get(part, [part])}
-                n = sum(one.n for part in parts for one in _whole_parts(run, results.released, part))
-                ours.append(Row([name, n, *cells], kind))
-        if not ours:
-            continue
+            ours.append(Row([name, *(_over(cells) for cells in zip(*each, strict=True))], kind))
         theirs = [
-            Row([row.name, None, *_printed(row), *(_average(row, name) for name in means)], row.kind, _said(row))
+            Row([row.name, *_printed(row), *(_average(row, name) for name in means)], row.kind, _said(row))
             for row in papers
         ]
-        heads = ["model", "n", *(f"{part}\n{name}" for part, name in first.columns), *means]
-        title = f"{results.title}: beside published results"
+        heads = ["model", *(f"{part}\n{name}" for part, name in first.columns), *means]
+        title = f"{results.titled}: beside published results"
         yield Table(f"{_folder(results)}-papers-{number}", title, heads, 1, [*ours, *theirs])
 
 
@@ -226,24 +210,16 @@ def _said(row: Published) -> str:
     return f"{row.source}; it prints {row.average} for the mean" if wrong else row.source
 
 
-def _pooled(model: ModelResults, paper: Published, released: Mapping[str, int], part: str, name: str) -> Cell:
-    """A model's figure of the subsets or categories that a column of a paper is of; strict, without interval. None
-    where one of them was not scored as a whole.
-    """
+def _pooled(model: ModelResults, paper: Published, part: str, name: str) -> Cell:
+    """A model's figure of the subsets or categories that a column of a paper is of; strict, without interval."""
     total, n = 0.0, 0
     for wanted in paper.pooled.get(part, [part]):
-        found = _whole_parts(model, released, wanted)
+        found = [value for key, value in {**model.by_subset, **model.by_category}.items() if _is(key, wanted)]
         if not found or any(name not in measured.figures for measured in found):
             return None
         total += sum(measured.n * measured.figures[name].value for measured in found)
         n += sum(measured.n for measured in found)
     return Figure(total / n)
-
-
-def _whole_parts(model: ModelResults, released: Mapping[str, int], part: str) -> list[Measured]:
-    """What is measured of a subset or category; nothing where it was not scored as a whole."""
-    found = [measured for key, measured in {**model.by_subset, **model.by_category}.items() if _is(key, part)]
-    return found if model.whole(released, part) else []
 
 
 def _is(key: str, part: str) -> bool:
@@ -258,10 +234,10 @@ def _differences(results: BenchmarkResults) -> Table:
         line = one.figure
         difference = Figure(line.difference, None, line.low, line.high)
         cells: list[Cell] = [line.n, Figure(line.a), Figure(line.b), difference, line.p, line.p_holm]
-        name = line.figure if line.rows == ALL else f"{line.rows}: {line.figure}"
-        rows.append(Row([one.a, one.b, name, *cells]))
+        figure = line.figure if line.rows == ALL else f"{line.rows}: {line.figure}"
+        rows.append(Row([one.a, one.b, figure, *cells]))
     return Table(
-        f"{_folder(results)}-differences", f"{results.title}: models compared on the same examples", heads, 3, rows
+        f"{_folder(results)}-differences", f"{results.titled}: models compared on the same examples", heads, 3, rows
     )
 
 
@@ -274,7 +250,7 @@ def _probes(results: BenchmarkResults, probes: Probes) -> Table:
             right = Figure(one.expected, None, one.low, one.high)
             cells: list[Cell] = [name, probe, one.guess, one.n, one.groups, right, one.ties]
             rows.append(Row([*cells, "yes" if one.solves else "no"]))
-    title = f"{results.title}: what blind probes get right, ties broken at random"
+    title = f"{results.titled}: what blind probes get right, ties broken at random"
     return Table(f"{_folder(results)}-probes", title, heads, 2, rows)
 
 
@@ -293,8 +269,7 @@ def _detectors(results: BenchmarkResults, probes: Probes) -> Iterator[Table]:
                 pooled[part] = [of for one in wanted for name, of in rows.items() if _is(name, one)]
     found = [Row(["all", "ours", probes.all.pairs, *(Figure(probes.all.detectors[name]) for name in names)])]
     figures = [DETECTED[name] for name in names]
-    whole = not results.released or probes.all.pairs == sum(results.released.values())
-    for one in results.published if whole else ():
+    for one in results.published:
         values = one.figures.get("", {})
         if values.keys() & {"text detection", "image detection"}:
             cells = [Figure(values[name]) if name in values else None for name in figures]
@@ -309,7 +284,7 @@ def _detectors(results: BenchmarkResults, probes: Probes) -> Iterator[Table]:
             means = [sum(one.pairs * one.detectors[name] for one in some) / n for name in names]
             found.append(Row([part, "ours", n, *map(Figure, means)]))
     heads = ["examples", "detectors", "n", *figures]
-    title = f"{results.title}: what detectors get right that compare no image with a caption"
+    title = f"{results.titled}: what detectors get right that compare no image with a caption"
     yield Table(f"{_folder(results)}-detectors", title, heads, 2, found)
 
 

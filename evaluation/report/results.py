@@ -1,22 +1,21 @@
 """What is measured for a report: every score file of a run, in all, by subset and by category, and models compared."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, groupby
 from math import comb
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinset.evaluation.benchmarks import BENCHMARKS
+from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.metrics.compare import Compared, compare, holm
 from twinset.evaluation.metrics.figures import Measured
 from twinset.evaluation.metrics.matching import FINER, ORDERS
-from twinset.evaluation.metrics.measure import ALL, measure
+from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.mistakes import Mistake, worst_mistakes
 from twinset.evaluation.report.model_answers import Asked, ModelAnswers, Probes, probes_of, score_files
 from twinset.evaluation.report.published import Published, published
@@ -33,8 +32,6 @@ ONE_IMAGE = {"accuracy": 50.0}
 #: Of a model that chooses: four choices that do not depend on each other; one for the whole pairing.
 CHOSEN, PAIRED = {"group": 100 / 16}, dict.fromkeys(("group", *ORDERS), 50.0)
 RECALL = "recall@"
-#: Reasons for which a release itself counts an example out.
-NOT_OF_IT = {"foil not validated", "no right image"}
 
 
 def chance(path: Path, asked: Asked, figures: Iterable[str]) -> dict[str, dict[str, float]]:
@@ -64,19 +61,14 @@ def recall(k: int, entries: int, targets: int) -> float:
 
 
 def _recalls(path: Path, ranks: list[int]) -> dict[str, dict[str, float]]:
-    counts: defaultdict[tuple[str, int, int], int] = defaultdict(int)
     columns = ["subset", "entries", "targets"]
-    for batch in pq.ParquetFile(path).iter_batches(columns=columns):
-        kinds = pa.Table.from_batches([batch]).group_by(columns).aggregate([([], "count_all")])
-        for *kind, count in zip(*(kinds.column(name).to_pylist() for name in (*columns, "count_all")), strict=True):
-            counts[tuple(kind)] += count
+    kinds = pq.read_table(path, columns=columns, partitioning=None).group_by(columns).aggregate([([], "count_all")])
+    rows = list(zip(*(kinds.column(name).to_pylist() for name in (*columns, "count_all")), strict=True))
     found: dict[str, dict[str, float]] = {}
-    for subset in ("", *sorted({subset for subset, _, _ in counts})):
-        here = {kind: count for kind, count in counts.items() if subset in ("", kind[0])}
-        total = sum(here.values())
-        found[subset] = {
-            f"{RECALL}{k}": sum(count * recall(k, *kind[1:]) for kind, count in here.items()) / total for k in ranks
-        }
+    for subset in ("", *sorted({row[0] for row in rows})):
+        here = [row[1:] for row in rows if subset in ("", row[0])]
+        total = sum(count for *_, count in here)
+        found[subset] = {f"{RECALL}{k}": sum(count * recall(k, *of) for *of, count in here) / total for k in ranks}
     return found
 
 
@@ -87,12 +79,10 @@ RESAMPLES = 2000
 class ModelResults:
     """What one model gets.
 
-    subsets: that have rows. by_subset: empty where there is one. by_category: by "SUBSET / CATEGORY"; empty where
-    categories say no more.
+    by_subset: empty where there is one. by_category: by "SUBSET / CATEGORY"; empty where categories say no more.
     """
 
     scored: ModelAnswers
-    subsets: Sequence[str]
     all: Measured
     by_subset: Mapping[str, Measured]
     by_category: Mapping[str, Measured]
@@ -102,29 +92,6 @@ class ModelResults:
     def name(self) -> str:
         """As ``--model`` was given."""
         return self.scored.about.model
-
-    def missing(self, released: Mapping[str, int]) -> str:
-        """What the figures lack of the subsets that were asked, in words; "" where they are of the whole.
-
-        Args:
-            released: examples of the release by subset; empty where it is not known.
-        """
-        about = self.scored.about
-        lost = {reason: count for reason, count in sorted(about.left_out.items()) if reason not in NOT_OF_IT}
-        total = sum(released[subset] for subset in self.subsets if subset in released) or self.all.n + sum(
-            lost.values()
-        )
-        limit = (about.model_extra or {}).get("limit")
-        if self.all.n >= total and not limit:
-            return ""
-        of = f"{self.all.n:,} of {total:,} examples" if self.all.n < total else f"{limit:,} examples of each subset"
-        return f"figures are of {of}{''.join(f'; {count:,} left out: {reason}' for reason, count in lost.items())}"
-
-    def whole(self, released: Mapping[str, int], part: str = "") -> bool:
-        """Whether the figures are of the whole release, or of its subset ``part``, as far as is known."""
-        if part in released and part in self.by_subset:
-            return self.by_subset[part].n == released[part]
-        return not self.missing(released) and (part in released or {*released} <= {*self.subsets})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +124,7 @@ class BenchmarkResults:
     figures: names in order, of all models. chance: percent by subset ("": all) and figure.
     differences: of two models each, on the examples that both answered.
     probes: what the data give away, where it was probed.
-    seeds: models that several of ``models`` are runs of. released: examples of the release by subset, where they are
-    known.
+    seeds: models that several of ``models`` are runs of. whole: examples of the release; 0 where it is not known.
     """
 
     name: str
@@ -171,18 +137,14 @@ class BenchmarkResults:
     differences: Sequence[Difference] = ()
     probes: Probes | None = None
     seeds: Sequence[SeedResults] = ()
-    released: Mapping[str, int] = field(default_factory=dict)
+    whole: int = 0
 
     @property
-    def warnings(self) -> list[str]:
-        """Of each model whose figures are of a part of the examples, what they lack."""
-        missing = [(model.name, model.missing(self.released)) for model in self.models]
-        return [f"{self.title}, {name}: {what}." for name, what in missing if what]
-
-    @property
-    def apart(self) -> bool:
-        """Whether subsets ask different questions, so that nothing is measured over all of them."""
-        return not any(model.all.figures for model in self.models)
+    def titled(self) -> str:
+        """Its title, with how many examples the models answered."""
+        counts = sorted({model.all.n for model in self.models})
+        n = " to ".join(f"{count:,}" for count in dict.fromkeys((counts[0], counts[-1])))
+        return f"{self.title} (n = {n}{f' of {self.whole:,}' if self.whole > counts[0] else ''})"
 
     @property
     def same_data(self) -> bool:
@@ -202,9 +164,10 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
             f"{other[0].path}: scores of another kind than {scored[0].path}, of the same benchmark; remove one"
         )
     models = [_model(one, seed, resamples) for one in scored]
-    figures = list(
-        dict.fromkeys(name for one in models for part in (one.all, *one.by_subset.values()) for name in part.figures)
-    )
+    measured = [one for model in models for one in (model.all, *model.by_subset.values())]
+    figures = list(dict.fromkeys(figure for one in measured for figure in one.figures))
+    rows = [row for row in published() if row.benchmark == name]
+    reader = BENCHMARKS.find(name) if name in BENCHMARKS.kinds() else Reader
     return BenchmarkResults(
         name=name,
         title=scored[0].about.title,
@@ -212,11 +175,20 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
         models=models,
         figures=figures,
         chance=chance(next((one for one in scored if one.scores), scored[0]).path, scored[0].asked, figures),
-        published=[row for row in published() if row.benchmark == name],
+        published=rows if rows and all(_is_whole(model, reader) for model in models) else [],
+        whole=sum(reader.counts.values()),
         differences=_differences(scored, seed, resamples),
         probes=probes_of(out, scored[0].folder),
-        released=BENCHMARKS.find(name).counts if name in BENCHMARKS.kinds() else {},
     )
+
+
+def _is_whole(model: ModelResults, release: type[Reader]) -> bool:
+    """Whether a model answered all of some subsets of the release, so that figures of papers may stand beside."""
+    if not release.counts:
+        return not model.scored.about.left_out and model.scored.about.title == release.title
+    only = _parts(model.scored.path)[0][0]
+    asked = {name: measured.n for name, measured in model.by_subset.items()} or {only: model.all.n}
+    return asked.items() <= release.counts.items()
 
 
 def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> list[Difference]:
@@ -237,18 +209,14 @@ def _model(scored: ModelAnswers, seed: int, resamples: int) -> ModelResults:
     by_subset = measure(scored.path, ["subset"], seed, resamples)
     by_category = measure(scored.path, ["subset", "category"], seed, resamples).by if finer else {}
     several = by_subset.by if len(subsets) > 1 else {}
-    return ModelResults(scored, subsets, by_subset.all, several, by_category, worst_mistakes(scored))
+    return ModelResults(scored, by_subset.all, several, by_category, worst_mistakes(scored))
 
 
 def _parts(path: Path) -> tuple[list[str], bool]:
     """The subsets of a score file, and whether its categories say more than these."""
-    subsets: set[str] = set()
-    finer = False
-    for batch in pq.ParquetFile(path).iter_batches(columns=["subset", "category"]):
-        subsets.update(batch.column(0).unique().to_pylist())
-        subset, category = batch.columns
-        finer = finer or bool(pc.any(pc.and_(pc.not_equal(category, ""), pc.not_equal(category, subset))).as_py())
-    return sorted(subsets), finer
+    subset, category = pq.read_table(path, columns=["subset", "category"], partitioning=None).columns
+    finer = pc.any(pc.and_(pc.not_equal(category, ""), pc.not_equal(category, subset))).as_py()
+    return sorted(subset.unique().to_pylist()), bool(finer)
 
 
 def as_json(run: Sequence[BenchmarkResults]) -> dict[str, Any]:
@@ -309,6 +277,4 @@ def _model_json(model: ModelResults) -> dict[str, Any]:
 def _difference_json(one: Difference) -> dict[str, Any]:
     line = asdict(one.figure)
     values = {"a": line.pop("a"), "b": line.pop("b")}
-    if line["rows"] == ALL:
-        del line["rows"]
     return {"a": one.a, "b": one.b, **line, "values": values}

@@ -5,8 +5,6 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from statistics import fmean
 from types import MappingProxyType
 
 from twinset.evaluation.metrics.figures import Figure
@@ -40,8 +38,7 @@ class Row:
 class Table:
     """A table.
 
-    name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names. averaged:
-    whether papers print the mean over the parts that the first label names.
+    name: of its files, without ending. heads: of the columns, a line or two; the first ``labels`` hold names.
 
     LaTeX and the page show a name that repeats that of the row above as an empty cell; CSV repeats it.
     """
@@ -51,14 +48,6 @@ class Table:
     heads: Sequence[str]
     labels: int
     rows: Sequence[Row]
-    averaged: bool = False
-
-    @property
-    def caption(self) -> str:
-        """The title, and how many examples the figures are of."""
-        place = self.heads.index("n") if "n" in self.heads else 0
-        counts = sorted({count for row in self.rows if isinstance(count := row.cells[place], int)})
-        return self.title + (f"; n = {_span(counts)}" if counts else "")
 
     @property
     def sources(self) -> list[str]:
@@ -76,13 +65,9 @@ class Table:
             before = row.cells
 
 
-def _span(counts: Sequence[int]) -> str:
-    return f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
-
-
 def compact(table: Table) -> Table:
-    """The figures of a table that papers print, under their heads, without intervals; chance goes first, and of seeds
-    there is their mean. Counts are in the title, or in a column n. Of subsets each is a column, and each model a row.
+    """The figures of a table that papers print, under their heads, without counts and intervals; chance goes first,
+    and of seeds there is their mean.
     """
     heads = [head.split("\n") for head in table.heads]
     kept = [place for place, head in enumerate(heads) if place < table.labels or _short(head[-1]) is not None]
@@ -95,32 +80,7 @@ def compact(table: Table) -> Table:
     ]
     shown = [table.heads[place] for place in range(table.labels)]
     shown += ["\n".join([*heads[place][:-1], _short(heads[place][-1]) or ""]) for place in kept[table.labels :]]
-    found = Table(f"{table.name}-compact", table.caption, shown, table.labels, rows, table.averaged)
-    return _across(found, table) if table.heads[0] == "subset" else found
-
-
-def _across(found: Table, table: Table) -> Table:
-    """A compact table with a column for each subset and figure, and the mean over subsets where papers print it."""
-    counts: dict[Cell, list[int]] = {}
-    for row in table.rows:
-        if isinstance(count := row.cells[table.labels], int):
-            counts.setdefault(row.cells[0], []).append(count)
-    cells = {(row.cells[1], row.cells[0]): row.cells[2:] for row in found.rows}
-    figures, rows = found.heads[2:], []
-    for name, kind in dict.fromkeys((row.cells[1], row.kind) for row in found.rows):
-        each = [cells.get((name, part), [None] * len(figures)) for part in counts]
-        means = [_mean(some) for some in zip(*each, strict=True)] if found.averaged else []
-        rows.append(Row([name, *chain.from_iterable(each), *means], kind))
-    heads = [f"{part}\n{figure}" for part in counts for figure in figures]
-    heads += [f"mean\n{figure}" for figure in figures if found.averaged]
-    title = f"{table.title}; n = {', '.join(f'{_span(sorted(some))} {part}' for part, some in counts.items())}"
-    return Table(found.name, title, ["model", *heads], 1, rows)
-
-
-def _mean(cells: Sequence[Cell]) -> Cell:
-    """The mean of the figures of all subsets; None where one is lacking."""
-    values = [cell.value for cell in cells if isinstance(cell, Figure)]
-    return Figure(fmean(values)) if len(values) == len(cells) else None
+    return Table(f"{table.name}-compact", table.title, shown, table.labels, rows)
 
 
 def _short(head: str) -> str | None:
@@ -132,8 +92,7 @@ def _plainer(cell: Cell) -> Cell:
 
 
 def marked(table: Table) -> dict[tuple[int, int], str]:
-    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike,
-    and none where all are equal.
+    """The best and second figures of each column of models, as papers mark them, by row and column; equal ones alike.
 
     Of a table with several labels, within the rows of one first label.
     """
@@ -164,10 +123,10 @@ def as_csv(table: Table) -> str:
         columns += [(" ".join(head.split("\n")) + part, place, part) for part in names]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow([*(_plain(head) for head, _, _ in columns), "kind", "source"])
+    writer.writerow([*(_plain(head) for head, _, _ in columns), "kind", "source", "table"])
     for row in table.rows:
         values = [_part(row.cells[place], part) for _, place, part in columns]
-        writer.writerow([*(_plain(value) for value in values), row.kind, row.source])
+        writer.writerow([*(_plain(value) for value in values), row.kind, row.source, table.title])
     return stream.getvalue()
 
 
@@ -194,7 +153,7 @@ def as_markdown(table: Table, marks: Mapping[tuple[int, int], str] = MappingProx
          if (number, place) in marks else _markdown(cell, table.heads[place]) for place, cell in enumerate(cells)]
         for number, (_, cells) in enumerate(table.shown())
     ]  # fmt: skip
-    return f"{plain(table.caption)}\n\n{markdown_table(heads, rows)}"
+    return f"{plain(table.title)}\n\n{markdown_table(heads, rows)}"
 
 
 def _markdown(cell: Cell, head: str) -> str:
@@ -234,7 +193,7 @@ def as_latex(table: Table, marks: Mapping[tuple[int, int], str] = MappingProxyTy
         "% needs \\usepackage{booktabs} and \\usepackage[T1]{fontenc}",
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{escaped(table.caption)}}}",
+        f"\\caption{{{escaped(table.title)}}}",
         f"\\label{{tab:{re.sub('[^A-Za-z0-9]+', '-', table.name)}}}",
         f"\\begin{{tabular}}{{{columns}}}",
         "\\toprule",

@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from twinset.evaluation.examples import MATCHING_SCORES  # noqa: E402
 from twinset.evaluation.metrics.measure import measure  # noqa: E402
 
-GOAL_SECONDS, GOAL_MB, RESAMPLES, BLOCK = 10, 300, 2000, 100_000
+GOAL_SECONDS, GOAL_MB, RESAMPLES, BLOCK = 10, 1_000, 2000, 100_000
 
 
 def write(path: Path, rows: int, clusters: int, together: bool) -> None:

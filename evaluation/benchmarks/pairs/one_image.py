@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from twinset.evaluation.benchmarks.foils import KINDS
 from twinset.evaluation.benchmarks.json_items import list_of, object_of
-from twinset.evaluation.benchmarks.reader import Item
+from twinset.evaluation.benchmarks.reader import Item, all_alike
 from twinset.evaluation.benchmarks.records import REFETCH, OneImage, Record, Records, present
 from twinset.evaluation.examples import Picture, Query, TextPair
 from twinset.manifests.errors import WrongUse
@@ -27,7 +27,6 @@ class WhatsUp(OneImage):
     citation = "https://arxiv.org/abs/2310.19785"
     licence = "MIT"
     metrics = ("sets",)
-    apart = True
     counts: ClassVar = {"a": 412, "b": 408, "coco-one": 2247, "coco-two": 440, "vg-one": 1160, "vg-two": 291}
     expects = (
         "controlled_images_dataset.json, controlled_clevr_dataset.json, coco_qa_one_obj.json, coco_qa_two_obj.json, "
@@ -76,10 +75,10 @@ class Aro(OneImage):
     title = "ARO (2023), attribution and relation"
     citation = "https://arxiv.org/abs/2210.01936"
     licence = "MIT"
-    apart = True
     expects = "visual_genome_attribution.json or visual_genome_relation.json, and the folder images of both"
     obtained = "The repository mertyg/vision-language-models-are-bows links them"
 
+    apart = True
     every: ClassVar = {"attribution": "visual_genome_attribution.json", "relation": "visual_genome_relation.json"}
     image_of = "image_path"
 
@@ -109,10 +108,10 @@ class AroOrder(OneImage):
     title = "ARO (2023), order"
     citation = Aro.citation
     licence = Aro.licence
-    apart = True
     expects = "coco_order.json or flickr30k_order.json: a list of {image, caption_options}, and the images below"
     obtained = "Save test_cases of COCO_Order and Flickr30k_Order (mertyg/vision-language-models-are-bows) as JSON"
 
+    apart = True
     every: ClassVar = {"coco": "coco_order.json", "flickr30k": "flickr30k_order.json"}
     ranked = True
 
@@ -184,10 +183,10 @@ class Spec(Records):
     title = "SPEC (2024)"
     citation = "https://arxiv.org/abs/2312.00081"
     licence = "Apache-2.0"
-    apart = True
     expects = "folders such as absolute_size, each with image2text.json, text2image.json and its images"
     obtained = "They are data.zip of wjpoom/SPEC at Hugging Face, unpacked"
 
+    apart = True
     _FILES: ClassVar = {"-i2t": "image2text.json", "-t2i": "text2image.json"}
 
     def layout(self) -> Mapping[str, str]:
@@ -210,14 +209,15 @@ class Spec(Records):
         keys, label = list_of(record.fields, "keys", record.where), record.whole("label")
         if not 0 <= label < len(keys):
             raise WrongUse(f"{record.where}: label {label} is not one of its {len(keys)} keys; {REFETCH}")
+        keys = record.texts("keys")
         return Query(
             key=f"{record.subset}/{record.number}",
             subset=record.subset,
             group=names[0] if images else f"{folder}/{record.text('query')}",
             image=pictures[0] if images else None,
             text=None if images else record.text("query"),
-            gallery=tuple(record.texts("keys")) if images else tuple(pictures),
-            targets=frozenset({label}),
+            gallery=tuple(keys) if images else tuple(pictures),
+            targets=all_alike(keys, [label]),
         )
 
 

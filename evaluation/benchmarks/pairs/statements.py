@@ -19,10 +19,10 @@ class Vsr(Records):
     citation = "https://arxiv.org/abs/2205.00363"
     licence = "Apache-2.0"
     counts: ClassVar = {"random": 2195, "zeroshot": 1222}
-    apart = True
     expects = "splits/random/test.jsonl or splits/zeroshot/test.jsonl, and images of COCO train2017 and val2017 below"
     obtained = "Splits are in the folder data of the repository cambridgeltl/visual-spatial-reasoning"
 
+    apart = True  # an example may be of both splits
     every: ClassVar = {split: f"splits/{split}/test.jsonl" for split in ("random", "zeroshot")}
 
     def example(self, record: Record) -> Item:

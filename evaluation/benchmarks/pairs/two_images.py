@@ -44,6 +44,7 @@ class ColorSwap(TwoByTwo):
     expects = "test.json, train.json and the folder images, or Parquet files"
     obtained = "They are in the data set stanfordnlp/colorswap of Hugging Face, once its terms are accepted"
 
+    apart = True
     every: ClassVar = {"train": "train.json", "test": "test.json"}
     splits: ClassVar = {"train": "train", "test": "test"}
     images_of, captions_of = ("image_1", "image_2"), ("caption_1", "caption_2")
@@ -273,11 +274,9 @@ class NaturalBench(TwoByTwo):
 
     def captions(self, record: Record) -> tuple[str, str]:
         answers = tuple(record.text(field) for field in self._ANSWERS)
-        said = [record.text(field).strip() for field in self._WORDS[:2]]
-        asked = [self._ASKED.sub("", one) for one in said]
+        asked = [self._ASKED.sub("", record.text(field).strip()) for field in self._WORDS[:2]]
         wants = self._YES_NO if answers == ("Yes", "No", "No", "Yes") else self._LETTER
-        # Parquet files leave to the released code what test_set.json has: it is put behind the question as it is.
-        whole = [one if self._ASKED.search(one) else one + wants for one in said]
+        whole = [one + wants for one in asked]  # as test_set.json has it; for Parquet the released code does this
         if wants == self._YES_NO:
             return OwnQuestion(asked[0], whole[0]), OwnQuestion(asked[1], whole[1])
         options = [self._OPTIONS.fullmatch(one) for one in asked]

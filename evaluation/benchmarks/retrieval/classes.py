@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader
+from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, all_alike
 from twinset.evaluation.examples import Ensemble, LeftOut, Query
 from twinset.generators.annotation_files import Skipped, lines
 from twinset.manifests.errors import WrongUse
@@ -46,6 +46,7 @@ class ImageNet(Reader):
 
     def items(self, subset: str) -> Iterator[Item]:
         for place, (folder, paths) in enumerate(self._folders.items()):
+            targets = all_alike(self._classes, [place])
             for path in paths:
                 picture = self.images.find(self.relative(path), str(path))
                 if picture is None:  # a link to nothing
@@ -59,7 +60,7 @@ class ImageNet(Reader):
                     image=picture,
                     text=None,
                     gallery=self._classes,
-                    targets=frozenset({place}),
+                    targets=targets,
                 )
 
     @cached_property

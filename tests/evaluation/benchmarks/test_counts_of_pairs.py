@@ -10,7 +10,7 @@ from tests.evaluation.benchmarks.made_files import parquet, picture
 from tests.evaluation.benchmarks.test_published_counts import at_hand
 from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item
-from twinset.evaluation.examples import Matching, Query, Statement
+from twinset.evaluation.examples import LeftOut, Matching, OwnQuestion, Query, Statement
 from twinset.generators.annotation_files import read_json
 from twinset.manifests.errors import WrongUse
 
@@ -33,7 +33,6 @@ def by_subset(items: list[Matching | Query]) -> dict[str, int]:
         ("sugarcrepe++", "sugarcrepe_pp", 4757),
         ("sugarcrepe++-text", "sugarcrepe_pp", 4757),
         ("cola", "cola", 210),
-        ("vl-checklist", "vl_checklist", 54701),
         ("mmvp", "mmvp", 150),
         ("mmvp-corrected", "mmvp", 150),
     ],
@@ -41,6 +40,14 @@ def by_subset(items: list[Matching | Query]) -> dict[str, int]:
 def test_whole_releases(name: str, folder: str, total: int) -> None:
     found = asked(name, at_hand(f"benchmarks/{folder}"))
     assert by_subset(found) == BENCHMARKS.find(name).counts and len(found) == total
+
+
+@pytest.mark.slow
+def test_vl_checklist_has_80_examples_whose_two_captions_are_one() -> None:
+    items = [*open_benchmark("vl-checklist", at_hand("benchmarks/vl_checklist"), captions_only=True).examples()]
+    lost = [item for item in items if isinstance(item, LeftOut)]
+    assert (len(items), len(lost), {one.reason for one in lost}) == (54701, 80, {"both captions are the same"})
+    assert sum(BENCHMARKS.find("vl-checklist").counts.values()) == 54701
 
 
 def test_corrected_answers_of_mmvp_beside_those_of_the_release() -> None:
@@ -62,6 +69,11 @@ def test_naturalbench_has_four_questions_a_group() -> None:
         "What type of headgear is being worn? Knit cap",
         "What activity is being performed? Rollerblading",
     ) in captions
+    texts = [text for two in captions for text in two]
+    assert all(isinstance(text, OwnQuestion) for text in texts)
+    own = {text.asked for text in texts if isinstance(text, OwnQuestion)}
+    rows = read_json(at_hand("benchmarks/naturalbench") / "test_set.json.gz")
+    assert own == {row[0].strip() for row in rows}, "word by word as released"
 
 
 def test_whatsup_a_in_sets_of_four(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ class Made:
     citation: str = ""
     metrics: tuple[str, ...] = ()
     asks: str = ""
+    apart: bool = False
 
     def examples(self) -> Iterator[Matching | Query | Grounding | LeftOut]:
         """As `evaluation.examples.Benchmark.examples`."""

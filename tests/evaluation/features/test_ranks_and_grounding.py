@@ -51,24 +51,6 @@ def test_a_gallery_that_queries_share_is_encoded_once_and_equal_entries_tie(tmp_
     assert max(shelf.reads.values()) == 2
 
 
-def test_an_entry_with_the_text_of_the_target_is_right_too(tmp_path: Path) -> None:
-    """As ARO's shuffles may come out as the caption itself, wherever they stand."""
-    shelf = Shelf()
-    asked = {"image": shelf.picture(2), "text": None, "excluded": frozenset()}
-
-    def made() -> list[Query]:
-        return queries(shelf, **asked, gallery=["b", "a b", "b", "b a"], targets=frozenset({0}))
-
-    row = scored(made, by_features(tmp_path, PlainEncoder()), tmp_path / "s.parquet").to_pylist()[0]
-    assert (row["targets"], row["tied_targets"], row["tied"], row["entries"]) == (2, 2, 0, 4)
-    rows = scored(
-        lambda: queries(shelf, **asked, gallery=["b", "b"], targets=frozenset({1})),
-        by_features(tmp_path, PlainEncoder()),
-        tmp_path / "t.parquet",
-    ).to_pylist()
-    assert (rows[0]["higher"], rows[0]["tied"], rows[0]["targets"], rows[0]["best_wrong"]) == (0, 0, 2, None)
-
-
 def of_texts(*gallery: TextPair) -> list[Query]:
     about = {"subset": "s", "group": "g", "image": None, "text": None, "gallery": gallery, "targets": frozenset({0})}
     return [Query(key="q-0", **about)]

@@ -38,26 +38,6 @@ def test_scores_of_matchings_are_the_cosines_of_every_pair_and_each_image_is_enc
         assert [rows[n][name] for name in ("s00", "s01", "s10", "s11")] == expected.reshape(-1).tolist()
 
 
-@pytest.mark.parametrize(("subsets", "apart"), [(("s", "t"), True), (("s", "s"), False)])
-def test_a_table_says_that_its_subsets_stand_apart_where_it_has_several(
-    tmp_path: Path, subsets: tuple[str, str], apart: bool
-) -> None:
-    examples = [replace(one, subset=name) for one, name in zip(matchings(Shelf(), 2), subsets, strict=True)]
-    path = tmp_path / "s.parquet"
-    write_scores(SmallBenchmark(lambda: examples, apart=True), by_features(tmp_path, PlainEncoder()), path, {})
-    assert json.loads(pq.read_schema(path).metadata[b"twinset"]).get("apart", False) is apart
-
-
-def test_a_caption_that_is_also_the_wrong_one_asks_nothing(tmp_path: Path) -> None:
-    def made() -> list[Matching]:
-        first, second = matchings(Shelf(), 2)
-        return [replace(first, images=first.images[:1], captions=("a cup", "a cup")), second]
-
-    path = tmp_path / "s.parquet"
-    assert [row["key"] for row in scored(made, by_features(tmp_path, PlainEncoder()), path).to_pylist()] == ["m-1"]
-    assert json.loads(pq.read_schema(path).metadata[b"twinset"])["left_out"] == {"both captions are the same": 1}
-
-
 def test_each_image_and_text_is_read_and_encoded_once_over_runs_and_benchmarks(tmp_path: Path) -> None:
     encoder, shelf = PlainEncoder(), Shelf()
     scored(lambda: matchings(shelf, 50), by_features(tmp_path, encoder), tmp_path / "s.parquet")

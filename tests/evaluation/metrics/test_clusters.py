@@ -1,4 +1,4 @@
-"""Clusters are summed and counted as a loop would, in blocks, and in an order that does not depend on that of rows."""
+"""Clusters are summed and counted as a loop would, and in an order that does not depend on that of rows."""
 
 from collections import Counter
 
@@ -36,15 +36,6 @@ def test_clusters_are_summed_and_counted_like_a_loop(rows: list[tuple[int, int]]
     assert found == {row: each.count(row) for row in each}
 
 
-def test_clusters_are_summed_across_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    groups, codes = np.sort(rng.integers(0, 40, 1000).astype(np.uint64)), rng.integers(0, 4, 1000)
-    whole = alike(codes, TRUTH, groups)
-    monkeypatch.setattr("twinset.evaluation.metrics.bootstrap._ROWS", 7)  # less than one cluster
-    for one, other in zip(alike(codes, TRUTH, groups), whole, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_figures_do_not_depend_on_how_many_rows_are_read_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     scores = {name: rng.normal(size=3000).round(1) for name in ("s00", "s01", "s10", "s11")}
@@ -52,7 +43,6 @@ def test_figures_do_not_depend_on_how_many_rows_are_read_at_a_time(monkeypatch: 
     table = pa.table(identity | scores)
     whole = measure(table, ["half"])
     monkeypatch.setattr("twinset.evaluation.score_files.opening.ROWS", 70)
-    monkeypatch.setattr("twinset.evaluation.metrics.bootstrap._ROWS", 50)
     blocks = measure(table, ["half"])
     for one, other in ((whole.all, blocks.all), *zip(whole.by.values(), blocks.by.values(), strict=True)):
         assert (one.n, one.groups, one.ties) == (other.n, other.groups, other.ties)

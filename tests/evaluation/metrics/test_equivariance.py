@@ -30,6 +30,12 @@ def test_the_mean_equals_a_loop() -> None:
         assert grouped[f"mean_equivariance_{name}"].low == pytest.approx(figure.low, rel=1e-5)
 
 
+def test_an_interval_of_a_mean_that_cannot_be_negative_begins_at_0_or_above() -> None:
+    scores = pa.table({"s00": [0.5, 0.5, 5.0], "s01": [0.0] * 3, "s10": [0.0] * 3, "s11": [0.5, 0.5, 0.5]})
+    figure = measure(scores).all.figures["mean_equivariance_text"]
+    assert figure.value == 1.5 and figure.low == 0
+
+
 def test_an_equivariant_model_has_0_everywhere() -> None:
     exact = pa.table({"s00": [0.5, 0.75], "s01": [0.25, 0.5], "s10": [0.25, 0.5], "s11": [0.5, 0.75]})
     assert measure(exact).all.figures["mean_equivariance_text"].value == 0

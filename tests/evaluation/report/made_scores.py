@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,13 @@ def save(
     return path
 
 
-def released(patch: pytest.MonkeyPatch, benchmark: str, counts: Mapping[str, int]) -> None:
-    """Let the release of a benchmark have so many examples."""
-    patch.setattr(BENCHMARKS.find(benchmark), "counts", counts)
+@contextmanager
+def released(**counts: Mapping[str, int]) -> Iterator[None]:
+    """Benchmarks whose releases have no more examples, by subset, than a test makes."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, subsets in counts.items():
+            patch.setattr(BENCHMARKS.find(name), "counts", subsets)
+        yield
 
 
 def identity(number: int, subsets: Sequence[str] = ("first", "second")) -> dict[str, str]:

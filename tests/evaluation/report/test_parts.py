@@ -1,87 +1,90 @@
-"""A part of a benchmark: never beside figures of the whole, with its number of examples, and a warning first."""
+"""Parts of a benchmark: no figure of a paper beside them, n in captions, warnings; subsets that no figure pools."""
 
+import csv
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.evaluation.report.made_scores import SCHEMAS, matchings, ranks, save
-from twinset.evaluation.benchmarks import BENCHMARKS
+from tests.evaluation.report.made_scores import SCHEMAS, matchings, ranks, released, save
+from twinset.cli.main import main
+from twinset.evaluation.metrics.compare import compare
+from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.page import write_report
 
-SUGARCREPE = BENCHMARKS.find("sugarcrepe").counts
-PAPER = "CLIP TROHN"  # in a row of BiVLC's tables of SugarCrepe
+PAPER = "FIBER + EqSim"
 
 
-def rows(counts: dict[str, int]) -> list[dict[str, object]]:
-    """One image each."""
-    subsets = [subset for subset, count in counts.items() for _ in range(count)]
-    scores = matchings(len(subsets), 0, 0.1)
-    return [
-        {**row, "subset": subset, "category": subset, "s10": None, "s11": None}
-        for row, subset in zip(scores, subsets, strict=True)
-    ]
+def written(out: Path, name: str) -> tuple[str, str, str, list[dict[str, str]], str]:
+    """Tables as LaTeX, compact LaTeX and compact Markdown, rows of CSV; and the page."""
+    page = write_report(out, resamples=0)[0].read_text()
+    full, short = (out / "tables" / f"{name}{ending}" for ending in ("", "-compact"))
+    texts = full.with_suffix(".tex"), short.with_suffix(".tex"), short.with_suffix(".md")
+    rows = list(csv.DictReader(full.with_suffix(".csv").open()))
+    return (*(path.read_text() for path in texts), rows, page)
 
 
-def written(out: Path, **about: object) -> dict[str, str]:
-    """The tables of a report and its page, by name."""
-    return {path.name: path.read_text() for path in write_report(out, resamples=0) if path.suffix != ".json"}
+@pytest.mark.parametrize("whole", [True, False])
+def test_papers_stand_beside_figures_of_the_whole_benchmark_alone(tmp_path: Path, whole: bool) -> None:
+    lost = {} if whole else {"missing image": 392}
+    save(tmp_path, "winoground", "m", matchings(8, 0, 0.5, ["test"]), SCHEMAS["matching"], left_out=lost, title="Wino")
+    with released(winoground={"test": 8 if whole else 400}):
+        tex, short, markdown, rows, page = written(tmp_path, "winoground-all")
+    said = "Wino (n = 8): all examples" if whole else "Wino (n = 8 of 400): all examples"
+    assert f"\\caption{{{said}}}" in tex and f"\\caption{{{said}}}" in short
+    assert markdown.splitlines()[0] == said.replace("(", "\\(").replace(")", "\\)") or said in markdown
+    assert {row["table"] for row in rows} == {said} and f"<h3>{said}</h3>" in page
+    for text in (tex, short, markdown, page, str(rows), (tmp_path / "results.json").read_text()):
+        assert (PAPER in text) == whole
+    warning = "m was asked 8 of the 400 examples of the release; left out: 392 missing image."
+    assert (warning in " ".join(page.split())) == (not whole)
+    if not whole:
+        assert page.index("was asked 8") < page.index("<table")
 
 
-def test_the_whole_stands_beside_papers_with_its_number(tmp_path: Path) -> None:
-    save(tmp_path, "sugarcrepe", "m", rows(dict(SUGARCREPE)), SCHEMAS["matching"], left_out={})
-    found = written(tmp_path)
-    assert all(PAPER in found[f"sugarcrepe-all{end}"] for end in (".csv", ".tex", "-compact.tex", "-compact.md"))
-    assert "all examples; n = 7,511}" in found["sugarcrepe-all-compact.tex"]
-    assert (
-        "by subset; n = 692 add\\_att, 2,062 add\\_obj, 788 replace\\_att" in found["sugarcrepe-by-subset-compact.tex"]
-    )
-    assert 'class="warning"' not in found["report.html"].partition("<section")[0]
+@pytest.mark.parametrize("short_by", [0, 1])
+def test_a_table_of_subsets_stands_beside_papers_where_its_subsets_are_whole(tmp_path: Path, short_by: int) -> None:
+    rows = matchings(12, 0, 0.5, ["eq-ag", "eq-sd"])
+    save(tmp_path, "eqben", "m", rows, SCHEMAS["matching"])
+    with released(eqben={"eq-ag": 6 + short_by, "eq-sd": 6, "eq-gebc": 9}):
+        write_report(tmp_path, resamples=0)
+    assert (tmp_path / "tables" / "eqben-papers-1.csv").is_file() == (short_by == 0)
 
 
-@pytest.mark.parametrize(
-    ("counts", "left_out", "said"),
-    [
-        (
-            {"swap_obj": 100, "add_att": 111},
-            {"missing image": 7300},
-            "211 of 937 examples; 7,300 left out: missing image",
-        ),
-        ({"swap_obj": 245}, {}, ""),  # --only
-    ],
-)
-def test_a_part_stands_alone_with_its_number_and_a_warning(
-    tmp_path: Path, counts: dict[str, int], left_out: dict[str, int], said: str
+def test_a_part_of_a_benchmark_without_a_known_size_is_known_by_its_title_and_what_is_left_out(tmp_path: Path) -> None:
+    asked = [{**row, "subset": "test"} for row in ranks(9, 30)]
+    for out, about, whole in (
+        ("whole", {"left_out": {}}, True),
+        ("lost", {"left_out": {"missing image": 1}}, False),
+        ("limited", {"left_out": {}, "title": "MIT-States, 9 of each subset (seed 0)"}, False),
+    ):
+        about = {"title": "MIT-States (2015), compositional retrieval", **about}
+        save(tmp_path / out, "mit-states", "m", asked, SCHEMAS["query"], **about)
+        write_report(tmp_path / out, resamples=0)
+        assert ("ComposeAE" in (tmp_path / out / "report.html").read_text()) == whole
+
+
+def test_both_directions_of_retrieval_have_figures_of_their_own_and_none_together(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    save(tmp_path, "sugarcrepe", "m", rows(counts), SCHEMAS["matching"], left_out=left_out)
-    found = written(tmp_path)
-    assert not any(PAPER in text for text in found.values())
-    n = f"n = {sum(counts.values()):,}"
-    title = "examples that were scored" if said else "all examples"
-    for name in ("sugarcrepe-all.tex", "sugarcrepe-all-compact.tex", "sugarcrepe-all-compact.md", "report.html"):
-        assert f"{title}; {n}" in found[name], name
-    assert found["sugarcrepe-all.csv"].splitlines()[0].startswith("model,n,")
-    assert (said in found["report.html"].partition("<nav>")[2].partition("<section")[0]) and bool(said) == (
-        'class="warning"' in found["report.html"].partition("<section")[0]
-    )
-
-
-def test_a_whole_subset_stands_beside_its_columns_and_others_are_empty(tmp_path: Path) -> None:
-    counts = {"focus-attribute": 2000, "change-attribute": 30}
-    queries = [
-        {**row, "subset": subset}
-        for row, subset in zip(ranks(2030), [name for name, count in counts.items() for _ in range(count)], strict=True)
+    ways = ("image-to-text", "text-to-image")
+    rows = [{**row, "subset": ways[n % 2], "higher": n % 2} for n, row in enumerate(ranks(8, 30))]
+    paths = [
+        save(tmp_path, "flickr30k", name, rows, SCHEMAS["query"], apart=True, left_out={}, title="Flickr30k")
+        for name in ("a", "b")
     ]
-    save(tmp_path, "genecis", "m", queries, SCHEMAS["query"], left_out={"missing image": 2082})
-    lines = written(tmp_path)["genecis-papers-1.csv"].splitlines()
-    assert lines[0].startswith("model,n,focus-attribute recall@1,") and lines[1].startswith("m,2000,6.7,13.4,20.1,,,")
-
-
-def test_a_limit_is_a_part_also_of_a_benchmark_whose_size_is_not_known(tmp_path: Path) -> None:
-    save(tmp_path, "mit-states", "m", ranks(40, 90), SCHEMAS["query"], left_out={}, limit=20)
-    found = written(tmp_path)
-    assert (
-        "figures are of 20 examples of each subset." in found["report.html"]
-        and "TIRG" not in found["mit-states-all.csv"]
-    )
-    save(tmp_path / "whole", "mit-states", "m", ranks(40, 90), SCHEMAS["query"], left_out={})
-    assert "TIRG" in written(tmp_path / "whole")["mit-states-all.csv"]
+    found = measure(paths[0], ["subset"])
+    assert not found.all.figures and "no figures of all rows" in found.notes[0]
+    assert {name: one.figures["recall@1"].value for name, one in found.by.items()} == {ways[0]: 100, ways[1]: 0}
+    assert {line.rows for line in compare(*paths).table} == {*ways}
+    assert main(["eval", "scores", str(paths[0])]) == 0 and "name --by subset" in capsys.readouterr().err
+    with released(flickr30k=dict.fromkeys(ways, 4)):
+        write_report(tmp_path, resamples=0)
+    results = json.loads((tmp_path / "results.json").read_text())["benchmarks"]["flickr30k"]
+    assert "recall@1" not in results["models"]["a"]["all"]
+    assert results["models"]["a"]["by_subset"]["image-to-text"]["recall@1"] == 100
+    assert {one["rows"] for one in results["differences"]} == {*ways}
+    tables = {path.name for path in (tmp_path / "tables").iterdir()}
+    assert "flickr30k-by-subset.csv" in tables and "flickr30k-papers-1.csv" in tables
+    assert "flickr30k-all.csv" not in tables
+    assert "image-to-text: recall@1" in (tmp_path / "tables" / "flickr30k-differences.csv").read_text()

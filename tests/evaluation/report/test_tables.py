@@ -26,10 +26,11 @@ TABLE = Table(
 def test_csv_has_every_number_of_a_figure_and_repeats_names() -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(TABLE))))
     assert list(rows[0]) == [
-        *("subset", "model", "n", "text", "text expected", "text low", "text high", "image", "kind", "source")
+        *("subset", "model", "n", "text", "text expected", "text low", "text high", "image", "kind", "source", "table")
     ]
     assert [float(rows[0][name]) for name in ("text", "text expected", "text low", "text high")] == [50, 62.5, 40, 60]
     assert rows[1]["subset"] == "one" and rows[1]["text expected"] == "" and rows[1]["source"] == "A paper, Table 1"
+    assert {row["table"] for row in rows} == {"50 % & more"}
     assert rows[0]["n"] == "1234" and rows[0]["image"] == "0.333333"
 
 
@@ -37,7 +38,7 @@ def test_csv_holds_no_formula() -> None:
     rows = [Row([name, 1]) for name in ("=cmd|x", "+1", "-1", "@a", "\tb", "plain", "two\rlines")]
     lines = list(csv.reader(io.StringIO(as_csv(Table("t", "T", ["model", "n"], 1, rows)), newline="")))[1:]
     head = as_csv(Table("t", "T", ["=cmd|x", "n"], 1, rows)).partition("\n")[0]
-    assert head == "'=cmd|x,n,kind,source"  # a score file names what its scoring cost
+    assert head == "'=cmd|x,n,kind,source,table"  # a score file names what its scoring cost
     assert [line[0] for line in lines] == ["'=cmd|x", "'+1", "'-1", "'@a", "'\tb", "plain", "two lines"]
 
 
@@ -45,7 +46,7 @@ def test_latex_shows_intervals_and_what_ties_hide() -> None:
     text = as_latex(TABLE)
     assert r"50.00 {\scriptsize [40.00, 60.00]} {\scriptsize exp. 62.50}" in text
     assert r"one & a\_b & 1,234 &" in text and " & chance & -- & 25.00 & -- \\\\ % A paper, Table 1" in text
-    assert r"\caption{50 \% \& more; n = 1 to 1,234}" in text and text.count(r"\midrule") == 2
+    assert r"\caption{50 \% \& more}" in text and text.count(r"\midrule") == 2
     assert text.count(r"\cmidrule{2-5}") == 1  # between model and chance of one subset
     assert as_latex(Table("t", "T", ["m", "d"], 1, [Row(["a", Figure(-1, low=-2, high=3)])])).count("$-$") == 2
     body = text[text.index(r"\toprule") : text.index(r"\bottomrule")]
