@@ -40,8 +40,9 @@ class YesNo(ScoreKind):
 
     def outcomes(self, batch: Batch) -> Outcomes:
         scores = np.stack([batch.numbers(name) for name in self.columns])
-        yes = scores > (0.0 if self.threshold is None else self.threshold)
-        code = code_of([yes[0], ~yes[1], ~yes[2], yes[3]])
+        least = 0.0 if self.threshold is None else self.threshold
+        yes, no = scores > least, scores < least  # a question without an answer scores the threshold: it is neither
+        code = code_of([yes[0], no[1], no[2], yes[3]])
         return Outcomes(code, None, np.empty((len(batch), 0)))
 
     def names(self, sums: Floats) -> tuple[str, ...]:

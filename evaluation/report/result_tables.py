@@ -269,7 +269,7 @@ def _detectors(results: BenchmarkResults, probes: Probes) -> Iterator[Table]:
                 pooled[part] = [of for one in wanted for name, of in rows.items() if _is(name, one)]
     found = [Row(["all", "ours", probes.all.pairs, *(Figure(probes.all.detectors[name]) for name in names)])]
     figures = [DETECTED[name] for name in names]
-    for one in results.published:
+    for one in results.published if results.whole in (0, probes.all.pairs) else ():
         values = one.figures.get("", {})
         if values.keys() & {"text detection", "image detection"}:
             cells = [Figure(values[name]) if name in values else None for name in figures]

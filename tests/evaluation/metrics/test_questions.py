@@ -107,8 +107,10 @@ def test_both_captions_have_to_be_above_the_wrong_one_and_ties_are_halved() -> N
 
 
 def naturalbench(rows: list[list[float]]) -> dict[str, float]:
-    """Its released reading of answers: q0_i0, q0_i1, q1_i0, q1_i1, of which the first and the last should be yes."""
-    right = np.array([[one[0] > 0.5, one[1] <= 0.5, one[2] <= 0.5, one[3] > 0.5] for one in rows])
+    """Its released reading of answers: q0_i0, q0_i1, q1_i0, q1_i1, of which the first and the last should be yes; what
+    is neither yes nor no, 0.5 here, is wrong.
+    """
+    right = np.array([[one[0] > 0.5, one[1] < 0.5, one[2] < 0.5, one[3] > 0.5] for one in rows])
     return {
         "vqa_acc": 100 * right.mean(),
         "q_acc": 50 * (right[:, :2].all(1).mean() + right[:, 2:].all(1).mean()),
@@ -124,6 +126,12 @@ def test_answers_of_naturalbench_as_its_released_code_counts_them(answers: list[
     found = measure(table(rows, MATCHING_SCORES, metrics=["yes-no"], threshold=0.5), resamples=0).all.figures
     for name, value in naturalbench(answers).items():
         assert found[name].value == pytest.approx(value)
+
+
+def test_a_model_that_answers_nothing_gets_nothing() -> None:
+    silent = table([dict.fromkeys(MATCHING_SCORES, 0.5)] * 3, MATCHING_SCORES, metrics=["yes-no"], threshold=0.5)
+    figures = measure(silent, resamples=0).all.figures
+    assert {figures[name].value for name in ("vqa_acc", "q_acc", "i_acc", "g_acc")} == {0}
 
 
 def test_yes_and_no_need_a_threshold_and_groups_are_compared() -> None:
