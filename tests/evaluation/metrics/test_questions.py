@@ -129,7 +129,9 @@ def test_answers_of_naturalbench_as_its_released_code_counts_them(answers: list[
 
 
 def test_a_model_that_answers_nothing_gets_nothing() -> None:
-    silent = table([dict.fromkeys(MATCHING_SCORES, 0.5)] * 3, MATCHING_SCORES, metrics=["yes-no"], threshold=0.5)
+    silent = table(
+        [dict.fromkeys(("s00", "s01", "s10", "s11"), 0.5)] * 3, MATCHING_SCORES, metrics=["yes-no"], threshold=0.5
+    )
     figures = measure(silent, resamples=0).all.figures
     assert {figures[name].value for name in ("vqa_acc", "q_acc", "i_acc", "g_acc")} == {0}
 
