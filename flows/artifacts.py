@@ -36,7 +36,7 @@ def cosmetic() -> Iterator[None]:
     try:
         yield
     except httpx.HTTPError as error:
-        get_run_logger().warning("not shown in Prefect, whose server does not answer: %s", in_words(error))
+        get_run_logger().warning("not shown in Prefect: %s", in_words(error))
 
 
 class ProgressArtifact:

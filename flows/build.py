@@ -149,6 +149,7 @@ def build_recipe(
         BuildFailed: after all that could be done was done.
         DecisionsMissing: as BuildFailed, where people have not decided and no deployment could resume the run.
     """
+    label_run(out)
     loaded = load_recipe(recipe, settings or ()).only(only or ())
     return build_loaded(loaded, out, workers, runner, pools, shards_a_run, wait_days)
 

@@ -12,7 +12,7 @@ from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTa
 from prefect.tasks import Task, exponential_backoff
 
 from twinset.flows.artifacts import ProgressArtifact
-from twinset.flows.pools import RANGE_NAME
+from twinset.flows.pools import RANGE_NAME, label_run
 from twinset.manifests.errors import BuildFailed, WrongUse, in_words
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
@@ -84,6 +84,7 @@ def build_shards(
         subset: home of the stage below ``out``: the name of a subset, or ``_stages/NAME``.
         last: inclusive; None: to the end.
     """
+    label_run(out)
     store, host = Store(out), socket.gethostname()
     try:
         most = len(read_planned(store, subset)) - 1

@@ -118,7 +118,7 @@ def evaluate(
 def _show(out: Path, page: Path) -> None:
     """The first table of each benchmark as an artifact, and a link to the page."""
     tables = [benchmark_tables(results)[0] for results in measured_run(out, resamples=0)]
-    text = "\n".join(f"## {table.title}\n\n{as_markdown(table)}" for table in tables)
+    text = "\n".join(f"## {as_markdown(table)}" for table in tables)
     create_markdown_artifact(text, key="evaluate", description=f"What {out} holds")
     create_link_artifact(page.resolve().as_uri(), link_text=str(page), key="evaluate-report")
 

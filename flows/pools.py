@@ -32,6 +32,7 @@ from prefect.tasks import Task
 from twinset.flows.artifacts import cosmetic
 from twinset.manifests.canonical import digest
 from twinset.manifests.errors import BuildFailed
+from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset.stages.run_here import Runner
 from twinset.stages.status import StageState
@@ -43,7 +44,6 @@ UNREADY: dict[WorkPoolStatus | None, tuple[str, str]] = {
 }
 RANGE_NAME = "{subset} {first}-{last} in {out}"
 RUNS_AT_A_TIME = 256  # of a stage; the others wait here
-CANCEL_ROUNDS = 100  # of 200 runs
 RESUBMISSIONS = 3  # of a piece whose runs crash
 OUTAGE_SECONDS, OUTAGES = 10, 360  # between attempts to reach the server: an hour
 #: Exit codes of a process that was killed, as the kernel does where memory runs out: here, and in a container.
@@ -89,24 +89,26 @@ def shards_piece(
 
 def labels_of(out: str) -> list[str]:
     """Tags that all runs carry which write below ``out``; the shipped automations look for the first."""
-    return ["twinset", f"out={out}"]
+    return ["twinset", f"out={Store(out).root}"]
 
 
 def label_run(out: str, *labels: str) -> None:
     """Give this flow run the tags of ``out`` and these, beside those of its deployment."""
-    if (here := current_run.get_id()) is not None:
+    here, there = current_run.get_id(), {*current_run.get_tags()}
+    if here is not None and (wanted := {*labels_of(out), *labels} - there):
         with cosmetic(), get_client(sync_client=True) as client:
-            client.update_flow_run(UUID(here), tags=sorted({*current_run.get_tags(), *labels_of(out), *labels}))
+            client.update_flow_run(UUID(here), tags=sorted(there | wanted))
 
 
 def cancel_parts(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """Cancel what a cancelled run has handed out, and the subflows that ended with its process."""
+    asked, labels = set[UUID](), labels_of(flow_run.parameters["out"])
     with get_client(sync_client=True) as client:
-        for _ in range(CANCEL_ROUNDS):
-            for part in (parts := _live_runs(client, labels_of(flow_run.parameters["out"]))):
-                client.set_flow_run_state(part.id, Cancelling(message=f"{flow_run.name} was cancelled"))
-            if not parts:
-                return
+        while parts := [part for part in _live_runs(client, labels) if part.id not in asked]:
+            for part in parts:
+                asked.add(part.id)
+                if part.parent_task_run_id is not None:  # else it is another build's, begun into OUT meanwhile
+                    client.set_flow_run_state(part.id, Cancelling(message=f"{flow_run.name} was cancelled"))
 
 
 def check_pools(deployments: Iterable[str]) -> None:
@@ -185,7 +187,7 @@ def run_piece(piece: Piece) -> State[Any] | None:
     return Failed(message=problem)
 
 
-#: Prefect numbers the subflows of a run, which two threads would do alike.
+#: Prefect counts a run's subflows without a lock: two threads would get one number.
 _submitting = threading.Lock()
 
 

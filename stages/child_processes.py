@@ -1,7 +1,8 @@
 """Shards in child processes, for what must not share one: dlib corrupts its heap in two threads, Blender has one scene.
 
-A crash takes down the shard that was being made and nothing else. Children end when their parent does, however that
-ends, and their temporary files (unpacked assets, a render: up to gigabytes) go with them.
+A crash takes down the shard that was being made and no other; it is made again once those beside it have ended.
+Children end when their parent does, however that ends, and their temporary files (unpacked assets, a render: up to
+gigabytes) go with them.
 """
 
 import contextlib
@@ -80,7 +81,7 @@ class Children:
             with _places.beside_others():
                 return self._made(root, home, number, on_count)
         except ProcessExpired as error:
-            if error.exitcode >= 0:
+            if error.exitcode >= 0 or self._closed.is_set():
                 raise _died(home, error) from error
             logger.warning("%s shard %05d: its process died (signal %d); made alone", home, number, -error.exitcode)
         try:
@@ -105,7 +106,7 @@ class Children:
             return receipt
         finally:
             # Logged here, where a flow run of Prefect collects what is logged.
-            with contextlib.suppress(FileNotFoundError), open(warned, encoding="utf-8") as stream:
+            with contextlib.suppress(FileNotFoundError), open(warned, encoding="utf-8", errors="replace") as stream:
                 for message in stream.read().split(WARNING_END)[:-1]:
                     logger.warning("%s", message)
                 os.remove(warned)
@@ -151,6 +152,7 @@ class _Places:
         with self._turn:
             with self._ended:
                 self._ended.wait_for(lambda: self._at_work == 0)
+            close_children()  # what idle ones hold in memory is free then
             yield
 
 

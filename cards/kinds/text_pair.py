@@ -85,8 +85,7 @@ def _block(pair: Stored[TextPairRecord]) -> Block:
     sides = mark_difference(*(pair.texts[name][:LONGEST_TEXT] for name in TEXT_PAIR.texts))
     cells = [Cell(image=pair.images["image"], words=sides[0], side=0), Cell("negative", words=sides[1], side=1)]
     kind = f"{pair.json.type} {pair.json.subtype}".strip()
-    second = [f"or: {said.decode()[:LONGEST_TEXT]}" for said in pair.attached.values()]
-    noted = [*([kind] if kind else []), *second, *in_group(pair.key, pair.json.group)]
+    noted = [*([kind] if kind else []), *in_group(pair.key, pair.json.group)]
     return Block(pair.key, cells, 2, " | ".join(noted))
 
 

@@ -44,7 +44,9 @@ def take_scores(
         WrongUse: a key is there twice or is not the benchmark's, no example has a row, or a score is missing.
     """
     opened = open_scores(file)
-    first = next(one for one in benchmark.examples() if not isinstance(one, LeftOut))
+    first = next((one for one in benchmark.examples() if not isinstance(one, LeftOut)), None)
+    if first is None:
+        raise WrongUse(f"{benchmark.title}: all examples are left out; there is nothing to score")
     schema, columns = _columns(opened, benchmark.name, first)
     rows = _read(opened, schema, columns)
     keyed = None

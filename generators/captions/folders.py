@@ -82,7 +82,7 @@ def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:
         folder, _, base = name.rpartition("/")
         stem, _, rest = base.partition(".")
         suffix = f".{rest.lower()}"
-        if suffix.endswith((*IMAGE_SUFFIXES, *TEXT_SUFFIXES)):
+        if stem and suffix.endswith((*IMAGE_SUFFIXES, *TEXT_SUFFIXES)):
             content = headers.content(offset, min(size, LONGEST_LINE)) if suffix.endswith(TEXT_SUFFIXES) else b""
             yield f"{folder}/{stem}".lstrip("/"), suffix, name, content
 

@@ -146,7 +146,7 @@ def caption_source(path: Path) -> CaptionSource:
             return CaptionSource(path, "webdataset", tars, (), partial(read_webdataset, *tars))
         if tables:
             return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, *tables))
-        texts = sorted(path / folder / file for folder, file in walk(path) if file.endswith(".txt"))
+        texts = sorted(path / folder / file for folder, file in walk(path) if file.lower().endswith(".txt"))
         if texts := [file for file in texts if file.is_file()]:
             return CaptionSource(path, "texts", tuple(texts), (), partial(read_sidecars, path))
         raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_KINDS}")

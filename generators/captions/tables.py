@@ -65,7 +65,9 @@ def from_record(record: Any, place: str, default_id: str) -> Iterator[Read]:
         fields["captions"] = [fields["captions"]]
     several = next((name for name in CAPTIONS if isinstance(fields.get(name), list)), "")
     if not several:
-        yield Skipped(place, "repeated-key") if len(fields) < len(record) else from_fields(fields, place, default_id)
+        names = [name for name in (str(name).strip().lower() for name in record) if name in _KNOWN]
+        repeated = len({*names}) < len(names)
+        yield Skipped(place, "repeated-key") if repeated else from_fields(fields, place, default_id)
         return
     about = {name: value for name, value in fields.items() if name not in (*CAPTIONS, *CAPTION_ID)}
     folder, name = _text(fields, ("filepath", "file_path")), _text(fields, ("filename", "image_name"))
@@ -157,7 +159,7 @@ def read_table(path: Path) -> Iterator[Read]:
     Raises `WrongUse` where a line of names lacks captions or images, or the file cannot be read to its end.
     """
     delimiter, names = header_of(next((line for _, line in lines(path) if isinstance(line, str)), ""))
-    if not names and ".csv" not in path.suffixes:
+    if not names and ".csv" not in path.name.lower():
         yield from _conceptual_captions(path)
         return
     number, problem = 0, ""
@@ -168,7 +170,7 @@ def read_table(path: Path) -> Iterator[Read]:
             number, problem = at, line.reason if isinstance(line, Skipped) else problem
             yield "\n" if isinstance(line, Skipped) else f"{line}\n"
 
-    rows = csv.reader(texts(), delimiter=delimiter or ",", strict=True)
+    rows = csv.reader(texts(), delimiter=delimiter or ",", strict=True, quoting=_quoting(path, delimiter))
     try:
         names = next(rows, [])
         if problem:
@@ -182,6 +184,18 @@ def read_table(path: Path) -> Iterator[Read]:
                 yield from from_record(dict(zip(names, row, strict=True)), f"line {number}", f"{number:09d}")
     except csv.Error as error:
         raise WrongUse(f"{path}, line {number}: not CSV ({error}); correct it or fetch the file again") from error
+
+
+def _quoting(path: Path, delimiter: str) -> Any:
+    """How csv reads quotation marks: as they stand where a table with tabs was not written by it."""
+    if delimiter == "\t":
+        texts = (f"{line}\n" for _, line in lines(path) if isinstance(line, str))
+        try:
+            for _ in csv.reader(texts, delimiter=delimiter, strict=True):
+                pass
+        except csv.Error:
+            return csv.QUOTE_NONE
+    return csv.QUOTE_MINIMAL
 
 
 def _conceptual_captions(path: Path) -> Iterator[Read]:
@@ -251,7 +265,12 @@ def parquet_fields(path: Path) -> Iterator[dict[str, Any]]:
     """
 
     def columns(schema: pa.Schema) -> list[str]:
-        of_lists = [field.name for field in schema if pa.types.is_list(field.type) and field.name.lower() in CAPTIONS]
+        lists = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+        of_lists = [
+            field.name
+            for field in schema
+            if any(is_list(field.type) for is_list in lists) and field.name.strip().lower() in CAPTIONS
+        ]
         flat = [field.name for field in schema if not pa.types.is_nested(field.type) or field.name in of_lists]
         _check(path, flat, of_text=False)
         return [name for name in flat if name.strip().lower() in _KNOWN]

@@ -126,7 +126,7 @@ class PromptedGenerator(EngineGenerator[P]):
         """What is written of each candidate's caption, or why nothing is, in order.
 
         Args:
-            kinds: asked for, one a candidate;.
+            kinds: asked for, one a candidate.
             seeds: of each, what its random numbers depend on.
         """
         photos = self._seen(candidates)

@@ -8,7 +8,7 @@ and the rules are given ready documents; the relations are those of ``sng_parser
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -277,10 +277,6 @@ class SceneGraphParser:
     def docs(self, captions: Iterable[str]) -> Iterator[Doc]:
         """The document of each caption with one blank between words: a parser takes further ones for words."""
         return self.nlp.pipe(map(single_spaced, captions), batch_size=BATCH)
-
-    def graphs(self, captions: Sequence[str]) -> list[tuple[Doc, Mapping[str, Any]]]:
-        """The document of each of a few captions, and what `sng_parser` makes of it."""
-        return [(doc, self._rules(doc)) for doc in self.docs(captions)]
 
 
 @cache

@@ -91,11 +91,11 @@ NOTHING = Terms()
 def coco_terms(content: Mapping[str, Any]) -> dict[str, Terms]:
     """What a file of COCO's says of its images, by their ids as text; an address that is none is left out.
 
-    Raises ValueError: ``licenses`` are not objects with id, name and url.
+    Raises ValueError: ``licenses`` is not a list of objects with id, name and url.
     """
-    listed = content.get("licenses") or ()
-    if not all(isinstance(one, dict) and "id" in one for one in listed):
-        raise ValueError("licenses are not objects with id, name and url")
+    listed = content.get("licenses") or []
+    if not isinstance(listed, list) or not all(isinstance(one, dict) and "id" in one for one in listed):
+        raise ValueError("licenses is not a list of objects with id, name and url")
     licences = {str(one["id"]): listed_licence(str(one.get("name") or ""), str(one.get("url") or "")) for one in listed}
     terms = dict[str, Terms]()
     for image in (one for one in content["images"] if isinstance(one, dict)):
@@ -190,7 +190,7 @@ class StatedTerms(BaseModel):
 class DerivingTerms(StatedTerms):
     """Settings of what changes pictures that it reads, or draws what captions say.
 
-    allow_no_derivatives: whether it does so where a licence allows no derivatives.
+    allow_no_derivatives: whether pictures are changed or painted also where a licence allows no derivatives.
     """
 
     allow_no_derivatives: bool = False

@@ -115,7 +115,7 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         raise WrongUse(f"{path}: a recipe is a mapping with the keys {', '.join(Recipe.model_fields)}")
     absolute(raw, base)
     settings = list(settings)
-    shipped = parse_recipe(copy.deepcopy(raw)) if settings and recipe in shipped_recipes() else None
+    shipped = _as_it_stands(raw) if settings and recipe in shipped_recipes() else None
     for setting in settings:
         override(raw, setting)
     for name in (name for part in PARTS if isinstance(raw.get(part), dict) for name in raw[part]):
@@ -133,6 +133,14 @@ def load_recipe(recipe: str, settings: Iterable[str] = ()) -> Recipe:
         raise WrongUse("\n".join(_explain(path, keys, raw, problem) for problem in error.problems)) from error
 
 
+def _as_it_stands(raw: Any) -> Recipe | None:
+    """A recipe before anything is set; None for one that needs settings."""
+    try:
+        return parse_recipe(copy.deepcopy(raw))
+    except InvalidRecipe:
+        return None
+
+
 def _of_other_files(loaded: Recipe, shipped: Recipe, settings: Iterable[str]) -> Recipe:
     """Without what a shipped recipe says of a data set (``cites``, licence, credit) where ``--set`` names other files.
 
@@ -140,7 +148,7 @@ def _of_other_files(loaded: Recipe, shipped: Recipe, settings: Iterable[str]) ->
     keys = {one.partition("=")[0] for one in settings}
 
     def unclaimed(name: str, used: Subset) -> Subset:
-        written = used.known_as or name  # of a screened subset
+        written = used.known_as if used.known_as in shipped.all else name  # of a screened subset
         key, source, before = shipped.key(written), used.source, shipped.all.get(written, used)
         cites = used.cites if (restated := f"{key}.cites" in keys) else ()
         stays = (restated and cites == before.cites) or _files(used) == _files(before)

@@ -84,6 +84,7 @@ def _on_white(picture: Image.Image) -> Image.Image:
     seen = picture.convert("RGBA")
     flat = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen).convert("RGB")
     flat.format = picture.format
+    flat.info = {name: value for name, value in picture.info.items() if name != "transparency"}  # such as its colours
     return flat
 
 

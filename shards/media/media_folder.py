@@ -85,8 +85,8 @@ def _are_copies(one: StoredImage, other: StoredImage) -> bool:
 class MediaFolder:
     """A folder of videos or frames, and folders below it, addressed by the names that annotations use.
 
-    A name is that of the file at its path below the folder; else of the only file whose path, that of the folder before
-    it, ends in the whole name. Of several such files all must be copies of one: else which is meant cannot be told.
+    A name is that of the file at its path below the folder; otherwise of the only file whose full path, the folder's
+    own path included, ends in the name. Where several do they must be copies: else which is meant cannot be told.
     ``\\`` counts as ``/``, and a suffix in small or large letters, or letters put together otherwise, as the same.
     """
 
@@ -163,7 +163,9 @@ class MediaFolder:
     def _ending(self, spellings: list[list[str]]) -> list[StoredImage]:
         """The files whose path ends in one of the first spellings that any has."""
         for spelled in spellings:
-            paths = [path_of(self._keys[at]) for name in spelled for at in ending_in(name, self._keys)]
+            # Spellings that differ in the case of the suffix have the same places.
+            places = dict.fromkeys(at for name in spelled for at in ending_in(name, self._keys))
+            paths = [path_of(self._keys[at]) for at in places]
             if matches := [stored for path in paths if (stored := self._at(path)) is not None]:
                 return matches
         return []

@@ -1,8 +1,8 @@
 """Paths of files: walked, and sorted so that those that end in a name are found, ``a/val/000.png`` by ``val/000.png``.
 
 A key is the path's parts from the last to the first, each followed by ``/``: names are composed (Unicode's NFC) and the
-suffix is in small letters, as a name may come from another system than its file. Behind it stands the path itself after
-a NUL, where it is not the parts put together again.
+suffix is in small letters, as a name may come from another system than its file. If the parts do not give back the
+path, the path follows after a NUL.
 """
 
 import os

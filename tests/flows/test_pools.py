@@ -1,6 +1,7 @@
 """Pools that take no runs."""
 
 import logging
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -77,3 +78,14 @@ def test_pools_that_wait_are_named_with_what_starts_them(caplog: pytest.LogCaptu
 def test_a_server_that_does_not_answer_is_asked_again(error: Exception, again: bool) -> None:
     state: Any = SimpleNamespace(result=lambda raise_on_failure: error)
     assert pools.is_outage(None, None, state) is again  # type: ignore[arg-type]
+
+
+def test_runs_in_one_folder_have_one_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However it is written: cancelling a run looks for those that carry it."""
+    monkeypatch.chdir(tmp_path)
+    assert (
+        pools.labels_of("out/eqben")
+        == pools.labels_of(f"{tmp_path}/out/eqben/")
+        == ["twinset", f"out={tmp_path}/out/eqben"]
+    )
+    assert pools.labels_of("s3://bucket/eqben/") == pools.labels_of("s3://bucket/eqben")

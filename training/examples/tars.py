@@ -264,7 +264,7 @@ def _caption(text: Member) -> str | None:
     """A text, or a field of a JSON; "" where there is none, None where it cannot be read."""
     try:
         if text.extension.endswith("txt"):
-            return text.content.decode("utf-8").strip()
+            return text.content.decode("utf-8-sig").strip()
         said = json.loads(text.content)
         caption = str(next((said[name] for name in CAPTION if isinstance(said.get(name), str)), ""))
         caption.encode()  # no half of a surrogate pair

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from twinset.manifests.errors import BuildFailed, TwinsetError
+from twinset.manifests.errors import BuildFailed, TwinsetError, in_words
 
 PARENT_CHECK_SECONDS = 1.0
 
@@ -77,12 +77,11 @@ def _result(process: BaseProcess, pipe: Connection) -> Any:
         made = pipe.recv()
     except (EOFError, OSError) as error:
         process.join()
-        killed = process.exitcode == -signal.SIGKILL
-        how = "was killed, as happens where memory runs out" if killed else f"ended with {process.exitcode}"
-        raise BuildFailed(
-            f"a process that reads training data {how}; choose fewer --workers or a smaller --batch, or free some "
-            "memory. Run the same command again to resume"
-        ) from error
+        ended, remedy = f"ended with exit code {process.exitcode}", "run the same command again to resume"
+        if process.exitcode == -signal.SIGKILL:
+            ended = "was killed, as happens where memory runs out"
+            remedy = f"choose fewer --workers or a smaller --batch, or free some memory, and {remedy}"
+        raise BuildFailed(f"a process that reads training data {ended}; {remedy}") from error
     if isinstance(made, Exception):
         raise made
     return made
@@ -106,7 +105,11 @@ def _work(make: Callable[[Any], Any], pipe: Connection, parent: int) -> None:
             task = pipe.recv()
             try:
                 made = make(task)
-            except (TwinsetError, OSError) as error:
+            except TwinsetError as error:
                 made = error
+            except Exception as error:
+                # Errors of libraries may not survive the way between processes.
+                plain = isinstance(error, OSError) and type(error).__module__ == "builtins"
+                made = error if plain else BuildFailed(in_words(error))
             # Arrays stay arrays: as tensors they would go through /dev/shm, of which a container has 64 MB.
             sender.submit(pipe.send_bytes, pickle.dumps(made))

@@ -101,6 +101,25 @@ def test_tables_are_read_as_csv_writes_them_with_any_delimiter(tmp_path: Path, d
     assert left_out == []
 
 
+def test_a_table_with_tabs_that_no_csv_wrote_stays_as_it_stands(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text('image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\ta 5" screen\n')
+    assert [caption for _, _, caption, _ in read(path)[1]] == ['"Stop" sign on a road', 'a 5" screen']
+
+
+def test_columns_that_are_not_read_may_differ_in_case_alone(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("image,caption,note,Note\n0.jpg,a dog,1,2\n")
+    assert len(read(path)[1]) == 1
+
+
+@pytest.mark.parametrize("of_lists", [pa.list_(pa.string()), pa.large_list(pa.string()), pa.list_(pa.string(), 2)])
+def test_lists_of_captions_of_any_type(tmp_path: Path, of_lists: pa.DataType) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"image": ["0.jpg"], "captions": pa.array([["a dog", "a hound"]], of_lists)}), path)
+    assert [caption for _, _, caption, _ in read(path)[1]] == ["a dog", "a hound"]
+
+
 def test_conceptual_captions_are_not_unquoted(tmp_path: Path) -> None:
     (tmp_path / "c.tsv").write_text('"a" dog\thttp://x.org/1.jpg\n"a cat\thttp://x.org/2.jpg\n')
     assert [text for _, _, text, _ in read(tmp_path / "c.tsv")[1]] == ['"a" dog', '"a cat']

@@ -100,7 +100,7 @@ def test_verbs_that_may_be_nouns_are_read_as_verbs(small_parser: SceneGraphParse
         "A woman in a robe irons a shirt", "An old lady in a straw hat waters her roses",
         "Black cows graze beside a barn",
     )  # fmt: skip
-    for doc, _ in small_parser.graphs(captions):
+    for doc in small_parser.docs(captions):
         (root,) = [token for token in doc if token.head == token]
         subjects = [token.lemma_ for token in root.children if token.dep_ == "nsubj"]
         assert root.pos_ == "VERB" and len(subjects) == 1, doc.text
