@@ -86,7 +86,7 @@ def test_workers_are_killed_at_any_moment(seed: int) -> None:
 
 
 def test_a_worker_that_fails_or_ends_is_told_apart_from_one_that_is_killed() -> None:
-    with pytest.raises(BuildFailed, match="^ValueError: invalid literal for int"):
+    with pytest.raises(BuildFailed, match=r"^ValueError: invalid literal for int"):
         next(made_ahead(int, iter(["no number"]), workers=1, ahead=1))
     with pytest.raises(BuildFailed, match="ended with exit code 3; run the same command again"):
         next(made_ahead(os._exit, iter([3]), workers=1, ahead=1))
