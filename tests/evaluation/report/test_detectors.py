@@ -21,7 +21,7 @@ def probed(pairs: int, *shares: float) -> dict[str, object]:
 
 @pytest.fixture
 def out(tmp_path: Path) -> Iterator[Path]:
-    save(tmp_path, "bivlc", "m", matchings(9, 0, 0.1, ["test"]), SCHEMAS["matching"])
+    save(tmp_path, "bivlc", "m", matchings(500, 0, 0.1, ["test"]), SCHEMAS["matching"])
     rows = {"replace_obj": (300, 60.0, 100.0, 70.0, 20.0, 20.0), "replace_rel": (100, 40.0, 96.0, 50.0, 12.0, 8.0)}
     rows |= {"swap_att": (100, 52.0, 99.0, 60.0, 10.0, 10.0)}
     found = {
@@ -30,12 +30,20 @@ def out(tmp_path: Path) -> Iterator[Path]:
     }  # type: ignore[arg-type]
     (tmp_path / "probes").mkdir()
     (tmp_path / "probes" / "bivlc.json").write_text(json.dumps(found))
-    with released(bivlc={"test": 9}):
+    with released(bivlc={"test": 500}):
         yield tmp_path
 
 
 def values(cells: object) -> list[object]:
     return [cell.value if isinstance(cell, Figure) else cell for cell in cells]  # type: ignore[attr-defined]
+
+
+def test_detection_of_a_part_stands_alone(out: Path) -> None:
+    probes = json.loads((out / "probes/bivlc.json").read_text())
+    probes["all"]["pairs"] = 499
+    (out / "probes/bivlc.json").write_text(json.dumps(probes))
+    table = next(one for one in benchmark_tables(measured_run(out, resamples=0)[0]) if one.name == "bivlc-detectors")
+    assert {row.cells[1] for row in table.rows} == {"ours"}
 
 
 def test_detection_stands_beside_the_paper_and_by_category(out: Path) -> None:
