@@ -21,12 +21,13 @@ import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.util import Finalize
 from types import FrameType
 from typing import Any
 
-from pebble import ProcessExpired, ProcessPool
+from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from twinset.manifests.errors import BuildFailed, TwinsetError, in_words
 from twinset.shards.metering import counting
@@ -65,8 +66,12 @@ class Children:
         spool.sweep()
         self._scratch = str(spool.parent / f"{spool.prefix}{os.getpid()}.{secrets.token_hex(8)}")
         _scratches.append(self._scratch)
-        self._closed = threading.Event()
-        self._pool = ProcessPool(workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
+        self._workers = workers
+        self._closed, self._replacing = threading.Event(), threading.Lock()
+        self._pool = self._open()
+
+    def _open(self) -> ProcessPool:
+        return ProcessPool(self._workers, context=_Spawn(), initializer=_begin, initargs=(os.getpid(), self._scratch))
 
     def run(
         self, root: str, home: str, number: int, on_count: Callable[[int], None] = lambda count: None
@@ -80,14 +85,14 @@ class Children:
         try:
             with _places.beside_others():
                 return self._made(root, home, number, on_count)
-        except ProcessExpired as error:
-            if error.exitcode >= 0 or self._closed.is_set():
+        except (ProcessExpired, BrokenProcessPool) as error:
+            if getattr(error, "exitcode", -1) >= 0 or self._closed.is_set():
                 raise _died(home, error) from error
-            logger.warning("%s shard %05d: its process died (signal %d); made alone", home, number, -error.exitcode)
+            logger.warning("%s shard %05d: its process died (%s); made alone", home, number, _how(error))
         try:
             with _places.alone():
                 return self._made(root, home, number, on_count)
-        except ProcessExpired as error:
+        except (ProcessExpired, BrokenProcessPool) as error:
             raise _died(home, error) from error
 
     def _made(self, root: str, home: str, number: int, on_count: Callable[[int], None]) -> dict[str, Any]:
@@ -95,13 +100,15 @@ class Children:
         try:
             if self._closed.is_set():
                 raise BuildFailed(CLOSED)
-            future = self._pool.schedule(_run, args=[root, home, number, counted, warned])
-            # A pool that is stopped just then forgets the shard, and nobody would be told.
+            pool, future = self._schedule(root, home, number, counted, warned)
+            # A pool that is stopped or breaks just then forgets the shard, and nobody would be told.
             while not wait([future], CLOSED_CHECK_SECONDS).done:
                 with contextlib.suppress(OSError, ValueError), open(counted) as stream:
                     on_count(int(stream.read()))
                 if self._closed.is_set():
                     raise BuildFailed(CLOSED)
+                if not pool.active and not future.done():
+                    raise BrokenProcessPool
             receipt: dict[str, Any] = future.result()
             return receipt
         finally:
@@ -111,6 +118,18 @@ class Children:
                     logger.warning("%s", message)
                 os.remove(warned)
 
+    def _schedule(self, *arguments: str | int) -> tuple[ProcessPool, ProcessFuture[dict[str, Any]]]:
+        """Hand over a shard. A pool of which a child was killed while it started takes none: another replaces it."""
+        with self._replacing:
+            try:
+                return self._pool, self._pool.schedule(_run, args=[*arguments])
+            except RuntimeError:
+                if self._closed.is_set():
+                    raise BuildFailed(CLOSED) from None
+                self._pool.stop()  # type: ignore[no-untyped-call]
+                self._pool = self._open()
+                return self._pool, self._pool.schedule(_run, args=[*arguments])
+
     def close(self) -> None:
         """End the children, whatever they are doing: what has no receipt yet is lost."""
         self._closed.set()
@@ -119,11 +138,15 @@ class Children:
         shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def _died(home: str, error: ProcessExpired) -> BuildFailed:
-    code = error.exitcode
-    died = f"signal {-code}" if code < 0 else f"exit code {code % EXITED}"
+def _how(error: ProcessExpired | BrokenProcessPool) -> str:
+    if isinstance(error, BrokenProcessPool):
+        return "as it started"
+    return f"signal {-error.exitcode}" if error.exitcode < 0 else f"exit code {error.exitcode % EXITED}"
+
+
+def _died(home: str, error: ProcessExpired | BrokenProcessPool) -> BuildFailed:
     return BuildFailed(
-        f"its process died ({died}); run the same command again, and if it dies again, build this stage alone "
+        f"its process died ({_how(error)}); run the same command again, and if it dies again, build this stage alone "
         f"(--only {home.rsplit('/', 1)[-1]} --workers 1 --verbose) to see its last words"
     )
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from twinset.evaluation.benchmarks import BENCHMARKS
+from twinset.evaluation.benchmarks.captioned_images import CaptionedImages
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.metrics.compare import Compared, compare, holm
 from twinset.evaluation.metrics.figures import Measured
@@ -184,11 +185,10 @@ def _benchmark(out: Path, name: str, scored: Sequence[ModelAnswers], seed: int, 
 
 def _is_whole(model: ModelResults, release: type[Reader]) -> bool:
     """Whether a model answered all of some subsets of the release, so that figures of papers may stand beside."""
-    if not release.counts:
-        return not model.scored.about.left_out and model.scored.about.title == release.title
     only = _parts(model.scored.path)[0][0]
     asked = {name: measured.n for name, measured in model.by_subset.items()} or {only: model.all.n}
-    return asked.items() <= release.counts.items()
+    # Each way of retrieval is asked among all that the other asks.
+    return asked == release.counts if issubclass(release, CaptionedImages) else asked.items() <= release.counts.items()
 
 
 def _differences(scored: Sequence[ModelAnswers], seed: int, resamples: int) -> list[Difference]:

@@ -72,8 +72,12 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
         except (BrokenTar, OSError):
             yield Skipped(tar.name, "broken-tar")
             continue
-        for key, fields in groupby(parts, key=lambda one: one[0]):
-            yield from _sample(tar, key, {suffix: (name, content) for _, suffix, name, content in fields})
+        for key, members in groupby(parts, key=lambda one: one[0]):
+            fields = [(suffix, (name, content)) for _, suffix, name, content in members]
+            if len(sample := dict(fields)) < len(fields):
+                yield Skipped(f"{tar.name} {key}", "several-fields")
+            else:
+                yield from _sample(tar, key, sample)
 
 
 def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:

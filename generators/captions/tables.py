@@ -111,8 +111,9 @@ def from_fields(fields: Mapping[str, Any], place: str, default_id: str) -> Read:
 
 
 def stated_terms(fields: Mapping[str, Any]) -> Terms | str:
-    """Terms of named fields, or the reason to leave the record out."""
-    return Terms.named(*(_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL)))
+    """Terms of named fields, or the reason to leave the record out. LAION has ``?`` for unknown licences."""
+    licence, *others = (_text(fields, names) for names in (LICENCE, CREDIT, SOURCE_URL))
+    return Terms.named("" if licence.strip() == "?" else licence, *others)
 
 
 def _text(fields: Mapping[str, Any], names: tuple[str, ...]) -> str:
@@ -143,7 +144,7 @@ URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
 
 def header_of(line: str) -> tuple[str, list[str]]:
     """The delimiter of a table's first line, and the names in it; none where it names no captions beside others."""
-    for delimiter in DELIMITERS:
+    for delimiter in DELIMITERS if "\r" not in line else ():
         names = next(csv.reader([line[:LONGEST_CAPTION]], delimiter=delimiter), [])
         if len(names) > 1 and {*CAPTION} & {name.strip().lower() for name in names}:
             return delimiter, names
@@ -191,8 +192,9 @@ def _quoting(path: Path, delimiter: str) -> Any:
     if delimiter == "\t":
         texts = (f"{line}\n" for _, line in lines(path) if isinstance(line, str))
         try:
-            for _ in csv.reader(texts, delimiter=delimiter, strict=True):
-                pass
+            for row in csv.reader(texts, delimiter=delimiter, strict=True):
+                if any("\n" in field and "\t" in field for field in row):
+                    return csv.QUOTE_NONE  # a mark in one line was taken for the beginning of what ends in another
         except csv.Error:
             return csv.QUOTE_NONE
     return csv.QUOTE_MINIMAL

@@ -5,6 +5,7 @@ The client, its patience, the ceiling on cost and the answers on disk are those 
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -60,6 +61,11 @@ class _Chat(ServerModel):
         return {**chosen, "logprobs": True, "top_logprobs": ALTERNATIVES}
 
 
+_WORD = re.compile(r"\W*(\w+)")
+#: A letter alone or before its option: "a kite" begins with an article.
+_LETTER = re.compile(r"(?i)\W*(?:(?:the )?(?:correct )?(?:answer|option)(?: is)?\b\W*)?([a-z])(?:\W*$|[:.)\]*\"'])")
+
+
 def _probability(completion: Any, text: str, words: tuple[str, str]) -> float | None:
     """The probability of the first of two words, mostly yes and no, by the alternatives to the first token:
 
@@ -74,8 +80,8 @@ def _probability(completion: Any, text: str, words: tuple[str, str]) -> float | 
             shares[word] += math.exp(logprob)
     if (total := sum(shares.values())) > 0:
         return shares[words[0]] / total
-    said = text.strip().lower().replace(",", " ").replace(".", " ").split()
-    return dict(zip(words, (1.0, 0.0), strict=True)).get(said[0].strip("()")) if said else None
+    found = (_LETTER if all(len(word) == 1 for word in words) else _WORD).match(text)
+    return dict(zip(words, (1.0, 0.0), strict=True)).get(found[1].lower()) if found else None
 
 
 def _alternatives(completion: Any) -> list[tuple[str, float]]:

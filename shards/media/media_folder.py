@@ -125,7 +125,8 @@ class MediaFolder:
     def spellings(self, name: str) -> list[list[str]]:
         """How the file of a name or id may be called, the likelier before."""
         once = [name + suffix for suffix in VIDEO_SUFFIXES]
-        return [[name], once, [file + suffix for file in once for suffix in VIDEO_SUFFIXES]]  # ID.mp4.webm: youtube-dl
+        twice = [file + suffix for file in once for suffix in VIDEO_SUFFIXES]  # ID.mp4.webm: youtube-dl
+        return [[name], *([file] for file in once), twice]
 
     def _matches(self, name: str) -> list[StoredImage]:
         if "://" in name or len(name) > LONGEST_NAME:
@@ -203,7 +204,7 @@ class ImageFolder(MediaFolder):
         number, within = stem.removeprefix(coco), folder + slash
         spelled = [[name]]
         if not base.lower().endswith(IMAGE_SUFFIXES):
-            spelled.append([name + suffix for suffix in SPELLED_SUFFIXES])
+            spelled += [[name + suffix, name + suffix.upper()] for suffix in IMAGE_SUFFIXES]
             if re.fullmatch(r"[1-9]\d{,11}", number):
                 number = number.zfill(COCO_DIGITS)
                 spelled += [[f"{within}{number}.jpg"], [f"{within}{number}{suffix}" for suffix in SPELLED_SUFFIXES]]

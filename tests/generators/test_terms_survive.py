@@ -150,10 +150,10 @@ def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_pat
     (tmp_path / "c.json").write_text(json.dumps({**COCO, "annotations": said}))
     found = [one.terms for one in read_json_captions(tmp_path / "c.json") if isinstance(one, Caption)]
     assert found == [*STATED.values()]
-    with pytest.raises(ValueError, match="licenses are not objects with id, name and url"):
+    with pytest.raises(ValueError, match="licenses is not a list of objects with id, name and url"):
         coco_terms({**COCO, "licenses": [{"name": "x"}]})
     (tmp_path / "p.json").write_text(json.dumps({**COCO, "licenses": [3], "categories": [], "annotations": []}))
-    with pytest.raises(WrongUse, match=r"p\.json: licenses are not objects"):
+    with pytest.raises(WrongUse, match=r"p\.json: licenses is not a list of objects"):
         read_scenes(tmp_path / "p.json", LeftOut())
 
 

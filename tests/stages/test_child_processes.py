@@ -91,6 +91,18 @@ def test_a_shard_whose_process_is_killed_is_made_again_alone(
     assert logs[1]["began"] >= logs[0]["began"] + logs[0]["seconds"]
 
 
+def test_a_child_that_is_killed_as_it_starts_is_replaced(out: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its pool breaks, and takes no shard any more."""
+    children = Children(1)
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(children.run, str(out), "eq-x", 0)
+        wait_until(lambda: multiprocessing.active_children())[0].kill()
+        assert made.result()["kept"] == 1
+    assert "made alone" in caplog.text
+    assert children.run(str(out), "eq-x", 1)["kept"] == 1
+    children.close()
+
+
 def test_what_a_child_warns_of_is_logged_by_its_parent(
     out: Path, trouble: Any, planned_build: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

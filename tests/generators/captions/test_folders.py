@@ -195,3 +195,20 @@ def test_texts_beside_images(tmp_path: Path) -> None:
     before = caption_source(tmp_path).digest()
     (tmp_path / "b/c.txt").write_text("A cat sits.")
     assert caption_source(tmp_path).digest() != before
+
+
+def test_members_of_one_name_and_those_of_macos_are_no_samples(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "00000.tar", "w") as tar:
+        for name, content in [("0.jpg", b"j"), ("0.txt", b"a dog"), ("0.jpg", b"k"), ("0.txt", b"a cat")]:
+            add(tar, name, content)
+        for name, content in [("./._1.jpg", b"x"), ("./1.jpg", b"j"), ("./._1.txt", b"x"), ("./1.txt", b"a cow")]:
+            add(tar, name, content)
+    _, captions, left_out = read(tmp_path)
+    assert [caption for _, _, caption, _ in captions] == ["a cow"]
+    assert left_out == [("00000.tar 0", "several-fields")]
+
+
+def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(content)
+    tar.addfile(member, io.BytesIO(content))

@@ -105,6 +105,18 @@ def test_a_table_with_tabs_that_no_csv_wrote_stays_as_it_stands(tmp_path: Path) 
     path = tmp_path / "c.tsv"
     path.write_text('image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\ta 5" screen\n')
     assert [caption for _, _, caption, _ in read(path)[1]] == ['"Stop" sign on a road', 'a 5" screen']
+    path.write_text('image\tcaption\n0.jpg\t"half a line\n1.jpg\ta tv of 5"\n')
+    assert [caption for _, _, caption, _ in read(path)[1]] == ['"half a line', 'a tv of 5"'], (
+        "two lines are one caption"
+    )
+    path.write_bytes(b"a dog\rruns\thttp://x/1.jpg\n")
+    assert [caption for _, _, caption, _ in read(path)[1]] == ["a dog\rruns"]
+
+
+def test_an_unknown_licence_of_laion_keeps_its_record(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("url,caption,LICENSE\nhttp://x/1.jpg,a dog,?\n")
+    assert len(read(path)[1]) == 1
 
 
 def test_columns_that_are_not_read_may_differ_in_case_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
-from twinset.models.visual_questions.server_model import ALTERNATIVES, VisionServer
+from twinset.models.visual_questions.server_model import ALTERNATIVES, VisionServer, _probability
 from twinset.models.visual_questions.settings import Inquiry, Server, Unanswered
 
 IMAGES = (b"\xff\xd8 one", b"\xff\xd8 another")
@@ -94,3 +94,18 @@ def test_faults_are_waited_out_and_a_refused_image_is_said(tmp_path: Path) -> No
         )
     assert found[0] == [1.0] and isinstance(found[1], Unanswered)
     assert found[1].reason == "refused" and "content policy" in found[1].detail and len(tried) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *(
+            (text, 1.0)
+            for text in ("A", "a.", "(a)", "A: a ball", "[A]", "**A**", '"A"', "Option A", "The answer is A.")
+        ),
+        *((text, 0.0) for text in ("B) in a street", "the correct answer is (B)", "Answer: b")),
+        *((text, None) for text in ("A kite is held", "A man", "Both", "", "C")),
+    ],
+)
+def test_a_letter_in_words_is_no_article(text: str, expected: float | None) -> None:
+    assert _probability({}, text, ("a", "b")) == expected

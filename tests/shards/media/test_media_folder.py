@@ -51,6 +51,12 @@ def test_a_name_that_several_videos_have_is_that_of_none(tmp_path: Path) -> None
     assert (found(tmp_path, "a/ID"), found(tmp_path, "b/ID.mp4")) == ("a/ID.mp4", "b/ID.mp4")
 
 
+def test_of_one_video_in_two_formats_the_first_suffix_counts(tmp_path: Path) -> None:
+    for suffix in ("webm", "mp4"):
+        put(tmp_path / f"ID.{suffix}", suffix.encode())
+    assert (found(tmp_path, "ID"), found(tmp_path, "ID.webm")) == ("ID.mp4", "ID.webm")
+
+
 def test_links_of_the_folder_s_owner_are_followed_and_loops_end(tmp_path: Path) -> None:
     put(tmp_path / "disk2" / "clips" / "ID.mp4")
     media = tmp_path / "media"
