@@ -17,6 +17,7 @@ def add(commands: Any) -> None:
 
 def blind(asked: argparse.Namespace) -> None:
     """``twinset eval blind``."""
+    from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
     from twinset.evaluation.blind_probes.run import give_away, write_probes
     from twinset.evaluation.dataset_parts import Part, open_benchmarks
 
@@ -33,6 +34,8 @@ def blind(asked: argparse.Namespace) -> None:
             if isinstance(part, Part) and part.kind not in ("pair", "text-pair"):
                 say(f"{part.name}: not probed, it has no pairs of captions", file=sys.stderr)
             else:
+                if isinstance(part, BuiltDataset):
+                    part.every_split = True
                 opened.append(part)
     if not opened:
         raise WrongUse(

@@ -199,6 +199,6 @@ def missing_problem(recipe: Recipe, name: str, state: StageState) -> str:
     return (
         f"{name}: media of {missing} of {state.stage.planned} candidates is missing or broken: {counted} in {media}; "
         f"max_missing is {recipe.max_missing:.2%}. twinset status OUT --missing FILE lists them. Correct "
-        f"{recipe.key(name)}.source or raise max_missing (0 to 1), and run the same command again: shards that lacked "
-        "nothing stay"
+        f"{recipe.key(name)}.source or raise the recipe's max_missing (--set max_missing=0.2), and run the same "
+        "command again: shards that lacked nothing stay"
     )

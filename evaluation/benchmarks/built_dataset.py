@@ -33,7 +33,8 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 
 WORDS = (".json", ".txt")
-NO_DISTRACTOR, NO_IMAGES = "no distractor", "an index without images"  # why a sample asks nothing
+#: Why a sample asks nothing.
+NO_DISTRACTOR, NO_IMAGES, TRAINED = "no distractor", "an index without images", "of a split that is not tested"
 REBUILD = "run its build again, or fetch it again"
 
 Pictures = Mapping[str, Picture]
@@ -44,6 +45,9 @@ class BuiltDataset(Reader):
 
     Of a tar only headers, captions and JSON are read. Pairs and text pairs are matchings. A triplet asks for its target
     against its distractor; a template for its target, which stands first in the gallery as GeneCIS's code has it.
+
+    Models are asked the split ``test``; without it, what is not ``train``; without others, all. every_split: all is
+    read, for what holds out groups of its own.
     """
 
     name = "twinset"
@@ -55,6 +59,7 @@ class BuiltDataset(Reader):
         NO_DISTRACTOR: "build the triplets with --set subsets.NAME.source.distractors=true, in another --out",
         NO_IMAGES: "build the subset with its images, in another --out",
     }
+    every_split = False
 
     def __init__(self, data: Path | str, subsets: Sequence[str] = ()) -> None:
         self.store = Store(str(data))
@@ -80,9 +85,7 @@ class BuiltDataset(Reader):
         )
 
     def items(self, subset: str) -> Iterator[Item]:
-        """As `Reader.items`. Images with captions ask for each other, as in Karpathy's splits: those of ``test``;
-        without it, those that are not of ``train``; without others, all. Memory holds their captions.
-        """
+        """As `Reader.items`. Images with captions ask for each other; memory holds their captions."""
         gallery = CaptionedGallery()
         for item in self._stored(subset):
             if isinstance(item, CaptionedImage):
@@ -93,13 +96,14 @@ class BuiltDataset(Reader):
             yield from gallery.queries(direction, f"{subset}/{direction}")
 
     def _stored(self, subset: str) -> Iterator[Item | CaptionedImage]:
-        receipts, makes = self._receipts(subset), planned_stage(self.store, subset).facts.get("makes")
+        receipts = self._receipts(subset)
         splits = {split for _, split, kept in receipts.columns("split", "kept") if kept}
-        asked = splits & {SPLIT} or splits - {"train"} or splits if makes == IMAGE_TEXT.name else splits
+        asked = splits if self.every_split else splits & {SPLIT} or splits - {"train"} or splits
         for number, split, kept, tar_size in receipts.columns("split", "kept", "tar_size"):
             if split not in asked:
-                continue
-            if tar_size:
+                left_out = LeftOut(f"{self.store.root}/{layout.tar(subset, split, number)}", TRAINED)
+                yield from itertools.repeat(left_out, kept)
+            elif tar_size:
                 yield from self._of_tar(subset, layout.tar(subset, split, number), kept, tar_size)
             elif kept:
                 yield from self._without_images(layout.rows(subset, number))

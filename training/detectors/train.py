@@ -174,6 +174,9 @@ def _pairs_of(text: str) -> list[tuple[str, Benchmark]]:
     subsets = [place.subset] if place.subset else []
     opened = open_benchmarks("twinset", place.root, subsets)
     parts = [one for one in opened if not isinstance(one, Part) or one.kind in ("pair", "text-pair")]
+    for part in parts:
+        assert isinstance(part, BuiltDataset)
+        part.every_split = True
     if not parts:
         raise WrongUse(f"{text}: holds no pairs or text pairs to train detectors on; name a dataset that does")
     return [(f"{text} ({one.name})" if len(parts) > 1 else text, one) for one in parts]

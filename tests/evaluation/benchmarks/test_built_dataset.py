@@ -15,6 +15,7 @@ from tests.evaluation.benchmarks.made_files import picture, put
 from tests.made_datasets import MadeDataset
 from tests.made_samples import EQBEN, NEGATIVE_SUBSET, VIDEO_SUBSET, Planned, draw, pair_shards, text_pair_shards
 from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.built_dataset import TRAINED, BuiltDataset
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
 from twinset.manifests.canonical import sha256_of_file
@@ -194,3 +195,24 @@ def test_an_object_store_is_read_alike(made_pairs: MadeDataset, tmp_path: Path) 
     for one, other in zip(kept(here), kept(there), strict=True):
         assert isinstance(one, Matching) and isinstance(other, Matching)
         assert one.key == other.key and one.images[1].read() == other.images[1].read()
+
+
+def test_what_models_were_trained_on_is_not_asked(made_text_pairs: MadeDataset) -> None:
+    """Of three shards of four, four and one (one pair was rejected), the first becomes one of the split train."""
+    folder = made_text_pairs.root / "text"
+    asked = captions_of(open_benchmark("twinset", made_text_pairs.root, ["text"]))
+    receipt = folder / "_meta/receipts/00000.json"
+    receipt.write_text(receipt.read_text().replace('"split":"test"', '"split":"train"'))
+    (folder / "train").mkdir()
+    (folder / "test/00000.tar").rename(folder / "train/00000.tar")
+    opened = open_benchmark("twinset", made_text_pairs.root, ["text"])
+    assert {one.reason for one in opened.examples() if isinstance(one, LeftOut)} == {TRAINED}
+    assert 0 < captions_of(opened).total() < asked.total()
+    assert len(list(opened.examples())) == asked.total()
+    assert isinstance(opened, BuiltDataset)
+    opened.every_split = True
+    assert captions_of(opened) == asked
+
+
+def captions_of(benchmark: Reader) -> Counter[tuple[str, ...]]:
+    return Counter(item.captions for item in kept(benchmark) if isinstance(item, Matching))
