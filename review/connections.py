@@ -5,7 +5,6 @@ that does not read its reply.
 """
 
 import asyncio
-import resource
 from collections import Counter
 from typing import Any
 
@@ -17,29 +16,13 @@ from twinset.review.access import address_of
 REQUEST_SECONDS = 10.0  # from the connection, or the first byte of a further request, to the last byte of its body
 REPLY_SECONDS = 300.0  # from there until the reply was sent; an admin's export of a large stage takes a while
 KEPT_SECONDS = 5  # after a reply, until a further request
-MOST_CONNECTIONS = 3000  # of some 20 kB each
-#: Each connection is a file; datasets are, too, and the kernel's queue is accepted at once before any can be closed.
-FILES, OTHER_FILES = 8192, 512
-
-
-def allow_files() -> None:
-    """Raise this process's soft limit of open files to `FILES`, or as far as the hard limit lets it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def most_connections() -> int:
-    """How many connections there may be at a time: fewer where this process may not open so many files."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST_CONNECTIONS if soft == resource.RLIM_INFINITY else min(MOST_CONNECTIONS, max(soft - OTHER_FILES, 16))
+MOST_CONNECTIONS = 500  # each is an open file, of which a process may usually have 1,024
 
 
 class BoundedConnection(H11Protocol):
     """uvicorn's connection with deadlines.
 
-    Beyond `most_connections`, the one is closed that waits longest for its client, of those from the address with the
+    Beyond `MOST_CONNECTIONS`, the one is closed that waits longest for its client, of those from the address with the
     most of them: the idle connections of one address leave room for others, and for requests from the same address,
     as all are behind a proxy.
     """
@@ -55,7 +38,7 @@ class BoundedConnection(H11Protocol):
         super().connection_made(transport)
         self._update()
         self.address = address_of(self.client)
-        if len(self.connections) > most_connections():
+        if len(self.connections) > MOST_CONNECTIONS:
             self._make_room()
 
     def data_received(self, data: bytes) -> None:

@@ -64,9 +64,8 @@ def server_of(app: FastAPI) -> "uvicorn.Server":
     """A server of the page, with bounds on connections (`review.connections`)."""
     import uvicorn
 
-    from twinset.review.connections import KEPT_SECONDS, BoundedConnection, allow_files, most_connections
+    from twinset.review.connections import KEPT_SECONDS, MOST_CONNECTIONS, BoundedConnection
 
-    allow_files()
     config = uvicorn.Config(
         app,
         http=BoundedConnection,
@@ -76,7 +75,7 @@ def server_of(app: FastAPI) -> "uvicorn.Server":
         log_level="error",  # what strangers send wrongly fills no log
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=most_connections() + 1,
+        limit_concurrency=MOST_CONNECTIONS + 1,
         timeout_keep_alive=KEPT_SECONDS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +30,6 @@ Runner = Literal["threads", "processes", "ray", "dask"]
 Make = Callable[[str, str, int], dict[str, Any]]
 RETRIES = 3
 REPORT_SECONDS = 0.2
-LEAST_ADDRESSES = 1_200_000_000  # bytes; with fewer, threads do not start and libraries end the process
 #: A full disk or a wrong place does not mend by waiting.
 HOPELESS = (
     *(errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM),
@@ -60,12 +58,6 @@ def build_here(
     if workers < 0 or runner not in get_args(Runner):
         known = ", ".join(get_args(Runner))
         raise WrongUse(f"workers {workers}, runner {runner!r}: at least 0 workers of one of the runners {known}")
-    addresses = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if addresses != resource.RLIM_INFINITY and addresses < LEAST_ADDRESSES:
-        raise WrongUse(
-            f"this shell lets a process have {addresses / 1e6:,.0f} MB of addresses (ulimit -v), and a build needs "
-            f"{LEAST_ADDRESSES / 1e6:,.0f} MB, more with models: ulimit -v unlimited"
-        )
     store = Store(out)
     check_inputs(recipe, ("annotations", "media", "models"))
     check_runner(recipe, runner)

@@ -28,7 +28,6 @@ sys.path.insert(0, str(ROOT))
 
 from tests.review.asked import SECRET, candidate, painted_app, stage_of  # noqa: E402
 from twinset.review.access import Access, Person  # noqa: E402
-from twinset.review.connections import allow_files  # noqa: E402
 from twinset.review.opening import serve  # noqa: E402
 
 ANNOTATORS = [f"person{number:02d}" for number in range(20)]
@@ -116,7 +115,7 @@ async def attack(port: int, idle: int, rate: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--idle", type=int, default=2_000)
+    parser.add_argument("--idle", type=int, default=400)
     parser.add_argument("--rate", type=int, default=100)
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     parser.add_argument("--attack", type=int, help=argparse.SUPPRESS)
@@ -126,7 +125,6 @@ def main() -> None:
         app, _ = painted_app(out, [stage_of("s", [candidate("s", "match", n) for n in range(TASKS)], out)], ANNOTATORS)
         serve(app, "127.0.0.1", 0, lambda base: print(base.rpartition(":")[2], flush=True))
         return
-    allow_files()
     if asked.attack:
         asyncio.run(attack(asked.attack, asked.idle, asked.rate))
     again = [sys.executable, __file__, "--idle", str(asked.idle), "--rate", str(asked.rate)]

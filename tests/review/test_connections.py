@@ -114,12 +114,6 @@ def test_silent_connections_of_one_address_leave_room_for_its_annotators(
         assert next_task(port) == 200
 
 
-def test_a_server_with_few_files_has_fewer_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Silent sockets use up all files of the process, and no answer can be stored."""
-    monkeypatch.setattr("resource.getrlimit", lambda _: (1024, 1024))
-    assert connections.most_connections() == 512
-
-
 def test_a_crowd_of_addresses_takes_no_room_from_others(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound, the address with the most connections loses one of its own."""
     monkeypatch.setattr(connections, "MOST_CONNECTIONS", 60, raising=False)

@@ -1,7 +1,7 @@
 """Builds on bad disks: ``python -m tests.trials.disks [--what full,…] [--every N] [--folder DIR]``.
 
-Each build of a small recipe meets a disk that is full, read-only, gone, out of inodes or slow, or a process that may
-open few files. It must end in a message of one to three lines, with no file half-written; once the cause is gone the
+Each build of a small recipe meets a disk that is full, read-only, gone, out of inodes or
+slow. It must end in a message of one to three lines, with no file half-written; once the cause is gone the
 same command must end in the bytes of a build without trouble. What needs file systems of its own (tmpfs) is skipped
 without root. Prints a row a case; exit code 1 unless all hold.
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -80,11 +79,6 @@ def slow(_: Path) -> None:
         setattr(os, name, late)
 
 
-def few_files(_: Path) -> None:
-    """In a build's process: 64 open files at most."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-
-
 def cases(what: Sequence[str], every: int, syncs: int, files: int) -> Iterator[Case]:
     """All cases. every: of numbered ones only each N-th; syncs, files: of a build without trouble."""
     if "size" in what:
@@ -108,8 +102,6 @@ def cases(what: Sequence[str], every: int, syncs: int, files: int) -> Iterator[C
     if "inodes" in what:
         for number in range(3, files, max(1, files // 10) * every):
             yield Case(f"{number} inodes", disk=f"{LARGE},nr_inodes={number}", mend=f"{LARGE},nr_inodes=0")
-    if "descriptors" in what:
-        yield Case("64 open files", before=few_files, fails=False)
     if "slow" in what:
         yield Case(f"syncs of {SLOW_SECONDS} s", before=slow, fails=False)
 
@@ -208,7 +200,7 @@ def count(path: Path) -> None:
     os.fsync = counted  # type: ignore[assignment]
 
 
-WHAT = ("size", "full", "gone", "readonly", "inodes", "descriptors", "slow")
+WHAT = ("size", "full", "gone", "readonly", "inodes", "slow")
 
 
 def main() -> int:
