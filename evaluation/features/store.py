@@ -11,7 +11,7 @@ import numpy as np
 from twinset.manifests.errors import BuildFailed
 from twinset.manifests.locations import cache_folder
 from twinset.models.encoders.contract import Floats
-from twinset.shards.storage.sqlite_file import check_tables, connect, explained, transaction
+from twinset.shards.storage.sqlite_file import connect, explained, transaction
 
 _KINDS = {b"i": "images", b"p": "pairs", b"t": "texts"}  # by the first byte of a name
 _AT_A_TIME = 500  # names of one query
@@ -74,7 +74,6 @@ class FeatureStore:
             self._database = connect(self.path, "name another folder with --cache, on a disk that can be written")
             self._database.execute("PRAGMA synchronous = NORMAL")
             self._prepare_table()
-            check_tables(self._database, _TABLE)
             self._database.execute(_USED)
 
     def _prepare_table(self) -> None:

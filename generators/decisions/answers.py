@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.parquet_reader import batches
-from twinset.shards.storage.sqlite_file import check_journal, check_tables
 
 FILE = "_review/answers.sqlite"  # below OUT
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator
@@ -91,11 +90,17 @@ def schema(connection: sqlite3.Connection) -> None:
         sqlite3.DatabaseError: it is one of something else; then it is left as it is.
     """
     _check_version(connection)
-    check_tables(connection, _SQL)
+    tables = _tables(connection)
+    if tables and "answers" not in tables:
+        raise sqlite3.DatabaseError(f"it holds {', '.join(sorted(tables))[:40]} and no answers")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=FULL")
     connection.executescript(_SQL)
     connection.execute(f"PRAGMA user_version={_VERSION}")
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def _check_version(connection: sqlite3.Connection) -> None:
@@ -193,10 +198,9 @@ def _from_sqlite(place: Path, stage: str) -> list[dict[str, Any]]:
     # In a folder that cannot be written to, SQLite cannot make the index of a write-ahead log that is not there either.
     fixed = not os.access(place.parent, os.W_OK) and not place.with_name(f"{place.name}-wal").exists()
     how = "immutable=1" if fixed else "mode=ro"
-    check_journal(place)
     with closing(sqlite3.connect(f"file:{quote(str(place))}?{how}", uri=True, timeout=30)) as connection:
         _check_version(connection)
-        if "answers" not in check_tables(connection, _SQL):
+        if not _tables(connection):  # the page has just made the file
             return []
         connection.row_factory = sqlite3.Row
         found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM answers WHERE stage = ?", [stage])

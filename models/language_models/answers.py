@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from twinset.manifests.tally import Tally
 from twinset.models.engines import Engine
-from twinset.shards.storage.sqlite_file import check_tables, connect, explained, transaction
+from twinset.shards.storage.sqlite_file import connect, explained, transaction
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -157,7 +157,6 @@ class Answers:
         self._hand_over, self._work = threading.Lock(), threading.Lock()
         with self._explained():
             self._database = connect(self.path, "name another folder for answers, on a disk that can be written")
-            check_tables(self._database, _TABLES)
             self._database.execute("PRAGMA synchronous = EXTRA")  # the folder's entry too is on disk after a commit
             self._database.executescript(_TABLES)
 

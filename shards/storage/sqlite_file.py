@@ -2,13 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from twinset.manifests.errors import BuildFailed
 
 WAIT_SECONDS = 60.0  # for another process that writes
-_ENDS_WITH_A_NAME = bytes.fromhex("d9d505f920a163d7")  # a journal of several files
 _SHOWN = 200  # characters of an error
 #: Kinds of errors that are no fault of the file's content.
 _OF_THE_DISK = (
@@ -18,7 +17,7 @@ _OF_THE_DISK = (
 
 
 def connect(path: Path, remedy: str) -> sqlite3.Connection:
-    """The file, for all threads, made with its folder if absent; callers begin transactions. Raises as `check_journal`.
+    """The file, for all threads, made with its folder if absent; callers begin transactions.
 
     Args:
         remedy: what an error of the folder's says to do.
@@ -28,42 +27,7 @@ def connect(path: Path, remedy: str) -> sqlite3.Connection:
     except OSError as error:
         error.add_note(remedy)
         raise
-    check_journal(path)
     return sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
-
-
-def check_journal(path: Path) -> None:
-    """Raise `sqlite3.DatabaseError` where the rollback journal beside a file is a pipe, or names another file.
-
-    SQLite would delete that file, wherever it lies, and wait for the pipe. A transaction of one file names no other.
-    """
-    real, end = path.resolve(), b""
-    journal = real.with_name(f"{real.name}-journal")
-    with suppress(OSError):  # there is none, or it is short
-        if journal.is_file():
-            with journal.open("rb") as stream:
-                stream.seek(-len(_ENDS_WITH_A_NAME), 2)
-                end = stream.read()
-    if end == _ENDS_WITH_A_NAME or journal.is_fifo():
-        raise sqlite3.DatabaseError(f"{journal.name} is not a journal of this file alone")
-
-
-def check_tables(connection: sqlite3.Connection, script: str) -> set[str]:
-    """The names of all that a database holds; raises `sqlite3.DatabaseError` unless ``script`` makes each the same.
-
-    A trigger, a constraint or an index can drop what was committed, and a view give rows without end.
-    """
-    with closing(sqlite3.connect(":memory:")) as made:
-        made.executescript(script)
-        wanted = _held(made)
-    for kind, name, _ in sorted((held := _held(connection)) - wanted):
-        raise sqlite3.DatabaseError(f"it holds the {kind} {name[:40]!r}, which twinset did not make so")
-    return {name for _, name, _ in held}
-
-
-def _held(connection: sqlite3.Connection) -> set[tuple[str, str, str]]:
-    rows = connection.execute("SELECT type, name, sql FROM sqlite_master")
-    return {(str(kind), str(name), " ".join(str(sql).split())) for kind, name, sql in rows}
 
 
 @contextmanager

@@ -137,7 +137,6 @@ def database(path: Path, random: Random) -> str:
             (f"DROP TABLE {table}", []), (f"ALTER TABLE {table} RENAME COLUMN {column} TO odd", []),
             (f"ALTER TABLE {table} RENAME TO odd", []), (f"DELETE FROM {table}", []), ("PRAGMA user_version = 99", []),
             (f"INSERT INTO {table} SELECT * FROM {table}", []), ("PRAGMA application_id = 7", []),
-            (f"CREATE TRIGGER odd BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'no'); END", []),
             ("PRAGMA journal_mode = WAL", []), (f"ALTER TABLE {table} ADD COLUMN odd", []),
         ))  # fmt: skip
         connection.execute(statement, given)

@@ -126,14 +126,6 @@ def test_a_file_of_something_else_is_named(tmp_path: Path) -> None:
         Answers(tmp_path)
 
 
-def test_a_file_that_would_drop_what_is_paid_for_is_refused(tmp_path: Path) -> None:
-    Answers(tmp_path).close()
-    with sqlite3.connect(tmp_path / FILE) as database:
-        database.execute("CREATE TRIGGER t BEFORE INSERT ON answers BEGIN SELECT RAISE(IGNORE); END")
-    with pytest.raises(BuildFailed, match=r"not a file of answers \(it holds the trigger 't'"):
-        Answers(tmp_path)
-
-
 @pytest.mark.parametrize("changed", ["DROP TABLE tally; CREATE TABLE tally (a)", "UPDATE answers SET text = x'ff'"])
 def test_a_file_that_is_damaged_is_not_taken_for_a_full_disk(tmp_path: Path, changed: str) -> None:
     answers = Answers(tmp_path)
