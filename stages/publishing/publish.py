@@ -32,11 +32,10 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import new_folder
 from twinset.stages.overview import of_all, published, stage_verdict
 from twinset.stages.plan import DESCRIPTIONS
-from twinset.stages.publishing.machine import Machine
 
 #: Of a repository on the Hub (https://huggingface.co/docs/hub/storage-limits): of a file, of a folder, of all.
 LARGEST, MOST_ENTRIES, MOST_FILES = 50 * 10**9, 10_000, 100_000
-MOST_NAMED = 20  # files with names of this machine in a message
+_TEXTS = (".md", ".html", ".json", ".csv", ".cff", ".bib")
 _OF_META = {*DESCRIPTIONS, "stage.json", "histograms.png", "look.png", CREDITS}
 _PLAN, _MARKER = re.compile(r"\d{5,}\.parquet|shards\.parquet"), re.compile(r"files-of-[a-z0-9-]+")
 
@@ -174,7 +173,7 @@ def _put(store: Store, path: str, to: Path, linked: bool) -> None:
 
 
 def _check(store: Store, parts: Sequence[Part], folder: Path) -> None:
-    """Raise `WrongUse` for what the Hub would refuse, and for what names this machine."""
+    """Raise `WrongUse` for what the Hub would refuse, and for texts that name a folder of this machine."""
     files = _files(folder)
     entries = Counter(one.parent.relative_to(folder).as_posix() for one in folder.rglob("*"))
     found = [
@@ -190,14 +189,17 @@ def _check(store: Store, parts: Sequence[Part], folder: Path) -> None:
             )
     if len(files) > MOST_FILES:
         found.append(f"{len(files):,} files, and the Hub takes {MOST_FILES:,}; build it with a larger shard_size")
-    machine, named = Machine(store, [part.recipe for part in parts]), list[str]()
+    places = _places(store, parts)
     for path in files:
-        where, name = machine.find(path)
-        if name:
-            remedy = "it" if path.name == "README.md" else "the record that it comes from, and build it again"
-            place = ", ".join(filter(None, (str(path.relative_to(folder)), where)))
-            named.append(f"{place}: names {name}, which is of this machine; take it out of {remedy}")
-    if len(named) > MOST_NAMED:
-        named[MOST_NAMED:] = [f"and {len(named) - MOST_NAMED:,} more files do so"]
-    if found or named:
-        raise WrongUse("\n".join([f"{store.root} is not published:", *found, *named]))
+        if path.suffix in _TEXTS and (named := places.search(path.read_text("utf-8", "replace"))):
+            found.append(f"{path.relative_to(folder)}: names {named[0]}, a folder of this machine; take it out")
+    if found:
+        raise WrongUse("\n".join([f"{store.root} is not published:", *found]))
+
+
+def _places(store: Store, parts: Sequence[Part]) -> re.Pattern[str]:
+    """Folders of this machine: home, OUT, and what the recipes read."""
+    placed = [each for part in parts for stage in part.recipe.all.values() for each in (stage.source, *stage.filters)]
+    places = [str(Path.home()), store.root, *(str(value) for each in placed for _, _, value in each.places())]
+    names = {re.escape(place.rstrip("/")) for place in places if re.match(r"/[^/]", place)}
+    return re.compile(rf"(?<![\w.])({'|'.join(names)})(?!\w)" if names else r"(?!)")

@@ -2,23 +2,18 @@
 
 import getpass
 import os
-import re
 import shutil
 import socket
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import twinset
 from tests.cli.published import SAID
 from twinset.cli.main import main
-from twinset.shards.storage.store import Store
-from twinset.stages.publishing.machine import Machine
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PRIVATE = ("_meta/log", "_review", "_spool")  # as docs/layout.md has it
@@ -88,70 +83,12 @@ def test_the_record_of_earlier_versions_goes(built: Path) -> None:
     assert twinset.verify(built)["subsets"]["pairs"]["problems"] == []
 
 
-@pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    monkeypatch.setattr("socket.gethostname", lambda: "gpu-7.lab")
-    monkeypatch.setattr("getpass.getuser", lambda: "ann")
-    return Machine(Store("/scratch/my_project/out"), [])
-
-
-PRIVATE_TEXTS = {
-    "a.md": r"made from /scratch/my\_project/out/images",
-    "b.html": "<p>/scratch/my_project/out</p>",
-    "c.json": '{"seen": "file:///scratch/my_project/out/x"}',
-    "d.csv": "credit\nsomebody at gpu-7.lab\n",
-    "e/README": "of gpu-7\n",
-    "f.txt": "as /home/ann/photos has it",
-}
-PUBLIC_TEXTS = ("https://photos.example/ann/1.jpg", "a gpu", "/annual/", "x/scratch/my_project/out", "my_project/out")
-
-
-@pytest.mark.parametrize("name", PRIVATE_TEXTS)
-def test_a_text_that_names_the_machine(name: str, machine: Machine, tmp_path: Path) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(PRIVATE_TEXTS[name])
-    assert machine.find(path)[1]
-    for text in PUBLIC_TEXTS:
-        path.write_text(text)
-        assert machine.find(path) == ("", "")
-
-
-def test_a_table_that_names_the_machine(machine: Machine, tmp_path: Path) -> None:
-    path, place = tmp_path / "a.parquet", "/scratch/my_project/out/7.png"
-    rows = {"key": ["a", "b"], "detail": ["", place]}
-    pq.write_table(pa.table(rows), path)
-    assert machine.find(path) == ("column detail of b", "/scratch/my_project/out")
-    nested: list[Any] = [[{"path": place}], {"path": place}, [[place]], pa.scalar(place).as_py()]
-    for value in nested:
-        pq.write_table(pa.table({"key": ["a"], "sources": [value]}), path)
-        assert machine.find(path)[0].startswith("column sources")
-    pq.write_table(pa.table({"key": ["a"]}).replace_schema_metadata({"by": place}), path)
-    assert machine.find(path) == ("schema", "/scratch/my_project/out")
-    pq.write_table(pa.table({"key": ["a"], "image": [b"/scratch/my_project/out"]}), path)
-    assert machine.find(path) == ("", "")
-
-
 def test_a_record_that_names_the_machine_is_not_published(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A path in a caption is in the tar, the tables, the page and the card of the dataset."""
+    """A path in a caption is on the page of the dataset."""
     out, records = recipe.parent / "out", recipe.parent / "pairs.jsonl"
     records.write_text(records.read_text().replace("picture 3", f"picture {recipe.parent}/images/3"))
     twinset.build(str(recipe), out, settings=SAID)
     capsys.readouterr()
     assert main(["publish", str(out), "--to", str(out.parent / "x")]) == 2
-    said = capsys.readouterr().err
-    names = f"names {recipe.parent}/images, which is of this machine"
-    assert re.search(rf"pairs/test/00001\.tar, pairs-[a-z0-9]+\.caption0\.txt: {names}", said)
-    assert re.search(rf"pairs/_meta/index\.parquet, column caption0 of pairs-[a-z0-9]+: {names}", said)
-    assert f"look.html: {names}" in said and "preview/pairs/data/test-00000-of-00001.parquet" in said
+    assert f"look.html: names {recipe.parent}/images, a folder of this machine" in capsys.readouterr().err
     assert not (out.parent / "x").exists()
-
-
-def test_many_files_that_name_the_machine_are_counted(
-    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("twinset.stages.publishing.publish.MOST_NAMED", 2)
-    monkeypatch.setattr(Machine, "find", lambda *_: ("", "/home/ann"))
-    assert main(["publish", str(out), "--to", str(out.parent / "x")]) == 2
-    said = capsys.readouterr().err
-    assert said.count("/home/ann") == 2 and re.search(r"and \d+ more files do so", said)
