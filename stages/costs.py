@@ -1,7 +1,7 @@
 """What stages cost: as receipts and logs tell it, and estimated from that, for what is still to be made.
 
-Rates come from the stage's own shards, else from another dataset, else from the recipe's table. Planning, hashing and
-describing come on top; next to making shards they are little.
+Rates come from the stage's own shards, of whose times the median counts, else from another dataset, else from the
+recipe's table. Planning, hashing and describing come on top; next to making shards they are little.
 """
 
 import contextlib
@@ -10,6 +10,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Mapping
+from statistics import median
 from typing import Any, NamedTuple
 
 from twinset.manifests.errors import TwinsetError
@@ -24,7 +25,6 @@ from twinset.stages.job import Job
 from twinset.stages.status import StageState, state_of
 
 COST = "log/cost.json"
-TIMES = ("core_seconds", "seconds")  # of a log
 LOGS = (256, 16)  # that are read, of shards evenly spread, and from an object store, where each is a request
 
 
@@ -62,22 +62,19 @@ def measured(store: Store, recipe: Recipe, name: str, home: str, state: StageSta
     logs = {
         number: log
         for number, log in read_logs(store, home, chosen).items()
-        if all(isinstance(took := log.get(name), float) and 0 <= took < math.inf for name in TIMES)
+        if isinstance(took := log.get("seconds"), float) and 0 <= took < math.inf
     }
     if not logs:
         return None
     gpu = any(log.get("gpu") is True for log in logs.values())
-    clock = "seconds" if gpu else "core_seconds"
-    took = {number: float(log[clock]) for number, log in logs.items()}
-    seconds, start = _rate(planned, logs, clock)
+    took = {number: float(log["seconds"]) for number, log in logs.items()}
     candidates, looked_at = sum(planned.values()), sum(planned[number] for number in logs)
     written = sum(state.done.column("tar_size")) + sum(state.done.column("rows_size"))
     tally = total(map(tally_in, logs.values()))
     rate = Rate(
         kept=sum(state.done.column("kept")) / candidates,
         bytes=written / candidates,
-        seconds=seconds,
-        start=start,
+        seconds=median(took[number] / planned[number] for number in logs),
         gpu=gpu,
         **{what: count / looked_at for what, count in tally._asdict().items()},
         each=_each(store, recipe, name, state),
@@ -85,31 +82,6 @@ def measured(store: Store, recipe: Recipe, name: str, home: str, state: StageSta
     cost = _cost(recipe, name, rate, candidates, len(done))
     cost = cost._replace(seconds=sum(took.values()) * candidates / looked_at)
     return Measured(f"{candidates:,} candidates in {store.root}", rate, cost)
-
-
-def _rate(planned: Mapping[int, int], logs: Mapping[int, Mapping[str, Any]], clock: str) -> tuple[float, float]:
-    """Seconds of a candidate, and those that a process takes before its first one, by the logs of some shards.
-
-    The start of a process is in its first shard; where all shards are the first of theirs, in the first batch of each.
-
-    Args:
-        planned: candidates of each shard.
-        clock: the field of the logs that counts.
-    """
-    took = {number: float(log[clock]) for number, log in logs.items()}
-    begun = {number: (planned[number], took[number]) for number, log in logs.items() if log.get("first")}
-    if len(begun) == len(logs):
-        for number, log in logs.items():
-            batch = log.get("first_batch")
-            made, spent = (batch.get("candidates"), batch.get(clock)) if isinstance(batch, dict) else (None, None)
-            if isinstance(made, int) and isinstance(spent, float) and made > 0 and 0 <= spent <= took[number]:
-                begun[number] = min(made, planned[number]), spent
-    left = sum(planned[number] for number in logs) - sum(made for made, _ in begun.values())
-    if left <= 0:  # start and candidates cannot be told apart
-        return sum(took.values()) / sum(planned[number] for number in logs), 0.0
-    seconds = (sum(took.values()) - sum(spent for _, spent in begun.values())) / left
-    starts = [max(spent - seconds * made, 0.0) for made, spent in begun.values()]
-    return seconds, sum(starts) / len(starts) if starts else 0.0
 
 
 def _each(store: Store, recipe: Recipe, name: str, state: StageState) -> float | None:

@@ -29,8 +29,7 @@ from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter
 from twinset.stages.job import recorded_recipe, worker_of
-from twinset.stages.making.cpu_time import CpuTime
-from twinset.stages.making.payload import OnBatch, Shard, write_samples, write_table
+from twinset.stages.making.payload import Shard, write_samples, write_table
 from twinset.stages.stage_worker import StageWorker, refuse_mixed_runtimes
 from twinset.stages.status import receipt_holds
 
@@ -95,28 +94,18 @@ def write_shard(
             f"{planned.shard:05d} are not those of the plan; remove {record} and run the same build again"
         )
     began, clock = time.time(), time.monotonic()  # since 1970; one that nobody sets
-    first_batch: dict[str, float] = {}  # of a process's first shard, so that its start is told from its candidates
-
-    def on_batch(made: int) -> None:
-        if cpu.first and not first_batch:
-            took = {"seconds": time.monotonic() - clock, "core_seconds": cpu.so_far()}
-            first_batch.update(candidates=made, **took)
-
-    with CpuTime(f"{store.root}/{worker.home}") as cpu, metered() as tallies:
+    with metered() as tallies:
 
         def log() -> None:
-            spent: dict[str, Any] = {"began": began, "seconds": time.monotonic() - clock, "core_seconds": cpu.so_far()}
-            spent |= {"first": cpu.first, "gpu": worker.on_gpu, **total(tallies)._asdict()}
-            if first_batch:
-                spent["first_batch"] = first_batch
+            spent: dict[str, Any] = {"began": began, "seconds": time.monotonic() - clock, "gpu": worker.on_gpu}
+            spent |= total(tallies)._asdict()
             if worker.runtime != ANY_RUNTIME:
                 spent["runtime"] = worker.runtime_facts()
             _log_shard(store, layout.log(worker.home, planned.shard), spent)
 
         while True:
-            first_batch.clear()
             try:
-                return _write(store, stage, planned, candidates, worker, on_batch, log)
+                return _write(store, stage, planned, candidates, worker, log)
             except OutOfMemory as error:
                 problem = str(error)
             # Not within the except: the error keeps what filled the memory.
@@ -131,14 +120,13 @@ def _write(
     planned: PlannedShard,
     candidates: Sequence[Candidate],
     worker: StageWorker,
-    on_batch: OnBatch,
     log: Callable[[], None],
 ) -> Receipt:
     """The receipt of a shard; that which another worker wrote meanwhile, where it holds."""
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar:
             write = write_table if worker.generator.columns is not None else write_samples
-            shard: Shard = write(candidates, worker, tar, spool / "rows", on_batch)
+            shard: Shard = write(candidates, worker, tar, spool / "rows")
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
         # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
         # appeared, is replaced.

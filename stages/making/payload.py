@@ -1,7 +1,7 @@
 """What is written for the candidates of a shard: samples in a tar and a row for each, or the rows of a table."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +30,6 @@ from twinset.stages.stage_worker import StageWorker
 
 Fields = list[tuple[str, bytes]]
 Missing = dict[str, int | None]
-OnBatch = Callable[[int], None]  # a batch is made: how many candidates they are so far
 Judges = Sequence[tuple[VerdictCheck, AnyFilter]]
 
 
@@ -45,9 +44,7 @@ class Shard(NamedTuple):
     missing: Missing
 
 
-def write_table(
-    candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path, on_batch: OnBatch
-) -> Shard:
+def write_table(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Shard:
     """Write the rows of a table's candidates; the tar stays empty."""
     columns, missing = worker.generator.columns, Missing()
     assert columns is not None
@@ -58,15 +55,12 @@ def write_table(
                 raise TypeError(f"{candidate.key}: a source of tables made a {type(made).__name__}")
             results.append((candidate, made))
             made_one()
-        on_batch(len(results))
     write_table_rows(results, columns, path)
     verdicts = [(REJECTED, made.reason) if isinstance(made, Rejected) else (KEPT, "") for _, made in results]
     return Shard(verdicts, missing)
 
 
-def write_samples(
-    candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path, on_batch: OnBatch
-) -> Shard:
+def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Shard:
     """Write the samples that are kept into a tar, and a row for each candidate."""
     rows, missing = list[Row](), Missing()
     judges = [
@@ -79,7 +73,6 @@ def write_samples(
             made_one()
             if fields is not None:
                 tar.add_sample(row.key, fields)
-        on_batch(len(rows))
     write_rows(rows, path)
     return Shard([(row.verdict, row.reason) for row in rows], missing)
 

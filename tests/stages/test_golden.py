@@ -151,7 +151,7 @@ def test_a_drawn_shard_has_the_same_bytes_as_ever(tmp_path: Path) -> None:
     generator = DrawnDiscs(recipe["eq-ag"].source, Context("eq-ag"))
     with TarWriter(tmp_path / "tar") as tar:
         worker = StageWorker("eq-ag", recipe["eq-ag"], generator, ())
-        write_samples(list(generator.plan()), worker, tar, tmp_path / "rows", lambda made: None)
+        write_samples(list(generator.plan()), worker, tar, tmp_path / "rows")
     rows = sha256_of_file(tmp_path / "rows")[0]
     check("drawn", {"versions": {"action-genome": 1}, "tar": tar.sha256, "rows": rows})
 
