@@ -7,7 +7,7 @@ for pool in main cpu render gpu; do
     prefect work-pool inspect "$pool" >/dev/null 2>&1 || prefect work-pool create "$pool" --type process
 done
 prefect --no-prompt deploy --all
-for name in "Crash zombie flow runs" "Crash zombie runs of twinset" "Crash runs of twinset that do not start"; do
-    prefect automation delete "$name" >/dev/null 2>&1 || true  # the first is of an earlier version
+for name in "Crash zombie runs of twinset" "Crash runs of twinset that do not start"; do
+    prefect automation delete "$name" >/dev/null 2>&1 || true
 done
 prefect automation create --from-file flows/zombies.yaml

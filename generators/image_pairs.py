@@ -68,7 +68,6 @@ class ImagePairs(NamedPairSource):
     change: str = ""
     citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
 
-    added = ("columns", "change", "citation")
     reports = (CITATIONS,)
     generator = "twinset.generators.image_pairs:ImagePairGenerator"
     reference = Reference("a list of image pairs")

@@ -50,7 +50,6 @@ class TextPairs(Source):
     held_out: OptionalFiles = ()
     licence: str = ""
 
-    added = ("scores", "held_out")
     generator = "twinset.generators.text_pairs:TextPairGenerator"
     makes = "text-pair"
     paper = BIVLC

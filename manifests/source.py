@@ -60,8 +60,7 @@ class PlacedSettings(Settings):
 
     A setting can itself be such settings, or a list of them, such as ``engine``: its settings are ``engine.model`` …
 
-    execution: settings that decide how samples are made, not what they are; the runtime class names those. added:
-    settings that came later, besides those of its bases: no part of the digest where they have their default.
+    execution: settings that decide how samples are made, not what they are; the runtime class names those.
     reasons: what the reasons mean that samples are rejected, or records left out, for. scored: what the numbers in a
     sample's ``scores`` mean, by name; unmeasured: the number that stands there where it was not measured. reference:
     what to cite; of a source, the data set whose file format it reads, or the method that it follows.
@@ -70,7 +69,6 @@ class PlacedSettings(Settings):
     kind: str
 
     execution: ClassVar[tuple[str, ...]] = ()
-    added: ClassVar[tuple[str, ...]] = ()
     reasons: ClassVar[Mapping[str, str]] = {}
     scored: ClassVar[Mapping[str, str]] = {}
     unmeasured: ClassVar[Mapping[str, float]] = {}
@@ -135,11 +133,9 @@ class PlacedSettings(Settings):
 
     @property
     def incidental(self) -> tuple[str, ...]:
-        """Key paths of settings that are left out of the digest: locations, and of `execution` and `added`."""
+        """Key paths of settings that are left out of the digest: locations, and `execution`."""
         inner = [f"{name}.{key}" for name, one in self.within() for key in one.incidental]
-        added = (name for one in type(self).__mro__ for name in vars(one).get("added", ()))
-        unused = [name for name in added if getattr(self, name) == type(self).model_fields[name].default]
-        return tuple(dict.fromkeys((*self.locations, *self.execution, *unused, *inner)))
+        return tuple(dict.fromkeys((*self.locations, *self.execution, *inner)))
 
     @classmethod
     def leads_to(cls, setting: str) -> str:

@@ -62,8 +62,6 @@ def pictured_tars(store: Store, subset: str, use: str) -> Iterator[tuple[str, st
     """As `finished_tars`, with the split behind the path. Raises `WrongUse` for samples without images, which lie in
     no tar, and as `term_counts` where samples are chosen by licence. use: what takes images, for the message.
     """
-    if store.licences is not None:
-        _refuse_without_terms(store, subset)
     rows = () if store.licences is None else index_rows(store, subset, ("tar", "licence"))
     allowed_in = Counter(row["tar"] for row in rows if allowed(row["licence"], store.licences))
     for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
@@ -92,8 +90,8 @@ def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator
     """As `index_rows`, a batch at a time."""
     with opened_index(store, subset) as stream:
         for batch in parquet_batches(stream, columns):
-            for name in {"key", "tar", *TERMS} & {*batch.schema.names}:
-                if batch[name].null_count or not pa.types.is_string(batch[name].type):
+            for name in {"key", "tar", *TERMS} & {*columns}:
+                if name not in batch.schema.names or batch[name].null_count or not pa.types.is_string(batch[name].type):
                     raise pa.ArrowInvalid(f"a {name} is absent or no text")
             yield batch
 
@@ -113,19 +111,12 @@ def opened_index(store: Store, subset: str) -> Iterator[BinaryIO]:
 
 
 def term_counts(store: Store, subset: str) -> dict[tuple[str, str], int]:
-    """Rows of ``index.parquet`` by licence and credit; raises `WrongUse` for an index of before there were any."""
-    _refuse_without_terms(store, subset)
+    """Rows of ``index.parquet`` by licence and credit; raises as `index_batches`."""
     columns, counts = ["licence", "credit"], Counter[tuple[str, str]]()
     for batch in index_batches(store, subset, columns):
         found = pa.Table.from_batches([batch]).group_by(columns, use_threads=False).aggregate([([], "count_all")])
         counts.update({(row["licence"], row["credit"]): row["count_all"] for row in found.to_pylist()})
     return dict(sorted(counts.items()))
-
-
-def _refuse_without_terms(store: Store, subset: str) -> None:
-    if not {*TERMS} <= {*index_columns(store, subset)}:
-        path = f"{store.root}/{layout.meta(subset, 'index.parquet')}"
-        raise WrongUse(f"{path}: built by an earlier version of twinset, without licences; run its build again")
 
 
 def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:

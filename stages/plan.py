@@ -178,7 +178,6 @@ def _record(store: Store, home: str, place: str, content: bytes) -> None:
     """Write a record of a stage unless it is there already; what describes the stage is then of another record."""
     if store.size(place) != len(content) or store.read(place) != content:
         store.remove(layout.meta(home, DESCRIBED))
-        store.remove(layout.meta(home, "recipe.json"))  # of earlier versions: its paths are not for what is published
         store.write(place, content)
 
 

@@ -86,7 +86,6 @@ class Decisions(Source):
     protocol: Annotated[str, Place("words", "annotations")] | None = None
     licence: str = ""
 
-    added: ClassVar[tuple[str, ...]] = ("protocol",)
     execution = ("answers",)  # decisions enter the plan, wherever answers lie
     makes = "table"
     paper = BIVLC

@@ -51,7 +51,6 @@ class StableDiffusion(DerivingTerms, DiffusionModel, Source):
     precision: Literal["auto", "float32", "float16"] = "auto"
     licence: str
 
-    added = ("negatives",)
     generator = "twinset.generators.edited_pairs.generator:EditedPairGenerator"
     reference = Reference(
         "prompt-to-prompt", "https://arxiv.org/abs/2208.01626", bibtex("hertz2023prompt", "rombach2022high")

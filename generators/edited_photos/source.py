@@ -68,7 +68,6 @@ class EditedPhotos(DerivingTerms, EngineSource):
     tries: int = Field(default=1, ge=1, le=16)
     licence: str = ""
 
-    added = ("tries",)
     generator = "twinset.generators.edited_photos.generator:EditedPhotoGenerator"
     makes = "pair"
     paper = VISMIN

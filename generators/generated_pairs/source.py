@@ -53,7 +53,6 @@ class GeneratedPairs(Source):
     held_out: OptionalFiles = ()
     licence: str = ""
 
-    added = ("train", "held_out")
     generator = "twinset.generators.generated_pairs.generator:GeneratedPairGenerator"
     makes = "pair"
     paper = BIVLC

@@ -64,7 +64,6 @@ class Kubric(Source):
     unbounded = True
     synthetic = True
     execution = ("device", "threads")
-    added = ("sizes",)
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "kubric")
 

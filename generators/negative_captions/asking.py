@@ -49,7 +49,6 @@ class PromptedSource(EngineSource):
     prompts: Annotated[Location, Place("file", "annotations")] | None = None
     photos: Annotated[Location, Place("folder", "media")] | None = None
 
-    added = ("prompts", "photos")
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "answers", "engines", "photos")}
 
     @property

@@ -33,7 +33,6 @@ class PairScreening(Decisions):
     pairs: StageName
     question: str = KeepPair.name
 
-    added = (*Decisions.added, "question")
     generator = "twinset.generators.screened_pairs.pair_screening:PairScreeningGenerator"
     paper = EQBEN
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}

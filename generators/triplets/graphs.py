@@ -145,8 +145,8 @@ class Relations:
 
     subject, object, subject_lemma, object_lemma, predicate, predicate_lemma: numbers in ``words``, which is sorted.
     caption: row in ``texts``, the captions that have relations (columns `TEXTS`, and ``terms``). image: equal for
-    relations of one image id. names: how many of these ids there are. captions: how many were parsed. facts: None for a
-    table of an earlier version, which lacks their columns.
+    relations of one image id. names: how many of these ids there are. captions: how many were parsed. facts: None
+    where they were not asked for.
     """
 
     subject: Codes
@@ -182,13 +182,13 @@ class Relations:
 
 
 def load_relations(graphs: FinishedStage, judged: bool = True) -> Relations:
-    """The relations of a stage of scene graphs. judged: with facts, where the stage has them: half of the time.
+    """The relations of a stage of scene graphs. judged: with facts: half of the time.
 
     Memory: 40 bytes a relation, 8 bytes a noun of a caption, and the captions with their ids and places, which
     are kept once where they are equal. Raises `WrongUse` when there is none.
     """
     columns = {name: Growing(np.int32) for name in (*WORDS, "caption")}
-    facts = FactColumns() if judged and set(COLUMNS) <= set(graphs.columns()) else None
+    facts = FactColumns() if judged else None
     texts: dict[str, list[pa.Array]] = {name: [] for name in (*TEXTS, *((PHOTO,) if facts else ()))}
     codes: dict[str, int] = {}
     terms: list[pa.Array] = []

@@ -12,7 +12,6 @@ from twinset.generators.triplets.captions import forms_of
 from twinset.generators.triplets.draws import Bools, Codes, Floats, distinct, first_of_each, numbered
 from twinset.generators.triplets.graphs import CLASSES, PHRASES, Facts, Relations
 from twinset.generators.triplets.ratings import LOWEST, Balance, Ratings, Rules
-from twinset.manifests.errors import WrongUse
 
 VISIBLE = 3.0  # rating of a verb from which on a photo shows the deed: 2.0 negotiate, 3.7 hold
 
@@ -160,7 +159,7 @@ class Pool:
             min_support, balance: strict: as `generators.triplets.source.Triplets`.
 
         Raises:
-            WrongUse: the strict rules are asked for, and the relations come without what these ask.
+            ValueError: the strict rules are asked for, and the relations come without facts.
         """
         self.relations, self.rules = relations, rules
         rated = rate(relations, ratings, rules)
@@ -169,10 +168,7 @@ class Pool:
         good = np.isfinite(rated.subject_rating) & np.isfinite(rated.object_rating)
         if rules == "strict":
             if facts is None:
-                raise WrongUse(
-                    f"{relations.where}: was made by an earlier twinset and lacks what the strict rules read; build "
-                    "this stage of scene graphs again, or mine under rules: published"
-                )
+                raise ValueError("the strict rules need the facts of relations")
             image, both = facts.photo, good
             every = _images_of_each(rated.subject[both], image[both])
             good = self._strict(facts, rated, both, min_support, ratings)

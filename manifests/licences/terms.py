@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from pydantic import BaseModel, field_validator
 
@@ -137,8 +137,6 @@ class StatedTerms(BaseModel):
     credit: str = ""
     source_url: str = ""
 
-    added: ClassVar[tuple[str, ...]] = ("credit", "source_url")
-
     @field_validator("licence")
     @classmethod
     def _known_licence(cls, text: str) -> str:
@@ -194,8 +192,6 @@ class DerivingTerms(StatedTerms):
     """
 
     allow_no_derivatives: bool = False
-
-    added: ClassVar[tuple[str, ...]] = ("allow_no_derivatives",)
 
     @property
     def derives(self) -> bool:

@@ -75,14 +75,6 @@ def test_a_build_goes_on_from_its_private_record_and_what_is_published_does_with
     assert twinset.verify(copy)["subsets"]["pairs"]["problems"] == []
 
 
-def test_the_record_of_earlier_versions_goes(built: Path) -> None:
-    old = built / "pairs/_meta/recipe.json"
-    (built / "pairs/_meta/log/recipe.json").rename(old)
-    assert main(["build", str(built.parent / "recipe.yaml"), "--out", str(built)]) == 0
-    assert not old.exists()
-    assert twinset.verify(built)["subsets"]["pairs"]["problems"] == []
-
-
 def test_a_record_that_names_the_machine_is_not_published(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A path in a caption is on the page of the dataset."""
     out, records = recipe.parent / "out", recipe.parent / "pairs.jsonl"

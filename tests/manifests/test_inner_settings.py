@@ -79,6 +79,8 @@ def test_paths_count_from_the_recipe_and_decide_nothing(recipe: Path) -> None:
             {"kind": "local", "model": "OWNER/NAME", "cache": None},
         ],
         "licence": "MIT",
+        "credit": "",
+        "source_url": "",
     }
 
 

@@ -107,8 +107,8 @@ def test_gold_tasks_and_instances_of_ones_own_do_not_go_together(tmp_path: Path)
         source(protocol="paper").check_inputs("ask", {"annotations"})
 
 
-def test_datasets_made_before_protocols_keep_their_digest() -> None:
-    assert "protocol" in source().incidental and "protocol" not in source(protocol="bivlc").incidental
+def test_the_name_of_a_protocol_is_no_place_and_a_file_is_one() -> None:
+    assert "protocol" not in source(protocol="bivlc").incidental
     named = source(protocol="./words.yaml")
     assert "protocol" in named.incidental and [str(one) for _, _, one in named.places()] == ["./words.yaml"]
 

@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tests.generators.finished_stage import finish, write_index
+from tests.generators.finished_stage import finish
 from tests.generators.triplets.conftest import LEMMAS, RATED, Said, relations_of
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Draws
-from twinset.generators.triplets.graphs import COLUMNS, Facts, Relations, load_relations
+from twinset.generators.triplets.graphs import Facts, Relations, load_relations
 from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool, funnel
 from twinset.generators.triplets.ratings import Ratings
@@ -259,16 +258,6 @@ def test_no_caption_of_the_distractor_names_the_subject() -> None:
     said += [("d", "dog", "near", "tree"), ("d", "ball", "behind", "man"), ("e", "bird", "on", "horse")]
     assert triplets(relations_of(said), distractors=True) >= {(0, 1, 2)}
     assert not {(0, 3), (1, 3)} & {one[1:] for one in triplets(relations_of(said), distractors=True)}
-
-
-def test_tables_of_earlier_versions_are_for_the_published_rules_alone(tmp_path: Path) -> None:
-    earlier = parsed(tmp_path, CAPTIONS)
-    rows = pq.read_table(tmp_path / "scene-graphs/_meta/index.parquet").drop_columns(list(COLUMNS))
-    (tmp_path / "old").mkdir()
-    relations = load_relations(write_index(rows, tmp_path / "old", "scene-graphs", earlier.record.planned))
-    assert relations.facts is None and len(Pool(relations, RATINGS, "published", 1)) == len(relations)
-    with pytest.raises(WrongUse, match=r"old/scene-graphs: was made by an earlier twinset .*or mine under rules: p"):
-        pool(relations)
 
 
 def test_where_nothing_has_the_support_the_message_names_it(own_said: list[Said]) -> None:
