@@ -25,6 +25,7 @@ from twinset.shards.storage.store import Store
 if TYPE_CHECKING:
     import uvicorn
 
+MOST_CONNECTIONS = 500  # each is an open file, of which a process may usually have 1,024
 GRACE_SECONDS = 5  # for requests under way when it is stopped
 
 
@@ -61,22 +62,18 @@ def serve(app: FastAPI, host: str, port: int, on_ready: Callable[[str], None]) -
 
 
 def server_of(app: FastAPI) -> "uvicorn.Server":
-    """A server of the page, with bounds on connections (`review.connections`)."""
+    """A server of the page."""
     import uvicorn
-
-    from twinset.review.connections import KEPT_SECONDS, MOST_CONNECTIONS, BoundedConnection
 
     config = uvicorn.Config(
         app,
-        http=BoundedConnection,
-        ws="none",  # the page has none, and uvicorn's has no deadlines
+        ws="none",
         lifespan="off",
         access_log=False,  # it would hold the tokens of links
         log_level="error",  # what strangers send wrongly fills no log
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=MOST_CONNECTIONS + 1,
-        timeout_keep_alive=KEPT_SECONDS,
+        limit_concurrency=MOST_CONNECTIONS,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     return uvicorn.Server(config)
