@@ -97,7 +97,7 @@ class FlatPainter(ImageGenerator):
                 yield Rejected(one.key, "too-long")
                 continue
             colour = np.random.default_rng([one.seed, *one.caption.encode()]).integers(0, 200, 3)
-            yield Drawn(one.key, np.full((32, 32, 3), colour, np.uint8), {"colour": colour.tolist()})
+            yield Drawn(one.key, np.full((64, 64, 3), colour, np.uint8), {"colour": colour.tolist()})
 
 
 class FilledMasks(ImageEditorSettings):

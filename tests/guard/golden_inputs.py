@@ -1,0 +1,78 @@
+"""The small files that the stages of golden.yaml read, beside the demo's miniature."""
+
+import json
+from collections.abc import Iterator
+from itertools import permutations
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from tests.stages import captioned_images
+
+# What a shard of any kind must carry unchanged: markup, accents, letters of other scripts.
+HOSTILE = "the disc is <script>alert('twin')</script> & rouge écarlate 红色"
+BOX = (40, 60, 48, 48)  # left, top, width, height of the car in a photo, pixels
+NEGATIVES = (
+    ("A red car on a road.", "A green car on a road.", "replace", "att"),
+    ("A red car on a road.", "A blue car on a road.", "replace", "att"),
+    ("A red car on a road.", "A red bus on a road.", "replace", "obj"),
+    ("A car on a road.", "A red car on a road.", "add", "att"),
+    ("A red car in the snow.", "A green car in the snow.", "replace", "att"),
+    ("A red car in a park.", "A red dog in a park.", "replace", "obj"),
+)
+# 132 ordered pairs: refined-negatives needs a hundred of a kind.
+COLOURS = (
+    *("red", "green", "blue", "yellow", "black", "white", "grey", "brown", "orange", "purple", "pink"),
+    "golden",
+)
+PAIRS = (
+    ("A red car on a road.", "A green car on a road.", "colour"),
+    ("A dog in a park.", "A cat in a park.", "object"),
+    ("A park with a dog.", "A park without a dog.", "presence"),
+    (HOSTILE, "the disc is blue", "colour"),
+)
+
+
+def write(folder: Path) -> None:
+    """Write captions with ratings and images, negative captions with photos and instances, and pairs."""
+    captioned_images.write_inputs(folder)
+    (folder / "photos").mkdir()
+    rows = []
+    for number, words in enumerate(NEGATIVES):
+        photo(number).save(folder / f"photos/{number}.png")
+        names = ("caption", "negative_caption", "type", "subtype")
+        rows.append({"image": f"{number}.png", **dict(zip(names, words, strict=True))})
+    (folder / "negatives.json").write_text(json.dumps(rows))
+    captions = [{"id": n, "image_id": n, "image": f"{n}.png", "caption": row["caption"]} for n, row in enumerate(rows)]
+    (folder / "photos.jsonl").write_text("".join(json.dumps(one) + "\n" for one in captions))
+    (folder / "balanced.json").write_text(json.dumps([*balanced()]))
+    instances = {
+        "images": [{"id": number, "file_name": f"{number}.png"} for number in range(len(NEGATIVES))],
+        "categories": [{"id": 1, "name": "car"}],
+        "annotations": [{"image_id": number, "category_id": 1, "bbox": BOX} for number in range(len(NEGATIVES))],
+    }
+    (folder / "instances.json").write_text(json.dumps(instances))
+    pairs = []
+    for number, (caption0, caption1, change) in enumerate(PAIRS):
+        for side in (0, 1):
+            photo(10 + number, (20, 160 * side, 40)).save(folder / f"photos/pair{number}-{side}.png")
+        images = {f"image{side}": f"pair{number}-{side}.png" for side in (0, 1)}
+        pairs.append({"id": number, **images, "caption0": caption0, "caption1": caption1, "change": change})
+    (folder / "pairs.json").write_text(json.dumps(pairs))
+
+
+def balanced() -> Iterator[dict[str, str]]:
+    """Negative captions that words cannot tell: every two colours change places both ways."""
+    for at, (colour, other) in enumerate(permutations(COLOURS, 2)):
+        row = {"image": f"{at}.png", "caption": f"A {colour} car.", "negative_caption": f"A {other} car."}
+        yield {**row, "type": "replace", "subtype": "att"}
+
+
+def photo(number: int, colour: tuple[int, int, int] = (200, 40, 30)) -> Image.Image:
+    """Noise in even squares of eight pixels, as a textured scene, with a box of one colour."""
+    squares = np.random.default_rng(number).integers(60, 190, (32, 40, 3), dtype=np.uint8)
+    pixels = squares.repeat(8, axis=0).repeat(8, axis=1)
+    left, top, width, height = BOX
+    pixels[top : top + height, left : left + width] = colour
+    return Image.fromarray(pixels)

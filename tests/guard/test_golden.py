@@ -1,0 +1,189 @@
+"""What a stage of each kind of source plans and makes, as digests: bytes change only where a version is raised.
+
+After a version was raised, write them anew, and read what changed with git diff:
+
+    GOLDEN=write .venv/bin/python -m pytest -m "slow or not slow" tests/guard/test_golden.py
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Iterable
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.guard.golden_inputs import write
+from twinset.manifests.source import SOURCES
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+DIGESTS = HERE / "golden.json"
+RECIPE = HERE / "golden.yaml"
+_STAGES = yaml.safe_load(RECIPE.read_text("utf-8"))["stages"]
+#: The first stage of each kind.
+STAGES = {stage["source"]["kind"]: name for name, stage in reversed(_STAGES.items())}
+
+#: Kinds of which the plan alone has a digest.
+PLANNED_ONLY = {
+    "image-rankings": "people put images in order, and nobody is simulated who does",
+    "kubric": "Blender renders it",
+    "small-scene-stills": "Blender renders it",
+    "stable-diffusion": "a network draws it",
+}
+#: Kinds that load a parser or torch, in a process for each stage: together they take minutes.
+SLOW = {
+    *("caption-scores", "caption-twins", "caption-words", "confused-pairs", "difference-boxes", "exchanged-negatives"),
+    *("genecis-triplets", "image-ambiguity", "image-choice", "image-features", "image-neighbours"),
+    *("image-verification", "negative-captions", "scene-graphs", "selected-negatives"),
+}
+#: Kinds with numbers that processors round differently: two decimals of these count.
+ROUNDED = {"confused-pairs", "edited-photos", "image-features", "image-neighbours"}
+#: The libraries whose versions decide these bytes.
+LIBRARIES = {
+    **{"numpy": "2.4.6", "pillow": "13.0.0", "pyarrow": "26.0.1", "av": "18.1.0", "dlib-bin": "20.0.1"},
+    **{"opencv-python": "5.0.0.93", "spacy": "3.8.18", "scikit-learn": "1.9.1"},
+}
+BUILD = """
+import json, sys, twinset
+
+if __name__ == "__main__":
+    made, planned = map(json.loads, sys.argv[1:])
+    twinset.build("golden.yaml", "out", only=made)
+    for name in planned:
+        twinset.build("golden.yaml", "out", only=[name], stage=name, plan_only=True)
+"""
+
+pytestmark = pytest.mark.skipif(
+    any(version(name) != expected for name, expected in LIBRARIES.items()),
+    reason=f"other libraries than those that the digests are of ({LIBRARIES}): install requirements.lock",
+)
+
+
+def built(folder: Path, kinds: Iterable[str]) -> Path:
+    """Build the stages of some kinds; returns the folder with all stages."""
+    write(folder)
+    (folder / "golden.yaml").write_bytes(RECIPE.read_bytes())
+    (folder / "build.py").write_text(BUILD)
+    # The engines and the scorer of tests/foreign, as if their package were installed.
+    project = tomllib.loads((ROOT / "tests/foreign/pyproject.toml").read_text("utf-8"))["project"]
+    groups = {
+        group: "".join(f"{kind} = {place}\n" for kind, place in points.items())
+        for group, points in project["entry-points"].items()
+    }
+    (folder / "mylab-0.1.0.dist-info").mkdir()
+    (folder / "mylab-0.1.0.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: mylab\nVersion: 0.1.0\n")
+    (folder / "mylab-0.1.0.dist-info/entry_points.txt").write_text(
+        "".join(f"[{group}]\n{points}" for group, points in groups.items())
+    )
+    # In a process of its own: two threads in dlib corrupt the heap.
+    made, planned = ([STAGES[kind] for kind in kinds if (kind in PLANNED_ONLY) == alone] for alone in (False, True))
+    places = os.pathsep.join(map(str, (folder, ROOT / "tests/foreign", ROOT / "src", ROOT / "demo")))
+    done = subprocess.run(
+        [sys.executable, "build.py", json.dumps(made), json.dumps(planned)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "out/_stages"
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("quick"), [kind for kind in STAGES if kind not in SLOW])
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("slow"), [kind for kind in STAGES if kind in SLOW])
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    """Of bytes, and of how they are divided."""
+    found = sha256()
+    for part in parts:
+        found.update(b"%d\n%s" % (len(part), part))
+    return found.hexdigest()
+
+
+def steady(text: bytes, kind: str) -> bytes:
+    """JSON as it is the same on every machine."""
+    if kind not in ROUNDED:
+        return text
+    return re.sub(rb"(?<!\w)-?\d+\.\d+(e-?\d+)?", lambda found: b"%.2f" % (round(float(found[0]), 2) + 0.0), text)
+
+
+def rows(kind: str, files: Iterable[Path]) -> list[bytes]:
+    """The rows of Parquet files, as JSON."""
+    found = [row for file in files for row in pq.read_table(file).to_pylist()]
+    return [steady(json.dumps(row, default=repr).encode(), kind) for row in found]
+
+
+def members(kind: str, stage: Path) -> list[bytes]:
+    """The names of all tars and of their members, and what these hold."""
+    found: list[bytes] = []
+    for path in sorted(stage.glob("*/*.tar")):
+        found.append(path.relative_to(stage).as_posix().encode())
+        with tarfile.open(path) as tar:
+            for one in tar:
+                file = tar.extractfile(one)
+                assert file is not None
+                content = file.read()
+                found += [one.name.encode(), steady(content, kind) if one.name.endswith(".json") else content]
+    return found
+
+
+def digests(kind: str, stage: Path) -> dict[str, Any]:
+    """Versions of a stage, and digests of its plan and, unless it is only planned, of its tars and its index."""
+    facts = json.loads((stage / "_meta/stage.json").read_bytes())["facts"]
+    versions = {one["kind"]: one["version"] for one in (facts["generator"], *facts["filters"])}
+    found = {"plan": rows(kind, sorted((stage / "_meta/plan").glob("[0-9]*.parquet")))}
+    if kind not in PLANNED_ONLY:
+        found["index"] = rows(kind, [stage / "_meta/index.parquet"])
+        assert found["index"], f"nothing of {kind} is kept"
+        found["tars"] = members(kind, stage)
+    assert found["plan"], f"nothing of {kind} is planned"
+    return {
+        "versions": {**versions, "schema": facts["schema_version"]},
+        **{name: digest(parts) for name, parts in found.items() if parts},
+    }
+
+
+def check(kind: str, stages: Path) -> None:
+    found = digests(kind, stages / STAGES[kind])
+    golden = json.loads(DIGESTS.read_bytes()) if DIGESTS.exists() else {}
+    if os.environ.get("GOLDEN") == "write":
+        DIGESTS.write_text(json.dumps({**golden, kind: found}, indent=2, sort_keys=True) + "\n")
+        pytest.skip(f"the digests of {kind} are written")
+    if found["versions"] == golden[kind]["versions"]:
+        assert found == golden[kind], f"{kind}: bytes changed; raise its version, then write the digests anew"
+    assert found == golden[kind], f"{kind}: a version was raised; write the digests anew"
+
+
+@pytest.mark.parametrize("kind", sorted(STAGES.keys() - SLOW))
+def test_a_stage_of_a_kind_has_the_same_bytes_as_ever(kind: str, quick: Path) -> None:
+    check(kind, quick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", sorted(SLOW))
+def test_a_stage_of_a_slow_kind_has_the_same_bytes_as_ever(kind: str, slow: Path) -> None:
+    check(kind, slow)
+
+
+def test_every_kind_of_source_has_digests() -> None:
+    golden = json.loads(DIGESTS.read_bytes())
+    kinds = {kind for kind in SOURCES.kinds() if not kind.startswith("test-")}  # those are of tests/made_sources.py
+    assert kinds == golden.keys() == STAGES.keys()
+    assert {kind for kind, found in golden.items() if "index" not in found} == PLANNED_ONLY.keys()

@@ -1,0 +1,139 @@
+"""Counts and figures that others published, reached by the commands and functions that users call."""
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import twinset
+from twinset.cli.main import main
+
+SHARED = Path(__file__).resolve().parents[2] / "../shared/data"
+PIPELINE = Path(__file__).resolve().parents[2] / "generators/scene_graphs/en_captions_sm"
+SUGARCREPE = {
+    **{"replace_obj": 1652, "replace_att": 788, "replace_rel": 1406},
+    **{"swap_obj": 245, "swap_att": 666, "add_obj": 2062, "add_att": 692},
+}
+VALSE = {"existence": 505, "plurals": 851, "relations": 535}
+
+
+def at_hand(name: str) -> Path:
+    if not (SHARED / name).exists():
+        pytest.skip(f"../shared/data/{name} is not on this machine")
+    return (SHARED / name).resolve()
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> Any:
+    """What a command prints as JSON."""
+    assert main([*map(str, arguments), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def recipe(folder: Path, source: dict[str, Any]) -> Path:
+    """A recipe of one subset."""
+    path = folder / "recipe.yaml"
+    path.write_text(yaml.safe_dump({"name": "real", "subsets": {"real": {"source": source}}}))
+    return path
+
+
+# The paper has 45,849 pairs of YouCook2 after its filter of faces. The others are of parts of the annotations.
+@pytest.mark.parametrize(
+    ("kind", "name", "settings", "planned", "excluded"),
+    [
+        ("youcook2", "youcook2/youcookii_annotations_trainval.json", {}, 53_550, {}),
+        ("gebc", "gebc/val.json", {"skip": 0}, 5_930, {"pair-unsayable": 821}),
+        ("gebc", "gebc/val.json", {"skip": 1}, 3_927, {"pair-unsayable": 742}),
+        (
+            *("action-genome", "action_genome/ag_scene_graphs.jsonl", {}, 2_788),
+            {"pair-said-alike": 1, "pair-unsayable": 216},
+        ),
+    ],
+)
+def test_pairs_of_real_annotations(
+    kind: str, name: str, settings: dict[str, int], planned: int, excluded: dict[str, int], tmp_path: Path
+) -> None:
+    source = {"kind": kind, "annotations": str(at_hand(name)), "media": ".", **settings}
+    found = twinset.plan(recipe(tmp_path, source))["subsets"]["real"]
+    assert (found["planned"], found["excluded"]) == (planned, excluded)
+
+
+@pytest.mark.parametrize(("name", "count"), [("sugarcrepe", 7_511), ("sugarcrepe/unrefined", 17_478)])
+def test_negative_captions_of_sugarcrepe(name: str, count: int, tmp_path: Path) -> None:
+    source = {"kind": "replayed-negatives", "captions": str(at_hand(name))}
+    found = twinset.plan(recipe(tmp_path, source))["subsets"]["real"]
+    assert (found["planned"], found["excluded"]) == (count, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "subsets", "left_out"),
+    [
+        ("sugarcrepe", SUGARCREPE, {}),
+        ("valse", VALSE, {"foil not validated": 257}),
+        ("genecis", {"change-object": 1960}, {}),
+        ("gebc", {}, {"missing video": 7279}),
+        pytest.param("cirr", {"global": 4181, "subset": 4181}, {}, marks=pytest.mark.slow),
+    ],
+)
+def test_examples_of_released_benchmarks(
+    name: str, subsets: dict[str, int], left_out: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = at_hand(name)
+    listed = printed(capsys, "eval", "benchmarks", folder)["benchmarks"]
+    (present,) = (one["present"] for one in listed if one["name"] == name)
+    (found,) = (one for one in present if Path(one["folder"]) == folder)  # SugarCrepe's unrefined files lie below it
+    assert (found["subsets"], found["left_out"]) == (subsets, left_out)
+
+
+def test_answers_of_gpt4v_to_sugarcrepe(capsys: pytest.CaptureFixture[str]) -> None:
+    found = printed(capsys, "eval", "answers", at_hand("sugarcrepe/gpt4v"), "--resamples", "0")["splits"]
+    right = {
+        (split, order): (found[split][order]["as_published"]["right"], found[split][order]["n"])
+        for split in found
+        for order in ("positive-first", "negative-first")
+    }
+    assert right == {
+        ("swap_obj", "positive-first"): (211, 246),
+        ("swap_obj", "negative-first"): (198, 246),
+        ("replace_att", "positive-first"): (734, 788),
+        ("replace_att", "negative-first"): (740, 788),
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "metrics", "within"), [("tifa", "benchmarks/tifa", 10, 0.00051), ("dsg", "dsg", 3, 0.001)]
+)
+def test_agreement_of_metrics_with_people(
+    name: str, folder: str, metrics: int, within: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks = printed(capsys, "eval", "agreement", f"{name}={at_hand(folder)}", "--resamples", "0")["checks"]
+    published = {metric: one["published"] for metric, one in checks.items() if one["published"]}
+    assert len(published) == metrics
+    for metric, figures in published.items():
+        assert checks[metric]["n"] == 800
+        assert {figure: checks[metric][figure] for figure in figures} == pytest.approx(figures, abs=within)
+
+
+@pytest.mark.slow
+def test_relations_of_captions_are_those_of_sng_parser(tmp_path: Path) -> None:
+    sng_parser = pytest.importorskip("sng_parser")
+    lines = at_hand("captions/cc3m_validation.tsv").read_text("utf-8").splitlines()[::50]
+    (tmp_path / "captions.tsv").write_text("\n".join(lines) + "\n")
+    twinset.build(recipe(tmp_path, {"kind": "scene-graphs", "captions": "captions.tsv"}), tmp_path / "out")
+    found: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for row in pq.read_table(tmp_path / "out/real/_meta/index.parquet").to_pylist():
+        names = ("subject", "predicate", "object", "subject_lemma", "predicate_lemma", "object_lemma")
+        found[row["caption"]].append(tuple(row[name] for name in names))
+    parser = sng_parser.Parser("spacy", model=str(PIPELINE))
+    for caption, relations in found.items():
+        graph = parser.parse(" ".join(caption.split()))
+        expected = []
+        for one in graph["relations"]:
+            ends = [graph["entities"][one[end]] for end in ("subject", "object")]
+            lemmas = (ends[0]["lemma_head"], one["lemma_relation"], ends[1]["lemma_head"])
+            expected.append((ends[0]["head"], one["relation"], ends[1]["head"], *lemmas))
+        assert relations == expected, caption
+    assert len(found) > 100
