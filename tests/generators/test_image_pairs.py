@@ -2,6 +2,7 @@
 
 import io
 import json
+import math
 import tarfile
 import tracemalloc
 from pathlib import Path
@@ -238,13 +239,16 @@ def test_the_recipe_of_a_card_makes_it_again(tmp_path: Path, media: Path) -> Non
 
 @pytest.mark.slow
 def test_planning_streams(tmp_path: Path) -> None:
-    peaks = []
+    peaks = list[float]()
     for count in (1_000, 8_000):
         records = [{**RECORDS[0], "id": f"record number {number}"} for number in range(count)]
         made = pairs(written(tmp_path, "jsonl", records), tmp_path)
         del records
-        tracemalloc.start()
-        assert sum(1 for _ in made.plan()) == count
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
+        peak = math.inf
+        for _ in range(2):  # in one of them Python's own table of names, which pathlib fills, may be moved
+            tracemalloc.start()
+            assert sum(1 for _ in made.plan()) == count
+            peak = min(peak, tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        peaks.append(peak)
     assert peaks[1] < peaks[0] + 7_000 * 40

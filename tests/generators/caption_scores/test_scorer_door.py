@@ -20,7 +20,7 @@ from twinset.generators.selection.source import SelectedNegatives
 from twinset.generators.text_pairs import TextPairs
 from twinset.manifests import doors
 from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import content_of, parse_recipe
+from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.kinds.samples import TableRows
 from twinset.shards.kinds.text_pair import TEXT_SCORES
@@ -111,19 +111,6 @@ def test_a_table_without_its_score_says_so(tmp_path: Path) -> None:
     }
     with pytest.raises(WrongUse, match="needs the score vera, and scores has only commas"):
         parse_recipe(raw)
-
-
-def test_scores_that_no_stage_names_leave_the_digest_alone() -> None:
-    raw = {"kind": "text-pairs", "negatives": "/x", "licence": "CC0-1.0"}
-    with_them = {**raw, "scores": ["commas"]}
-    contents = [
-        content_of(parse_recipe({"name": "n", "subsets": {"s": {"source": source}}})["s"], 0)["source"]
-        for source in (raw, with_them)
-    ]
-    assert contents == [
-        {"kind": "text-pairs", "licence": "CC0-1.0", "images": None, "train": None},
-        {**contents[0], "scores": ["commas"]},
-    ]
 
 
 def test_names_are_refused_with_the_nearest_one() -> None:

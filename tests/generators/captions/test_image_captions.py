@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
-from twinset.evaluation.examples import Query
+from twinset.evaluation.examples import LeftOut, Query
 from twinset.generators.captions.image_captions import ImageCaptions
 from twinset.generators.captions.training_split import TrainingSplit, image_number
 from twinset.generators.contract import check_source
@@ -136,7 +136,8 @@ def test_images_of_training_are_not_asked_without_a_test_split(photos: Path) -> 
     for split, names in (("train", "b.jpg\nc.jpg\n"), ("validation", "a.jpg\nd.jpg\n")):
         (photos / f"{split}.txt").write_text(names)
     built(photos, train=str(photos / "train.txt"), validation=str(photos / "validation.txt"))
-    assert len([*BuiltDataset(photos / "out").examples()]) == 2 + 4
+    found = [*BuiltDataset(photos / "out").examples()]
+    assert len(found) == 2 + 2 + 4 and sum(isinstance(one, LeftOut) for one in found) == 2
 
 
 def test_lists_give_the_splits_and_name_what_is_not_there(photos: Path) -> None:
