@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from twinset.shards.contracts import Filter, FrameFilter
-from twinset.shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
+from twinset.contracts.parts import Filter, FrameFilter
 
 LEVELS = np.arange(256)
 

@@ -12,18 +12,18 @@ import numpy as np
 from PIL import Image
 from pydantic import Field
 
-from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.source import Need, Place
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Verdict
+from twinset.contracts.parts import Filter, Isolation, PairFilter
+from twinset.contracts.source import Need, Place
 from twinset.models.device import OnDevice
 from twinset.models.encoders.contract import DualEncoder, Floats
 from twinset.models.encoders.image_towers import InBuild, clip_files, is_open_clip
 from twinset.models.encoders.open_clip_models import OpenClip, open_open_clip
 from twinset.models.encoders.transformers_encoders import ClipEncoder
 from twinset.models.files import ModelMissing, sha256_once
-from twinset.shards.contracts import Filter, Isolation, PairFilter
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Verdict
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.shards.contracts import (
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, Score
+from twinset.contracts.parts import (
     AnyFilter,
     CaptionFilter,
     Filter,
@@ -17,8 +19,6 @@ from twinset.shards.contracts import (
     check_settings,
     expect,
 )
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Frame, Keep, Score
 from twinset.shards.rows import VerdictCheck
 
 JUDGES = {"captions": CaptionFilter, "frames": FrameFilter, "pairs": PairFilter}
@@ -26,7 +26,7 @@ CLOSE = 1e-3  # of scores of a network, which depend a little on what else is in
 
 
 def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Sequence[Frame] | Sequence[Pair]) -> None:
-    """Raise `shards.contracts.BrokenContract`, or `shards.rows.BadVerdict`, when a filter does not keep it.
+    """Raise `contracts.parts.BrokenContract`, or `shards.rows.BadVerdict`, when a filter does not keep it.
 
     Settings survive the way to a worker; reasons are explained; ``judges`` and ``open()`` agree; verdicts are what a
     build can use, and the same again, alone or in another order; samples are left as they are.

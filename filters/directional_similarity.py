@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from twinset.contracts.kinds.samples import Score
 from twinset.filters.clip_pairs import ClipFilter, ClipSettings
-from twinset.shards.kinds.samples import Score
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,11 +11,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from twinset.manifests.source import Need
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Keep, Verdict
+from twinset.contracts.parts import Filter, PairFilter
+from twinset.contracts.source import Need
 from twinset.models.device import check_opencv
-from twinset.shards.contracts import Filter, PairFilter
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Keep, Verdict
 from twinset.shards.media.comparison import shifts, tile_differences
 
 STILL = 0.75  # of the textured tiles, which must not have moved: the change may be in the others

@@ -10,11 +10,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.manifests.source import Need, Place
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.kinds.samples import Drop
+from twinset.contracts.parts import CaptionFilter, Filter, Isolation
+from twinset.contracts.source import Need, Place
 from twinset.models.spacy_pipelines import EMBEDDED, LIBRARIES, Pipeline, check_installed, find_pipeline, load_pipeline
-from twinset.shards.contracts import CaptionFilter, Filter, Isolation
-from twinset.shards.kinds.samples import Drop
 
 
 class EqualCaptions(Filter):

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from twinset.manifests.source import Need
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
+from twinset.contracts.parts import Filter, FrameFilter, Isolation
+from twinset.contracts.source import Need
 from twinset.models.device import check_opencv
 from twinset.models.faces import dlib_detector
 from twinset.models.faces import second_face_detector as second
-from twinset.shards.contracts import Filter, FrameFilter, Isolation
-from twinset.shards.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
 
 # Neighbouring levels mostly see the same face, so that every second one will do, from the second on, with a lower limit
 # for the score of a face that falls between two of them. Chosen on the real clips; tests/benchmarks/bench_faces.py

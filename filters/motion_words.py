@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
 
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.shards.contracts import CaptionFilter, Filter
-from twinset.shards.kinds.samples import Drop
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.kinds.samples import Drop
+from twinset.contracts.parts import CaptionFilter, Filter
 
 
 class MotionWords(Filter):

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from twinset.shards.contracts import Filter, PairFilter
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Keep, Pixels, Verdict
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Keep, Pixels, Verdict
+from twinset.contracts.parts import Filter, PairFilter
 
 SIDE = 64
 PARTS = 256  # of a grey level, so that the mean of a cell keeps its fraction

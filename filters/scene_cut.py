@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from twinset.manifests.source import Need
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Keep, Pixels, Verdict
+from twinset.contracts.parts import Filter, PairFilter
+from twinset.contracts.source import Need
 from twinset.models.device import check_opencv
-from twinset.shards.contracts import Filter, PairFilter
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Keep, Pixels, Verdict
 
 # Coarse enough that noise stays in its bin: on the real clips of the tests frames of two scenes mostly share less than
 # 0.3 of these bins, frames of one scene more.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
+from twinset.contracts.kinds.samples import Drop, Score
 from twinset.filters.clip_pairs import ClipFilter, ClipSettings
-from twinset.shards.kinds.samples import Drop, Score
 
 if TYPE_CHECKING:
     from torch import Tensor

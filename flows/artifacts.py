@@ -20,7 +20,7 @@ from prefect.artifacts import (
 from prefect.exceptions import MissingContextError
 from prefect.runtime import flow_run
 
-from twinset.manifests.errors import in_words
+from twinset.contracts.errors import in_words
 from twinset.shards.media.decode import open_image
 from twinset.shards.storage import layout
 from twinset.stages.job import Job

@@ -11,9 +11,9 @@ from prefect.client.schemas.objects import State, TaskRun
 from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task, exponential_backoff
 
+from twinset.contracts.errors import BuildFailed, WrongUse, in_words
 from twinset.flows.artifacts import ProgressArtifact
 from twinset.flows.pools import RANGE_NAME, label_run
-from twinset.manifests.errors import BuildFailed, WrongUse, in_words
 from twinset.shards.records import read_planned
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import close_children, run_in_child

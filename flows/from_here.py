@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.recipe import Recipe
 from twinset.flows.working_folder import refuse_settings_of_the_folder
-from twinset.manifests.errors import BuildFailed
-from twinset.manifests.recipe import Recipe
 
 if TYPE_CHECKING:
     from twinset.stages.run_here import Runner

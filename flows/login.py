@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 from prefect.settings import PREFECT_API_URL
 
-from twinset.manifests.locations import is_loopback
+from twinset.contracts.locations import is_loopback
 
 SECONDS = 5.0  # that a server may take to answer; one that does not is not warned of
 

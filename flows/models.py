@@ -9,6 +9,7 @@ from prefect import flow, get_run_logger, task
 from prefect.artifacts import create_link_artifact, create_markdown_artifact
 
 import twinset
+from twinset.contracts.errors import BuildFailed, WrongUse, in_words
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.benchmarks.limited import limited
 from twinset.evaluation.dataset_parts import open_benchmarks
@@ -20,7 +21,6 @@ from twinset.evaluation.run import run
 from twinset.flows.artifacts import cosmetic
 from twinset.flows.build_shards import RETRIED
 from twinset.flows.login import warn_without_login
-from twinset.manifests.errors import BuildFailed, WrongUse, in_words
 from twinset.models.encoders.contract import NotApplicable, Running
 from twinset.training.tasks import Task
 

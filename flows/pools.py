@@ -29,9 +29,9 @@ from prefect.states import Cancelling, Crashed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.tasks import Task
 
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import BuildFailed
 from twinset.flows.artifacts import cosmetic
-from twinset.manifests.canonical import digest
-from twinset.manifests.errors import BuildFailed
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset.stages.run_here import Runner

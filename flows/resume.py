@@ -6,9 +6,9 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.flows.working_folder import refuse_settings_of_the_folder
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 
 WAITING = "_review/waiting.json"  # below OUT

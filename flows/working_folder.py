@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 #: The files that Prefect looks for, and whether one holds settings of Prefect.
 _SETTINGS: Mapping[str, Callable[[str], bool]] = {

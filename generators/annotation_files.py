@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BeforeValidator, Field
 
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import Location
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import AnnotationFile, Place
-from twinset.shards.contracts import LeftOut
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.locations import Location
+from twinset.contracts.parts import LeftOut
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import AnnotationFile, Place
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, inside
 from twinset.shards.storage.parquet_reader import batches
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.contracts.kinds.text_pair import TEXT_SCORES
+from twinset.contracts.markdown import table
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
-from twinset.manifests.markdown import table
-from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 #: Words of letters and digits, as `generators.negative_captions.changes.words` finds them, in the syntax of RE2.
 WORD = r"[\pL\pN_]+(?:[-'’][\pL\pN_]+)*"

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from twinset.contracts.markdown import Markdown, table
 from twinset.generators.blind_attacks import ALL, Gaps, attacks_on
-from twinset.manifests.markdown import Markdown, table
 
 CHANCE = 0.5
 #: A subset is solved blind where the 95 % interval of a guess begins above chance by more than this: 55 %.

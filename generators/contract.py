@@ -10,21 +10,12 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
+from twinset.contracts.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
+from twinset.contracts.errors import TwinsetError
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.parts import EXAMPLES, BrokenContract, LeftOut, called, check_settings, expect
 from twinset.generators.named_pairs import NamedPairCandidate
-from twinset.manifests.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
-from twinset.manifests.errors import TwinsetError
-from twinset.shards.contracts import (
-    EXAMPLES,
-    BrokenContract,
-    Context,
-    Generator,
-    LeftOut,
-    Source,
-    called,
-    check_settings,
-    expect,
-)
-from twinset.shards.kinds.samples import Rejected, TableRows
+from twinset.shards.contracts import Context, Generator, Source
 
 RECORDS = 8  # of an annotation file, that are left out in turn
 FEWEST = 3  # candidates of which most must keep their identities
@@ -91,7 +82,7 @@ def _check_candidates(
         expect(type(one) is generator.candidate, f"{one.key}: a {type(one).__name__}, not the class's candidate")
         expect(from_row(type(one), to_row(one)) == one, f"{one.key}: fields change on the way through Parquet")
         own = re.fullmatch(rf"{re.escape(context.name)}-[a-z0-9]+", one.key)
-        expect(own is not None, f"{one.key}: not a key of twinset.manifests.canonical.sample_key(self.name, ...)")
+        expect(own is not None, f"{one.key}: not a key of twinset.contracts.canonical.sample_key(self.name, ...)")
         expect(bool(one.identity), f"{one.key}: no identity; give identity_of() what sample_key() hashes")
         expect(re.fullmatch(SPLIT, one.split) is not None, f"{one.key}: split {one.split!r} is not a word")
         if isinstance(one, CaptionedCandidate):

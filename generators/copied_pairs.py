@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.licences.terms import TERMS
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.kinds.kind import Copy, Stored
+from twinset.contracts.kinds.pair import CopiedPair, PairRecord
+from twinset.contracts.kinds.samples import MediaFile
+from twinset.contracts.licences.terms import TERMS
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.kind import Copy, Stored
-from twinset.shards.kinds.pair import CopiedPair, PairRecord
-from twinset.shards.kinds.samples import MediaFile
 
 IMAGES = ("image0", "image1")
 HASHED = tuple(f"{role}_sha256" for role in IMAGES)

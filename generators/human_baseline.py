@@ -10,14 +10,14 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.parts import LeftOut
+from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.decisions.agreement import counting, share_of
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.questions import Match
 from twinset.generators.decisions.source import Decisions
-from twinset.manifests.canonical import identity_of, sample_key
-from twinset.manifests.source import SourceSettings, StageName
-from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
 
 

@@ -14,10 +14,10 @@ from typing import ClassVar
 import numpy as np
 from PIL import Image
 
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import AnnotationFile, MediaFolderPath
+from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels, Rejected
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import AnnotationFile, MediaFolderPath
 from twinset.shards.contracts import Source
-from twinset.shards.kinds.samples import Frame, MediaFile, Pixels, Rejected
 from twinset.shards.media.decode import FORMATS, MOST_PIXELS, UnreadableImage, open_image
 from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot, ImageFolder, Media, MediaFolder, StoredImage
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT
@@ -56,7 +56,7 @@ class ImageFolderSource(MediaSource):
 
 @dataclass(frozen=True, slots=True)
 class UnusableImage:
-    """Why a name gave no image; the fields of `shards.kinds.samples.Rejected`."""
+    """Why a name gave no image; the fields of `contracts.kinds.samples.Rejected`."""
 
     reason: str
     detail: str

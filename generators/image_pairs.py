@@ -9,6 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
 
+from twinset.contracts.candidate import SPLIT
+from twinset.contracts.canonical import canonical_json, sample_key
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.references import Reference, checked_bibtex, reasons_beside
+from twinset.contracts.repeated_ids import Ids
+from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
     RECORD_REASONS,
     TERM_REASONS,
@@ -19,12 +25,6 @@ from twinset.generators.annotation_files import (
     text_of,
 )
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
-from twinset.manifests.candidate import SPLIT
-from twinset.manifests.canonical import canonical_json, sample_key
-from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.manifests.references import Reference, checked_bibtex, reasons_beside
-from twinset.manifests.repeated_ids import Ids
-from twinset.manifests.source import Settings
 
 CITATIONS, CITED = "citations.json", 100  # report: what records cite, and one more than a card shows where there are
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")

@@ -9,18 +9,18 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field, field_validator
 
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.template import GALLERY
+from twinset.contracts.parts import LeftOut
+from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.decisions.agreement import share_of
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.questions import REFERENCE, RankImages
 from twinset.generators.decisions.source import Annotators, Decisions, People, Simulated
 from twinset.generators.papers import EQBEN
-from twinset.manifests.canonical import identity_of, sample_key
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.source import SourceSettings, StageName
-from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.template import GALLERY
 
 #: By what a stage makes, roles of the captions that are asked, each with that of its image.
 CAPTIONS: Mapping[str, Mapping[str, str]] = {

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, TypeVar, cast
 
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import canonical_json, sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, Json, Rejected
+from twinset.contracts.licences.terms import Terms
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, ImageFolderSource, UnusableImage
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, sha256_of_file
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import Terms
 from twinset.shards.contracts import Generator
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Json, Rejected
 
 
 class NamedPairSource(ImageFolderSource):

@@ -8,17 +8,17 @@ from typing import Any, Literal, cast
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import generator_for, sample_key
+from twinset.contracts.kinds.samples import Frame, Json, MediaFile, Rejected
+from twinset.contracts.kinds.text_pair import TextPair
+from twinset.contracts.licences.terms import TERMS, DerivingTerms, Terms
+from twinset.contracts.source import StageName
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import generator_for, sample_key
-from twinset.manifests.licences.terms import TERMS, DerivingTerms, Terms
-from twinset.manifests.source import StageName
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request
-from twinset.shards.kinds.samples import Frame, Json, MediaFile, Rejected
-from twinset.shards.kinds.text_pair import TextPair
 
 NEGATIVE: Literal["negative_caption"] = "negative_caption"
 _ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)

@@ -1,6 +1,6 @@
 """The benchmarks whose procedure several sources follow."""
 
-from twinset.manifests.references import Reference, bibtex
+from twinset.contracts.references import Reference, bibtex
 
 EQBEN = Reference("EqBen", "https://arxiv.org/abs/2303.14465", bibtex("wang2023eqben"))
 

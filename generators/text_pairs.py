@@ -12,21 +12,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import field_validator
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.doors import UnknownKind
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Frame, Rejected
+from twinset.contracts.kinds.text_pair import TEXT_SCORES, TextPair
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.locations import Location
+from twinset.contracts.source import Place, SourceSettings, StageName
 from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, columns_of, scores_in, with_scores
 from twinset.generators.papers import BIVLC
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.doors import UnknownKind
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.manifests.locations import Location
-from twinset.manifests.source import Place, SourceSettings, StageName
 from twinset.shards.contracts import Context, Source, StageGenerator
-from twinset.shards.kinds.samples import Frame, Rejected
-from twinset.shards.kinds.text_pair import TEXT_SCORES, TextPair
 from twinset.shards.media.media_folder import ImageFolder, Media
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]

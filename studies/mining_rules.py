@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.draws import Bools, Codes, Draws, Floats, distinct, found_in
 from twinset.generators.triplets.graphs import Relations, load_relations
 from twinset.generators.triplets.mining import Miner, TripletTable
 from twinset.generators.triplets.pool import Pool, rate
 from twinset.generators.triplets.ratings import Ratings, Rules, load_ratings
 from twinset.generators.triplets.source import Triplets
-from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_settings
 from twinset.shards.records import stages_in

@@ -15,16 +15,11 @@ CHECKOUT = Path(__file__).parents[1]
 #: What a build depends on: the rooms that make it, and the recipes, which lie beside the fixtures that use them.
 BUILT_BY = (
     *(
-        "cards",
-        "cli",
         "demo",
         "filters",
         "generators",
         "manifests",
-        "models",
-        "shards",
-        "src/twinset/__init__.py",
-        "stages",
+        *(f"src/twinset/{room}" for room in ("__init__.py", "cards", "cli", "contracts", "models", "shards", "stages")),
     ),
     *("tests/end_to_end/conftest.py", "tests/generators/caption_scores/tiny_scorers.py"),
 )

@@ -18,8 +18,8 @@ from tests.benchmarks.measured import tell
 from tests.cached_builds import DRAWN_BY, cached
 from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
-from twinset.manifests import doors, locations
-from twinset.manifests.recipe import permissions
+from twinset.contracts import doors, locations
+from twinset.contracts.recipe import permissions
 from twinset.shards.storage.store import Store
 
 __all__ = ["built", "made", "made_pairs", "made_templates", "made_text_pairs", "made_triplets", "test_sources"]

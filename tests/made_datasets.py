@@ -31,14 +31,14 @@ from tests.made_samples import (
 )
 from twinset.cards.describe import describe, show
 from twinset.cards.kinds.kind import IndexSummary
-from twinset.manifests.canonical import canonical_json, digest
-from twinset.manifests.plan import read_parquet
-from twinset.manifests.receipt import Receipt
-from twinset.manifests.recipe import Encoding, Recipe, content_of, parse_recipe
-from twinset.manifests.stage import Stage, stage_facts
-from twinset.shards.kinds.fields import content_digest, fields_of
-from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import Rejected, encode_image
+from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.kinds.registry import KINDS
+from twinset.contracts.kinds.samples import Rejected, encode_image
+from twinset.contracts.plan import read_parquet
+from twinset.contracts.receipt import Receipt
+from twinset.contracts.recipe import Encoding, Recipe, content_of, parse_recipe
+from twinset.contracts.stage import Stage, stage_facts
+from twinset.shards.fields import content_digest, fields_of
 from twinset.shards.read import term_counts
 from twinset.shards.rows import KEPT, REJECTED, Row, schema_of, write_rows
 from twinset.shards.storage import layout

@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from twinset.manifests.canonical import digest, identity_of, sample_key
-from twinset.manifests.licences.terms import Terms
-from twinset.shards.kinds.kind import Sample
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
-from twinset.shards.kinds.template import Template
-from twinset.shards.kinds.text_pair import TextPair
-from twinset.shards.kinds.triplet import PARTS, Triplet
+from twinset.contracts.canonical import digest, identity_of, sample_key
+from twinset.contracts.kinds.kind import Sample
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
+from twinset.contracts.kinds.template import Template
+from twinset.contracts.kinds.text_pair import TextPair
+from twinset.contracts.kinds.triplet import PARTS, Triplet
+from twinset.contracts.licences.terms import Terms
 
 COLOURS = ("red", "green", "blue", "orange", "purple")
 SIZES = ((96, 72), (64, 96), (80, 80))  # pixels of drawn pictures: landscape, portrait and square take turns

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from twinset.manifests import doors
-from twinset.manifests.panels import Panels, Steps
-from twinset.manifests.references import Reference
-from twinset.manifests.source import AnnotationFile, FilterSettings, MediaFolderPath, SourceSettings
+from twinset.contracts import doors
+from twinset.contracts.panels import Panels, Steps
+from twinset.contracts.references import Reference
+from twinset.contracts.source import AnnotationFile, FilterSettings, MediaFolderPath, SourceSettings
 
 PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from twinset.manifests.receipt import IndexRecord
+from twinset.contracts.receipt import IndexRecord
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = re.compile(r"^`([\w./-]+)`[^`]*?:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -65,7 +65,7 @@ def test_it_passes_its_own_test(package: Path) -> None:
 
 def test_a_recipe_names_its_kinds(package: Path) -> None:
     code = (
-        "from twinset.manifests.recipe import load_recipe; from twinset.manifests.source import FILTERS, SOURCES\n"
+        "from twinset.contracts.recipe import load_recipe; from twinset.contracts.source import FILTERS, SOURCES\n"
         "from twinset.shards.contracts import Context\n"
         "subset = load_recipe('recipe.yaml')['before-after']\n"
         "made = subset.source.open(Context('before-after'))\n"

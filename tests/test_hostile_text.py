@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from twinset.cards.sheet import mark_difference, words_of
+from twinset.contracts.markdown import cell, plain, short
 from twinset.evaluation.answers.parser import LONGEST, parse
 from twinset.filters.motion_words import MotionWords
 from twinset.generators.captions.tables import FLICKR_ID, URL
@@ -22,7 +23,6 @@ from twinset.generators.negative_captions.rules.nouns import edited
 from twinset.generators.scene_graphs.source import photo_of
 from twinset.generators.video.action_genome import FRAME
 from twinset.generators.video.frame_pairs import as_sentence
-from twinset.manifests.markdown import cell, plain, short
 
 MEGABYTE = 1 << 20
 CAPTIONS = ("a dog on a mat", "a cat on a mat")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from twinset.manifests.locations import DrawnFolder
+from twinset.contracts.locations import DrawnFolder
 
 
 def _paint(folder: Path) -> None:

@@ -6,16 +6,16 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
+from twinset.contracts.doors import UnknownKind
+from twinset.contracts.parts import called, check_settings, expect
 from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings, scorer_of
-from twinset.manifests.doors import UnknownKind
-from twinset.shards.contracts import called, check_settings, expect
 
 TEXTS = ("A man rides a horse.", "A dog, a cat, and a bird sit on a bench.", "Horse a rides man.", "A dog.")
 CLOSE = 1e-3  # of scores of a network, which depend a little on what else is in a pass
 
 
 def check_scorer(settings: ScorerSettings, texts: Sequence[str] = TEXTS) -> None:
-    """Raise `shards.contracts.BrokenContract` when a caption scorer does not keep `ScorerSettings` and `Scorer`.
+    """Raise `contracts.parts.BrokenContract` when a caption scorer does not keep `ScorerSettings` and `Scorer`.
 
     Settings survive the way to a worker; score, title and reach can be used, and no other scorer gives the score; there
     is one finite number, or one unit embedding, a text, the same again, in another order and for other passes.

@@ -10,15 +10,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS, Scored, Scorer, ScorerSettings
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of, scored_schema
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.errors import BuildFailed
-from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.shards.contracts import Context, StageGenerator
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected, TableRows
 
 ROWS_HELD = 400_000  # of a table whose captions are scattered; it is read once for so many rows
 SLICE = 4096  # rows that are Python objects at a time
@@ -151,7 +151,7 @@ class ScoreGenerator(StageGenerator[CaptionScores]):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each with its scores, ``no-text`` where a text is empty, or ``score-not-finite``.
 
-        Raises `shards.contracts.OutOfMemory` when a pass does not fit, `BuildFailed` when a model does not, and
+        Raises `contracts.parts.OutOfMemory` when a pass does not fit, `BuildFailed` when a model does not, and
         `WrongUse` when a model's files cannot be used.
         """
         planned = cast(Sequence[NegativeCaption], candidates)

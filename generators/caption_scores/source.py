@@ -6,11 +6,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
+from twinset.contracts.errors import naming
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import Need, StageName
 from twinset.generators.caption_scores.scorers.scorer import CaptionScorer, scorer_of
 from twinset.generators.papers import BIVLC
-from twinset.manifests.errors import naming
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Need, StageName
 from twinset.models.device import OnDevice, check_installed
 from twinset.shards.contracts import Source
 

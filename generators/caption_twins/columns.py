@@ -13,11 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.contracts.canonical import mixed
 from twinset.generators.captions.tables import Caption
 from twinset.generators.scene_graphs.source import photo_of
 from twinset.generators.triplets.captions import APART, BATCH
 from twinset.generators.triplets.draws import U64, Bools, Codes
-from twinset.manifests.canonical import mixed
 
 Numbers = NDArray[np.int64]
 ARTICLES = frozenset({"a", "an", "the"})  # what differs in these alone is the same

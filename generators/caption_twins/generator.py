@@ -8,6 +8,12 @@ from typing import cast
 
 import numpy as np
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, digest, mixed, sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.licences.terms import Terms, together
 from twinset.generators.caption_twins.choice import Limits, choose
 from twinset.generators.caption_twins.columns import Captions, span_of
 from twinset.generators.caption_twins.neighbours import Twins, phrases_in, twins
@@ -20,12 +26,6 @@ from twinset.generators.named_pairs import NamedPairCandidate, paired
 from twinset.generators.scene_graphs.source import ConfirmedCaptionGenerator
 from twinset.generators.triplets.draws import Bools, Codes
 from twinset.generators.triplets.ratings import load_ratings
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, digest, mixed, sha256_of_file
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import Terms, together
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Rejected
 
 RATED = ("object", "place", "attribute")
 OTHER_ROLE = "other-role"

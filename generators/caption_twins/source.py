@@ -6,16 +6,16 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from twinset.contracts.errors import naming
+from twinset.contracts.locations import Location
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import MediaFolderPath, Need, Place
 from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.captions.tables import CAPTION_REASONS
 from twinset.generators.captions.training_split import TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.scene_graphs.source import ConfirmedCaptions
 from twinset.generators.triplets.ratings import load_ratings
-from twinset.manifests.errors import naming
-from twinset.manifests.locations import Location
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import MediaFolderPath, Need, Place
 from twinset.shards.media.media_folder import ImageFolder, Media
 
 

@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.manifests.canonical import sha256_of_file
-from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.recipe.strict_yaml import load_yaml
 
 FILE = VOCABULARIES / "twins.yaml"
 KINDS = ("object", "place", "count", "attribute", "relation")

@@ -8,21 +8,21 @@ from itertools import groupby
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast
 
+from twinset.contracts.candidate import SPLIT, Candidate
+from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.image_text import ImageText
+from twinset.contracts.kinds.samples import Frame, Rejected
+from twinset.contracts.locations import Location
+from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.repeated_ids import Ids, Suspects
+from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import OptionalFiles, SeveralFiles, lines
 from twinset.generators.captions.sources import CaptionSources
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.captions.training_split import TrainingSplit
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
-from twinset.manifests.candidate import SPLIT, Candidate
-from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.locations import Location
-from twinset.manifests.references import Reference, reasons_beside
-from twinset.manifests.repeated_ids import Ids, Suspects
-from twinset.manifests.source import Need, Place
 from twinset.shards.contracts import Generator, Source
-from twinset.shards.kinds.image_text import ImageText
-from twinset.shards.kinds.samples import Frame, Rejected
 from twinset.shards.media.media_folder import ImageFolder, Media
 
 NameList = Annotated[Location, Place("file", "annotations")] | None

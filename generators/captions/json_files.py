@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
 from twinset.generators.annotation_files import Skipped, read_json, text_of
 from twinset.generators.captions.tables import Read, from_fields, from_record
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import NOTHING, Terms, coco_terms
 
 _FORMS = (
     "COCO's {images, annotations}, Karpathy's {images: [{filename, split, sentences}]}, lists of {image_name, "

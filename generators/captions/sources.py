@@ -7,6 +7,8 @@ from functools import partial
 from itertools import combinations, islice
 from pathlib import Path
 
+from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import lines
 from twinset.generators.captions.folders import read_img2dataset, read_sidecars, read_webdataset
 from twinset.generators.captions.json_files import read_json_captions
@@ -23,8 +25,6 @@ from twinset.generators.captions.tables import (
     read_parquet_files,
     read_table,
 )
-from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.path_ends import walk
 
 #: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import NOTHING, Terms
+from twinset.contracts.references import reasons_beside
 from twinset.generators.annotation_files import LINE_REASONS, TERM_REASONS, Skipped, lines, parquet_rows, text_of
 from twinset.generators.annotation_files import read_json_lines as read_values
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import NOTHING, Terms
-from twinset.manifests.references import reasons_beside
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
 

@@ -9,10 +9,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.errors import WrongUse
 from twinset.generators.captions.sources import CaptionSources
 from twinset.generators.captions.tables import Caption
-from twinset.manifests.canonical import canonical_json, digest
-from twinset.manifests.errors import WrongUse
 
 TRAIN = "train"
 TRAINED = (TRAIN, "restval")  # splits of Karpathy's files that are trained on

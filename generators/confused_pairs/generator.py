@@ -12,19 +12,19 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
+from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.generators.caption_twins.choice import Groups
 from twinset.generators.confused_pairs.search import MOST, Pairs, TooMany, alike, cosines
 from twinset.generators.confused_pairs.source import ConfusedPairs
 from twinset.generators.image_files import rgb
 from twinset.generators.neighbours.table import read_features
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.shards.contracts import Generator
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset.shards.media.decode import decode
 from twinset.shards.storage.tar_reader import BrokenTar
 

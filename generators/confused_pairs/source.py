@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SerializeAsAny
 
+from twinset.contracts.doors import OfKind
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import Need, SourceSettings, StageName
 from twinset.generators import negative_captions
-from twinset.manifests.doors import OfKind
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import Need, SourceSettings, StageName
 from twinset.models.device import check_installed
 from twinset.models.engines import EngineSettings, EngineSource
 from twinset.models.language_models.settings import LANGUAGE_MODELS

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from twinset.contracts.canonical import digest, generator_for
+from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.confused_pairs.generator import ConfusedCandidate, ConfusedPairGenerator
 from twinset.generators.confused_pairs.source import ConfusedPairs, OwnCaptions
 from twinset.generators.negative_captions.instructions import Judged, answered, as_data, texts_in
-from twinset.manifests.canonical import digest, generator_for
 from twinset.models.engines import EngineGenerator
 from twinset.models.language_models.answers import LanguageModel, Message, Request
 from twinset.models.language_models.settings import LanguageModelSettings
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Rejected
 
 TEXTS = ("caption0", "caption1")
 SCHEMA = {

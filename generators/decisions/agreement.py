@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.questions import question_of
-from twinset.manifests.errors import WrongUse
 
 
 def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.parquet_reader import batches
 
 FILE = "_review/answers.sqlite"  # below OUT

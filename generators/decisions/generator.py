@@ -10,6 +10,11 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.parts import LeftOut, Waiting
 from twinset.generators.decisions.agreement import (
     answers_needed,
     by_task,
@@ -25,12 +30,8 @@ from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.report import Gathered, report_of
 from twinset.generators.decisions.simulated import simulated_answers
 from twinset.generators.decisions.source import REPORT, Decisions, Simulated
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, digest
-from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import Generator, LeftOut, Waiting
+from twinset.shards.contracts import Generator
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.media.media_folder import ImageFolder
 
 D = TypeVar("D", bound=Decisions)

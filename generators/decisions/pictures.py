@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder
 

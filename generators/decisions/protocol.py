@@ -10,13 +10,13 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.locations import VOCABULARIES, is_model_folder
+from twinset.contracts.recipe.strict_yaml import read_words
+from twinset.contracts.source import Settings
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate
 from twinset.generators.decisions.questions import QUESTIONS, question_of
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import VOCABULARIES, is_model_folder
-from twinset.manifests.recipe.strict_yaml import read_words
-from twinset.manifests.source import Settings
 
 SHIPPED = {"bivlc": VOCABULARIES / "bivlc_surveys.yaml"}
 

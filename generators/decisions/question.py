@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.plan import plan_file, read_slice
 from twinset.generators.decisions.answers import Answer
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.plan import plan_file, read_slice
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.records import read_planned
 from twinset.shards.storage import layout

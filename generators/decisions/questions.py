@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from twinset.contracts.doors import Registry
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import Decision, Example, Layout, Option, ReviewQuestion, TaskCandidate
-from twinset.manifests.doors import Registry
 
 KINDS = {
     "best-image": "twinset.generators.decisions.questions:BestImage",

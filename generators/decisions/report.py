@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from twinset.contracts.parts import LeftOut, Waiting
 from twinset.generators.decisions.agreement import agreement_among
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.source import REPORT, Annotators, Simulated
-from twinset.shards.contracts import LeftOut, Waiting
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
 

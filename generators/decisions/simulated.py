@@ -1,13 +1,13 @@
 """Answers of annotators who are no people, for rehearsals: they know the truth, and err."""
 
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.agreement import answers_needed, decided, share_of
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.protocol import Asking
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.source import Decisions, Simulated
-from twinset.manifests.canonical import generator_for
-from twinset.manifests.errors import WrongUse
 
 ADJUDICATOR = "simulated-adjudicator"
 

@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.locations import Location
+from twinset.contracts.markdown import block_of, table
+from twinset.contracts.source import Need, Place, PlacedSettings
 from twinset.generators.decisions.agreement import share
 from twinset.generators.decisions.protocol import Asking, Protocol, own_words, read_protocol
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.papers import BIVLC
-from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.locations import Location
-from twinset.manifests.markdown import block_of, table
-from twinset.manifests.source import Need, Place, PlacedSettings
 from twinset.shards.contracts import Source
 
 

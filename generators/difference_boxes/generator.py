@@ -11,6 +11,11 @@ from typing import ClassVar, cast
 import numpy as np
 from PIL import Image
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, sample_key
+from twinset.contracts.kinds.kind import Copy, Stored
+from twinset.contracts.kinds.pair import BoxAnswer, CopiedPair, DifferenceBox, PairRecord
+from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPairCandidate, copied, planned
 from twinset.generators.difference_boxes.labels import Label, labels_of
 from twinset.generators.difference_boxes.source import DifferenceBoxes
@@ -18,12 +23,7 @@ from twinset.generators.image_verification.pairs import SIDES
 from twinset.generators.image_verification.questions.asking import ImageQuestion
 from twinset.generators.image_verification.questions.generator import LONGEST, QUESTION_LIBRARIES, QuestionGenerator
 from twinset.generators.image_verification.scoring import YES
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, sample_key
 from twinset.models.visual_questions.settings import Inquiry
-from twinset.shards.kinds.kind import Copy, Stored
-from twinset.shards.kinds.pair import BoxAnswer, CopiedPair, DifferenceBox, PairRecord
-from twinset.shards.kinds.samples import Rejected
 from twinset.shards.media.comparison import Box, regions
 from twinset.shards.media.decode import decode
 

@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, SerializeAsAny, model_validator
 
+from twinset.contracts.doors import OfKind
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import Need, SourceSettings, StageName
 from twinset.generators.image_verification.questions.generator import QuestionSource
 from twinset.generators.papers import IMG_DIFF
-from twinset.manifests.doors import OfKind
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Need, SourceSettings, StageName
 from twinset.models.device import check_opencv
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS, Answers, Inquiry, QuestionAnswererSettings
 

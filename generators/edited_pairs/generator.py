@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, Json, Pixels, Rejected
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.locations import is_model_folder
 from twinset.generators.edited_pairs.source import EVERYWHERE, StableDiffusion
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate, draw_edits, load_captions, vocabulary_file
 from twinset.generators.negative_captions.changes import spans
 from twinset.generators.negative_captions.kinds import COLUMNS
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.manifests.locations import is_model_folder
 from twinset.models.diffusion.model_files import model_digest
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Json, Pixels, Rejected
 
 if TYPE_CHECKING:
     from twinset.generators.edited_pairs.painter import Painted, Painter
@@ -107,7 +107,7 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model
         cannot read, and the reasons of `broken`.
 
-        Raises `shards.contracts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not.
+        Raises `contracts.parts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not.
         """
         wanted = cast(Sequence[EditedCandidate], candidates)
         for start in range(0, len(wanted), self.micro_batch):

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Pixels
 from twinset.generators.edited_pairs.source import StableDiffusion
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.prompt_to_prompt.alignment import Edit, EditError
 from twinset.generators.prompt_to_prompt.pipeline import load_model
-from twinset.manifests.canonical import generator_for
-from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU, load_within_memory, round_alike, within_memory
 from twinset.models.diffusion.model_files import model_digest, weight_files
 from twinset.models.diffusion.models import be_quiet
-from twinset.shards.kinds.samples import Pixels
 
 if TYPE_CHECKING:
     from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline

@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from twinset.contracts.errors import naming
+from twinset.contracts.licences.terms import DerivingTerms
+from twinset.contracts.locations import is_model_folder
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.edited_pairs.vocabulary import FIGURE_15, load_captions, vocabulary_file
 from twinset.generators.papers import EQBEN
-from twinset.manifests.errors import naming
-from twinset.manifests.licences.terms import DerivingTerms
-from twinset.manifests.locations import is_model_folder
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import Need, Place, StageName
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import ModelFolder, brought_model
 from twinset.shards.contracts import Source

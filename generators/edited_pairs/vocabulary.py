@@ -12,14 +12,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.doors import where_the_demo_is
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.locations import VOCABULARIES, is_model_folder
+from twinset.contracts.recipe.strict_yaml import read_words
+from twinset.contracts.source import Settings
 from twinset.generators.even_sampling import Balance
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.manifests.canonical import generator_for
-from twinset.manifests.doors import where_the_demo_is
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import VOCABULARIES, is_model_folder
-from twinset.manifests.recipe.strict_yaml import read_words
-from twinset.manifests.source import Settings
 from twinset.models.files import BROUGHT
 
 FIGURE_15 = "figure-15"  # the paper's captions

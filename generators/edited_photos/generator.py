@@ -11,6 +11,14 @@ from typing import Any, cast
 
 import numpy as np
 
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import digest, generator_for, sample_key, sha256_of_file
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, Json, MediaFile, Pixels, Rejected, encode_image
+from twinset.contracts.licences.names import forbids_changes
+from twinset.contracts.licences.terms import NOTHING, TERMS, Terms, together
+from twinset.contracts.references import reasons_beside
 from twinset.generators.edited_photos.places import BadMask, Instances, Place, chosen, largest_overlap, mask_of, stored
 from twinset.generators.edited_photos.proof import against, figures
 from twinset.generators.edited_photos.source import EditedPhotos
@@ -18,19 +26,11 @@ from twinset.generators.edited_photos.wording import Nouns, Wanted, names_of, no
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import digest, generator_for, sample_key, sha256_of_file
-from twinset.manifests.errors import BuildFailed
-from twinset.manifests.licences.names import forbids_changes
-from twinset.manifests.licences.terms import NOTHING, TERMS, Terms, together
-from twinset.manifests.references import reasons_beside
 from twinset.models.detection import LocalDetector
 from twinset.models.engines import EngineGenerator
 from twinset.models.image_editor import Edit, ImageEditor
 from twinset.models.image_engine import Drawn
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Json, MediaFile, Pixels, Rejected, encode_image
 from twinset.shards.media.comparison import Bools, box_of, grown
 from twinset.shards.media.decode import decode
 

@@ -12,10 +12,10 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
+from twinset.contracts.parts import LeftOut
 from twinset.generators.annotation_files import read_json, refuse_unusable, text_of
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import NOTHING, Terms, coco_terms
-from twinset.shards.contracts import LeftOut
 from twinset.shards.media.comparison import Bools
 
 SIDES = 2  # numbers of a corner

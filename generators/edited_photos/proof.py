@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from twinset.contracts.kinds.samples import Pixels
 from twinset.generators.edited_photos.source import Bounds
-from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.comparison import RADIUS, UNKNOWN, Bools, differences, grown, likeness, shifts
 
 #: Pixels around a mask that its change reaches by the codec's blocks of 8 and the window of structural similarity.

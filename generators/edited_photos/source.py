@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from twinset.contracts.licences.terms import DerivingTerms
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import AnnotationFile, MediaFolderPath, Need, Pool, Settings, StageName
 from twinset.generators.image_files import IMAGE_REASONS
 from twinset.generators.papers import VISMIN
-from twinset.manifests.licences.terms import DerivingTerms
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import AnnotationFile, MediaFolderPath, Need, Pool, Settings, StageName
 from twinset.models.detection import Detector
 from twinset.models.device import check_opencv
 from twinset.models.engines import EngineSource

@@ -7,6 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest, generator_for, sample_key
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.parts import EXAMPLES
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import StageName
 from twinset.generators.exchanged_negatives.changes import all_changes
 from twinset.generators.exchanged_negatives.table import Sites, load_sites
 from twinset.generators.exchanged_negatives.vocabulary import exchanges
@@ -15,14 +23,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeC
 from twinset.generators.negative_captions.rules.nouns import Edit, edited
 from twinset.generators.negative_captions.source import ChangedKind
 from twinset.generators.papers import BIVLC
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, generator_for, sample_key
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import StageName
-from twinset.shards.contracts import EXAMPLES, Source, StageGenerator
-from twinset.shards.kinds.samples import TableRows
+from twinset.shards.contracts import Source, StageGenerator
 
 _TEXTS = ("caption_id", "image_id", "image", "caption")
 _READ = (*TERMS, *_TEXTS, "kind", "word", "start", "end", "other_start", "other_end")

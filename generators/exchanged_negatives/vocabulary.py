@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from twinset.manifests.canonical import sha256_of_file
-from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.recipe.strict_yaml import load_yaml
 
 FILE = VOCABULARIES / "exchanges.yaml"
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.captions.tables import CAPTION_REASONS
 from twinset.generators.exchanged_negatives.given import additions_of
 from twinset.generators.exchanged_negatives.sites import Site, named_in, said_in, sites_of
@@ -16,8 +18,6 @@ from twinset.generators.negative_captions.rules.vocabulary import Vocabulary, vo
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import LIBRARIES, places_in
 from twinset.generators.scene_graphs.source import CaptionCandidate, ParsedCaptionGenerator, ParsedCaptions
-from twinset.manifests.candidate import Candidate
-from twinset.shards.kinds.samples import Rejected, TableRows
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

@@ -25,10 +25,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.drafts import Draft, Entry, in_turn
 from twinset.generators.galleries.vaw import Instance
-from twinset.manifests.canonical import generator_for
-from twinset.shards.contracts import LeftOut
 
 #: No clear visual categories (GeneCIS, A.2), and ours, ``other``.
 NO_CONDITIONS = frozenset({"opinion", "other after", "other physical quality", "state", "type", "other"})

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from twinset.manifests.licences.terms import NOTHING, Terms
+from twinset.contracts.licences.terms import NOTHING, Terms
 
 Task = Literal["focus-attribute", "change-attribute", "focus-object", "change-object"]
 Entry = dict[str, Any]

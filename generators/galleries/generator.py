@@ -5,6 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Frame, Rejected
+from twinset.contracts.kinds.template import Template
 from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
 from twinset.generators.galleries.drafts import Draft, Entry
 from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
@@ -12,12 +17,7 @@ from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
 from twinset.generators.galleries.vaw import OutsideImage, crop, read_instances, read_taxonomy
 from twinset.generators.image_files import ImageFiles, UnusableImage
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, digest, sha256_of_file
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context, Generator
-from twinset.shards.kinds.samples import Frame, Rejected
-from twinset.shards.kinds.template import Template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

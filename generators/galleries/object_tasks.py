@@ -23,11 +23,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.licences.terms import together
+from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.drafts import Draft, Entry, in_turn
 from twinset.generators.galleries.panoptic import Scenes
-from twinset.manifests.canonical import generator_for
-from twinset.manifests.licences.terms import together
-from twinset.shards.contracts import LeftOut
 
 LEAST_CATEGORIES = 10
 LEAST_SHARED = 6

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
+from twinset.contracts.parts import LeftOut
 from twinset.generators.annotation_files import is_media_name, read_json, refuse_unusable
-from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.licences.terms import NOTHING, Terms, coco_terms
-from twinset.shards.contracts import LeftOut
 
 PERCENT = 1  # a category is present where it takes more than this much of the pixels (GeneCIS, A.2)
 LARGEST_ID = 2**53  # what JSON readers of all languages agree on

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
+from twinset.contracts.licences.names import UNKNOWN
+from twinset.contracts.licences.terms import DerivingTerms
+from twinset.contracts.locations import Location
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import Place
 from twinset.generators.image_files import IMAGE_REASONS, ImageFolderSource
 from twinset.generators.papers import GENECIS
-from twinset.manifests.licences.names import UNKNOWN
-from twinset.manifests.licences.terms import DerivingTerms
-from twinset.manifests.locations import Location
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import Place
 
 Task = Literal["focus", "change"]
 

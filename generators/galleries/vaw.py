@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Pixels
+from twinset.contracts.parts import LeftOut
 from twinset.generators.annotation_files import read_json
-from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import LeftOut
-from twinset.shards.kinds.samples import Pixels
 
 LARGEST = 1 << 16  # pixels: what lies beyond is in no picture
 LONGEST_ID = 18  # digits

@@ -15,6 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import canonical_json, digest, sample_key
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.kind import Stored
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.parts import EXAMPLES
 from twinset.generators.captions.training_split import TrainingSplit, joined
 from twinset.generators.generated_pairs.joining import (
     NONE,
@@ -30,15 +38,8 @@ from twinset.generators.generated_pairs.joining import (
 from twinset.generators.generated_pairs.source import CHOICE, SIMULATED, GeneratedPairs
 from twinset.generators.image_files import ImageFiles, UnusableImage, rgb
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, digest, sample_key
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.shards.contracts import EXAMPLES, Context, Generator
+from twinset.shards.contracts import Context, Generator
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.kind import Stored
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset.shards.media.decode import decode
 
 UNSCORED = -1.0

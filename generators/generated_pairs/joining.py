@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import TERMS
 from twinset.shards.finished_stage import FinishedStage
 
 Floats = npt.NDArray[np.float64]

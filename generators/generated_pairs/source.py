@@ -8,13 +8,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from twinset.contracts.locations import Location
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import Place, StageName
 from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.captions.training_split import TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.papers import BIVLC
-from twinset.manifests.locations import Location
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Place, StageName
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
 from twinset.generators.image_verification.questions.asking import ImageQuestion
 from twinset.generators.image_verification.scoring import YES, counted
-from twinset.manifests.candidate import Candidate
 
 SIDES = (0, 1)
 SHOWN = ("image0_sha256", "image1_sha256", "caption0", "caption1")

@@ -10,18 +10,18 @@ from typing import Any, ClassVar, Literal, cast
 import pyarrow as pa
 from pydantic import Field
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.kinds.kind import Stored
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.image_verification import pairs
 from twinset.generators.image_verification.pairs import PairCandidate, distinguishing, problem_of
 from twinset.generators.image_verification.questions.asking import ImageQuestion
 from twinset.generators.image_verification.questions.generator import LONGEST, QuestionGenerator, QuestionSource
 from twinset.generators.image_verification.scoring import YES, counted
 from twinset.generators.papers import BIVLC
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import SourceSettings, StageName
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
-from twinset.shards.kinds.kind import Stored
-from twinset.shards.kinds.samples import Rejected, TableRows
 
 DSG = Reference("Davidsonian Scene Graph", "https://arxiv.org/abs/2310.18235", bibtex("cho2024davidsonian"))
 

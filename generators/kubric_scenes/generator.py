@@ -9,6 +9,11 @@ from typing import cast
 
 from pydantic import TypeAdapter
 
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import canonical_json, digest, generator_for, sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
 from twinset.generators.kubric_scenes.captions.vocabulary import SHIPPED, load_vocabulary
@@ -23,12 +28,7 @@ from twinset.generators.kubric_scenes.scene.surroundings import turned_with_sun
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.kubric_scenes.studio.cycles import gpu_name
 from twinset.generators.kubric_scenes.studio.studio import Studio
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import canonical_json, digest, generator_for, sha256_of_file
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Generator
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, Json, Rejected
 
 BACKGROUNDS = (".hdr", ".exr")
 BYSTANDER_VISIBLE = 0.4  # of its painted outline, which is fatter than what is thin; boxes prove that nothing hides it

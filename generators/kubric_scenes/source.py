@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
 
+from twinset.contracts.doors import UnknownKind
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.locations import DrawnFolder, Location, drawn_folder, is_drawn, on_this_machine
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import Need, Place
 from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.papers import EQBEN
-from twinset.manifests.doors import UnknownKind
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import DrawnFolder, Location, drawn_folder, is_drawn, on_this_machine
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import Need, Place
 from twinset.models.device import check_installed, check_opencv
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder

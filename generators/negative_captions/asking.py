@@ -11,6 +11,13 @@ from typing import Annotated, ClassVar, TypeVar, cast
 from PIL import Image
 from pydantic import model_validator
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.locations import Location
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import Need, Place
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.negative_captions.instructions import (
     FIELD,
@@ -21,17 +28,10 @@ from twinset.generators.negative_captions.instructions import (
     schema_of,
 )
 from twinset.generators.negative_captions.kinds import NegativeCandidate, NegativeCaption
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import generator_for
-from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.locations import Location
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Need, Place
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.language_models.answers import EncodedImage, LanguageModel, Request
 from twinset.models.language_models.settings import LanguageModelSettings
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Rejected
 from twinset.shards.media.media_folder import ImageFolder, Media
 
 SIDE, QUALITY = 768, 90  # of the photo as it is sent: pixels of the longer side, JPEG

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
+from twinset.contracts.errors import WrongUse, suggested
+from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.recipe.strict_yaml import read_words
+from twinset.contracts.source import Settings
 from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import nothing_kept, problem
 from twinset.generators.negative_captions.kinds import EVERY_KIND
-from twinset.manifests.errors import WrongUse, suggested
-from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import read_words
-from twinset.manifests.source import Settings
 from twinset.models.files import sha256_once
 from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
-from twinset.manifests.candidate import Candidate
-from twinset.shards.kinds.samples import TableRows
-from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from typing import Any, ClassVar, Literal, cast
 
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.source import StageName
 from twinset.generators.negative_captions.changes import formatted
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.papers import BIVLC
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.manifests.source import StageName
 from twinset.shards.contracts import Source, StageGenerator
-from twinset.shards.kinds.samples import TableRows
 
 SUFFIX = ", high resolution, professional, 4k, highly detailed"
 

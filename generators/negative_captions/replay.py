@@ -9,6 +9,13 @@ from typing import Any, ClassVar, Literal, TextIO, cast
 
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.licences.terms import NOTHING, Terms
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import Need
 from twinset.generators.annotation_files import (
     LONGEST_LINE,
     TERM_REASONS,
@@ -22,14 +29,7 @@ from twinset.generators.captions.tables import CREDIT, LICENCE, LONGEST_CAPTION,
 from twinset.generators.negative_captions.changes import unchanged
 from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.licences.terms import NOTHING, Terms
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import Need
 from twinset.shards.contracts import Generator, Source
-from twinset.shards.kinds.samples import TableRows
 
 _IMAGE = ("filename", "image_id", "image", "file_name")
 _COLUMNS = (*_IMAGE, "caption", "negative_caption", "type", "subtype", *LICENCE, *CREDIT, *SOURCE_URL)

@@ -7,6 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, SerializeAsAny, model_validator
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import generator_for, sample_key
+from twinset.contracts.doors import OfKind
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.references import reasons_beside
 from twinset.generators.captions.tables import CAPTION_REASONS
 from twinset.generators.negative_captions.asking import PromptedGenerator, PromptedSource, rejected
 from twinset.generators.negative_captions.changes import problem
@@ -17,14 +22,9 @@ from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import LIBRARIES
 from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import generator_for, sample_key
-from twinset.manifests.doors import OfKind
-from twinset.manifests.references import reasons_beside
 from twinset.models.engines import EngineSettings
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Rejected, TableRows
 
 ChangedKind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 Kind = Literal[ChangedKind, "negate_obj"]

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.kind import Stored
+from twinset.contracts.kinds.registry import KINDS
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.neighbours.source import ImageFeatures
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Floats
 from twinset.models.encoders.image_towers import InBuild, open_tower, tower_files
 from twinset.models.files import sha256_once
 from twinset.shards.contracts import Context, StageGenerator
-from twinset.shards.kinds.kind import Stored
-from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.media.decode import decode
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import TableRows
 from twinset.generators.neighbours.source import ImageNeighbours
 from twinset.generators.neighbours.table import read_features
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.errors import WrongUse
 from twinset.models.device import GPU
 from twinset.shards.contracts import Context, StageGenerator
-from twinset.shards.kinds.samples import TableRows
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from twinset.contracts.errors import naming
+from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.papers import EQBEN
-from twinset.manifests.errors import naming
-from twinset.manifests.references import Reference, reasons_beside
-from twinset.manifests.source import Need, Place, StageName
 from twinset.models.device import OnDevice, check_installed
 from twinset.models.encoders.image_towers import tower_files
 from twinset.models.files import ModelMissing

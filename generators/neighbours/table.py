@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.contract import Floats
 from twinset.shards.finished_stage import FinishedStage
 

@@ -25,7 +25,7 @@ from typing import Literal
 import torch
 from transformers import CLIPTokenizer
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,19 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 import pyarrow as pa
 from pydantic import Field
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.references import Reference, reasons_beside
+from twinset.contracts.repeated_ids import Ids
+from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import SeveralFiles
 from twinset.generators.captions.sources import CaptionSources
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.papers import GENECIS
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.errors import WrongUse, naming
-from twinset.manifests.references import Reference, reasons_beside
-from twinset.manifests.repeated_ids import Ids
-from twinset.manifests.source import Need, Place
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.shards.contracts import Generator, Source
-from twinset.shards.kinds.samples import Rejected, TableRows
 
 
 class ParsedCaptions(Source):

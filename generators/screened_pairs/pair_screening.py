@@ -8,15 +8,15 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 from pydantic import field_validator
 
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.parts import LeftOut
+from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import HASHED, IMAGES, PAIR_COLUMNS
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.questions import QUESTIONS, KeepPair, question_of
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.papers import EQBEN
-from twinset.manifests.canonical import identity_of, sample_key
-from twinset.manifests.source import SourceSettings, StageName
-from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
 
 SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}

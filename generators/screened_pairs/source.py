@@ -8,21 +8,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import CopiedPair
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.markdown import block_of
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import COPIED, HASHED, CopiedPairCandidate, copied, planned
 from twinset.generators.decisions.questions import DROP, KeepPair
 from twinset.generators.decisions.report import read_report
 from twinset.generators.image_verification.pairs import COLUMNS as VERIFIED
 from twinset.generators.screened_pairs.pair_screening import DUPLICATE, SCREENED_OUT, twins
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.markdown import block_of
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import Generator, Source
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.pair import CopiedPair
-from twinset.shards.kinds.samples import Rejected
 
 REPORT = "screening.json"
 

@@ -9,17 +9,18 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.parts import EXAMPLES, LeftOut
 from twinset.generators.blind_attacks import LENGTHS, SignCounts
 from twinset.generators.negative_captions.kinds import ScoredCaption, columns_of, scored_schema, scores_in, with_scores
 from twinset.generators.negative_captions.prompts import prompt_of
 from twinset.generators.selection.refinement import Bools, reach_of
 from twinset.generators.selection.scored import Scored, Step, load_scored, select
 from twinset.generators.selection.source import AFTER, ATTACKS, BEFORE, EVERY, FUNNEL, GAPS, SelectedNegatives
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.shards.contracts import EXAMPLES, Context, LeftOut, StageGenerator
-from twinset.shards.kinds.samples import TableRows
+from twinset.shards.contracts import Context, StageGenerator
 
 BINS = 100  # of a histogram of gaps
 MOST_WORDS = 20  # gaps in words that are told apart in a histogram

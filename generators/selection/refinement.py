@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.contracts.canonical import canonical_json, mixed
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
-from twinset.manifests.canonical import canonical_json, mixed
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -117,7 +117,7 @@ def ranks_of(seed: int, stage: str, keys: Iterable[pa.Array]) -> Ranks:
     Args:
         seed: of the recipe.
         stage: whose ranks they are.
-        keys: of `manifests.canonical.sample_key`, in batches: their last 16 characters are a hash already.
+        keys: of `contracts.canonical.sample_key`, in batches: their last 16 characters are a hash already.
     """
     hashed = hashlib.blake2b(canonical_json(["refinement", seed, stage]), digest_size=8).digest()
     secret, found = np.uint64(int.from_bytes(hashed, "big")), [np.empty(0, np.uint64)]

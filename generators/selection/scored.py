@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.blind_attacks import COLUMNS, LENGTHS, NEGATIVE, gaps_of, kinds_of, numbers_of, scores_among
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.selection.refinement import Bools, Floats, ranks_of, reach_of, refined
 from twinset.generators.selection.source import SelectedNegatives, remedy
-from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
 
 LEAST_CHARACTERS = 10  # a negative caption must have more (BiVLC as released)

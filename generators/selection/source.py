@@ -8,16 +8,16 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from twinset.contracts.doors import UnknownKind
+from twinset.contracts.markdown import block_of, cell, table
+from twinset.contracts.panels import Panels, Steps
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.blind_attacks import ALL, attack_table, title_of
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
 from twinset.generators.selection.refinement import WORDS
-from twinset.manifests.doors import UnknownKind
-from twinset.manifests.markdown import block_of, cell, table
-from twinset.manifests.panels import Panels, Steps
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import SourceSettings, StageName
 from twinset.shards.contracts import Source
 
 FUNNEL, GAPS, ATTACKS, PICTURE = "funnel.json", "gaps.json", "attacks.json", "gaps.png"

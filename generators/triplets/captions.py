@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.triplets.draws import Bools, Codes, Floats, Growing, distinct, found_in
-from twinset.manifests.canonical import sha256_of_file
-from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import load_yaml
 
 FILE = VOCABULARIES / "triplets.yaml"
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.manifests.canonical import canonical_json, mixed
+from twinset.contracts.canonical import canonical_json, mixed
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]

@@ -10,6 +10,12 @@ from typing import cast
 
 import numpy as np
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Frame, Json, Rejected
+from twinset.contracts.kinds.triplet import PARTS, Triplet
+from twinset.contracts.licences.terms import Terms
 from twinset.generators.image_files import ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.triplets.captions import concepts
 from twinset.generators.triplets.draws import NONE, Draws
@@ -19,14 +25,8 @@ from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.generators.triplets.report import make_report
 from twinset.generators.triplets.source import MINING, Triplets
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import Terms
 from twinset.shards.contracts import Context, Generator
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Frame, Json, Rejected
-from twinset.shards.kinds.triplet import PARTS, Triplet
 
 LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 
@@ -36,7 +36,7 @@ class TripletCandidate(Candidate):
     """A mined triplet, whole: who makes it needs neither captions nor ratings.
 
     number: of its draw. condition: predicate and object of the target. concreteness: mean rating of its words (1-5).
-    The rest is by part (`shards.kinds.triplet.PARTS`), "" for a distractor that is not asked for: the relation that
+    The rest is by part (`contracts.kinds.triplet.PARTS`), "" for a distractor that is not asked for: the relation that
     is said, the caption and its id, the image's id, and the name that it is looked for by.
     """
 

@@ -8,6 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import PACKED, TERMS
+from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.scene_graphs.relations import PLURAL, SINGULAR
 from twinset.generators.scene_graphs.source import (
     BACKDROP,
@@ -23,10 +27,6 @@ from twinset.generators.scene_graphs.source import (
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Bools, Codes, Growing, distinct
 from twinset.generators.triplets.names import Names
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import PACKED, TERMS
-from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.shards.finished_stage import FinishedStage
 
 #: Closed classes of words by which the strict rules judge relations; the file says what each is.

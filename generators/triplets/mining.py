@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.draws import NONE, Codes, Draws, Floats
 from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.proposals import nothing
 from twinset.generators.triplets.rules import PublishedRules, StrictRules
-from twinset.manifests.errors import WrongUse
 
 ATTEMPTS = 1000  # at one triplet, after which its number is left out
 BATCH = 1 << 16  # attempts held at once

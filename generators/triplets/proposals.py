@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.draws import U64, Bools, Codes, Floats, below, uniform
 from twinset.generators.triplets.pool import Pool, funnel
-from twinset.manifests.errors import WrongUse
 
 SLACK = 1e-6  # of a sum of ratings: sums that come so close are left to the exact test
 HALF, SPAN = 32.0, 64.0  # sums of ratings lie between -HALF and HALF

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import BYTE_ORDER_MARK, read_bytes
-from twinset.manifests.errors import WrongUse
 
 Rules = Literal["strict", "published"]
 Balance = Literal["images", "subjects"]

@@ -18,12 +18,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.captions import RELIABLE
 from twinset.generators.triplets.draws import NONE, U64, Bools, Codes, Floats, below, numbered, uniform
 from twinset.generators.triplets.graphs import CLASSES, PHRASES
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.proposals import NEVER, Proposals, References, nothing
-from twinset.manifests.errors import WrongUse
 
 DRAWS = 101  # of a target, the last of which is taken as it is
 PUBLISHED_WORDS = 6

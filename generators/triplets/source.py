@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from twinset.contracts.errors import naming
+from twinset.contracts.locations import Location
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.papers import GENECIS
 from twinset.generators.triplets.ratings import Balance, load_ratings
-from twinset.manifests.errors import naming
-from twinset.manifests.locations import Location
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import Need, Place, StageName
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media

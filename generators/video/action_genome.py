@@ -11,15 +11,15 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.names import UNKNOWN
+from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
 from twinset.generators.video import safe_pickle
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.names import UNKNOWN
-from twinset.manifests.references import Reference, bibtex, reasons_beside
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.generators.image_files import UnusableImage, rgb
 from twinset.generators.video.container.video_file import MAX_PIXELS, BrokenMedia
 from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate, dumped_frame
 from twinset.generators.video.frames import read_frames
-from twinset.manifests.canonical import sha256_of_file
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile, Rejected
 from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, StoredImage
 

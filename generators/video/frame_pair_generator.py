@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, sha256_of_file
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.annotation_files import is_media_name, refuse_unusable
 from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate, FramePairSource, dumped_frame
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, sha256_of_file
 from twinset.shards.contracts import Context, Generator
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Rejected
 from twinset.shards.media.media_folder import MediaFolder
 
 S = TypeVar("S", bound=FramePairSource)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.references import reasons_beside
 from twinset.generators.image_files import VideoFolderSource
 from twinset.generators.papers import EQBEN
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.manifests.references import reasons_beside
 
 Addressing = Literal["seconds", "numbers", "dump"]
 

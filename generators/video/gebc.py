@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.names import UNKNOWN
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import Need
 from twinset.generators.annotation_files import AnnotationFiles, read_json, seconds
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
-from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.names import UNKNOWN
-from twinset.manifests.references import Reference, bibtex, reasons_beside
-from twinset.manifests.source import Need
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import read_bytes
-from twinset.manifests.errors import WrongUse
 
 # Operations that make objects of classes or reach outside the file; plain data needs none of them.
 BARRED = {

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar, Literal
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.names import UNKNOWN
+from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import read_json, seconds, text_of
 from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.names import UNKNOWN
-from twinset.manifests.references import Reference, bibtex, reasons_beside
 
 
 class YouCook2(FramePairSource):

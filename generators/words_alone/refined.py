@@ -17,22 +17,23 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, generator_for
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.markdown import table
+from twinset.contracts.parts import EXAMPLES
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import Need, StageName
 from twinset.generators.blind_attacks import kinds_of
 from twinset.generators.negative_captions.changes import words
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.papers import BIVLC
 from twinset.generators.words_alone.probe import LEAST, Probed, out_of_fold, probed, word_counts
 from twinset.generators.words_alone.sampled import as_percent, said
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import canonical_json, generator_for
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS, Terms
-from twinset.manifests.markdown import table
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Need, StageName
 from twinset.models.device import check_installed
-from twinset.shards.contracts import EXAMPLES, Source, StageGenerator
-from twinset.shards.kinds.samples import TableRows
+from twinset.shards.contracts import Source, StageGenerator
 
 WORDS = "words.json"
 CUT = 0.1  # of the pairs of a kind, left out at a time

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from twinset.contracts.markdown import table
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.words_alone.probe import MOST, Probed, probed
-from twinset.manifests.markdown import table
 
 ANY = "all pairs"  # where pairs have no kind
 

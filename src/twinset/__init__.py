@@ -19,34 +19,31 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from twinset.manifests.contracts import PLACES, names_in
+_CHECKOUT = Path(__file__).parents[2]
+if not Path(__file__).with_name("flows").is_dir() and (_CHECKOUT / "flows").is_dir():
+    # Windows and archives make files of links: the rooms that stand at the top are imported from there.
+    __path__.append(str(_CHECKOUT))
+
+from twinset.contracts.public_names import PLACES, names_in  # noqa: E402
 
 if TYPE_CHECKING:
+    from twinset.contracts.candidate import Candidate, CaptionedCandidate
+    from twinset.contracts.canonical import generator_for, identity_of, sample_key, sha256_of_file
+    from twinset.contracts.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse
+    from twinset.contracts.kinds.kind import Stored
+    from twinset.contracts.kinds.pair import Pair
+    from twinset.contracts.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
+    from twinset.contracts.parts import CaptionFilter, Filter, FrameFilter, LeftOut, PairFilter
+    from twinset.contracts.recipe import Recipe, load_recipe
+    from twinset.contracts.references import Reference
+    from twinset.contracts.source import AnnotationFile, MediaFolderPath, Place, StageName
     from twinset.evaluation.from_python import compare, evaluate, scores
     from twinset.filters.contract import check_filter
     from twinset.generators.caption_scores.contract import check_scorer
     from twinset.generators.contract import check_source
     from twinset.generators.image_files import ImageFiles, ImageFolderSource, UnusableImage, VideoFolderSource
     from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
-    from twinset.manifests.candidate import Candidate, CaptionedCandidate
-    from twinset.manifests.canonical import generator_for, identity_of, sample_key, sha256_of_file
-    from twinset.manifests.errors import BuildFailed, DecisionsMissing, TwinsetError, WrongUse
-    from twinset.manifests.recipe import Recipe, load_recipe
-    from twinset.manifests.references import Reference
-    from twinset.manifests.source import AnnotationFile, MediaFolderPath, Place, StageName
-    from twinset.shards.contracts import (
-        CaptionFilter,
-        Context,
-        Filter,
-        FrameFilter,
-        Generator,
-        LeftOut,
-        PairFilter,
-        Source,
-    )
-    from twinset.shards.kinds.kind import Stored
-    from twinset.shards.kinds.pair import Pair
-    from twinset.shards.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
+    from twinset.shards.contracts import Context, Generator, Source
     from twinset.stages.build import Progress
     from twinset.stages.publishing.publish import publish
     from twinset.training.tasks import OnProgress as OnStep
@@ -104,9 +101,9 @@ def plan(
         ``outside``: ``{"reads", "writes", "hosts", "variables"}``, what the recipe names outside of its folder, each
         by key path. ``not_found``: models and GPUs that the recipe names and that are not here, each with a remedy.
     """
-    from twinset.manifests.recipe import Recipe
-    from twinset.manifests.recipe.loading import recipe_folder
-    from twinset.manifests.recipe.outside import outside
+    from twinset.contracts.recipe import Recipe
+    from twinset.contracts.recipe.loading import recipe_folder
+    from twinset.contracts.recipe.outside import outside
     from twinset.shards.storage.store import Store
     from twinset.stages.job import Job, check_inputs, not_found
     from twinset.stages.overview import plan_states
@@ -163,7 +160,7 @@ def build(
         BuildFailed: some shards could not be made; the same call resumes.
         DecisionsMissing: people have not decided enough; all that does not wait for them is built.
     """
-    from twinset.manifests.errors import WrongUse
+    from twinset.contracts.errors import WrongUse
     from twinset.stages.making import in_parts
     from twinset.stages.run_here import build_here
 
@@ -285,8 +282,8 @@ def train(
 
 
 def _recipe(recipe: str | Path | Recipe, settings: str | Iterable[str]) -> Recipe:
-    from twinset.manifests.errors import WrongUse
-    from twinset.manifests.recipe import Recipe, load_recipe
+    from twinset.contracts.errors import WrongUse
+    from twinset.contracts.recipe import Recipe, load_recipe
 
     if isinstance(recipe, Recipe):
         if names_in(settings):

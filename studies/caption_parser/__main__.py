@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from studies.caption_parser.corpus import CorpusSettings, part, training_sentences
-from twinset.manifests.errors import TwinsetError, WrongUse
+from twinset.contracts.errors import TwinsetError, WrongUse
 from twinset.models.spacy_pipelines import find_pipeline
 from twinset.shards.storage.whole_file import atomic_folder
 

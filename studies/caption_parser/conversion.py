@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from studies.caption_parser.trees import Sentence, Token, is_tree
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 _LABELS = {
     "nsubj": "nsubj", "nsubj:pass": "nsubjpass", "nsubj:outer": "nsubj", "obj": "dobj", "iobj": "dative",

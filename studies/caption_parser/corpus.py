@@ -10,9 +10,9 @@ from studies.caption_parser.conversion import read_treebank
 from studies.caption_parser.grammar import captions as captions_of_grammar
 from studies.caption_parser.rewriting import rewritten
 from studies.caption_parser.trees import Sentence
+from twinset.contracts.errors import WrongUse
 from twinset.generators.captions.sources import CaptionSources
 from twinset.generators.captions.tables import Caption
-from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import find_pipeline
 
 

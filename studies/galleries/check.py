@@ -16,12 +16,12 @@ from pathlib import Path
 
 from studies.galleries.annotated_invariants import AttributeRules, ObjectRules
 from studies.galleries.invariants import Problem, check
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.parts import LeftOut
 from twinset.generators.annotation_files import read_json
 from twinset.generators.galleries.drafts import DISTRACTORS, Task
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.galleries.vaw import read_instances, read_taxonomy
-from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import LeftOut
 
 SHOWN = 5  # problems of each rule
 

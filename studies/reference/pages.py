@@ -11,16 +11,16 @@ import twinset
 from studies.reference.explained import items, plain, sections, summary
 from studies.reference.settings_table import kind_of, nested, own, settings_table, table
 from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.contracts.doors import Registry
+from twinset.contracts.kinds.kind import SampleKind
+from twinset.contracts.kinds.registry import KINDS as SAMPLE_KINDS
+from twinset.contracts.recipe.models import Encoding, Recipe, Subset
+from twinset.contracts.recipe.rates import Rate, Rates
+from twinset.contracts.source import FILTERS, SOURCES
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.scorers.kinds import MODELS
 from twinset.generators.decisions.questions import QUESTIONS
-from twinset.manifests.doors import Registry
-from twinset.manifests.recipe.models import Encoding, Recipe, Subset
-from twinset.manifests.recipe.rates import Rate, Rates
-from twinset.manifests.source import FILTERS, SOURCES
 from twinset.shards.export.formats import EXPORTERS
-from twinset.shards.kinds.kind import SampleKind
-from twinset.shards.kinds.registry import KINDS as SAMPLE_KINDS
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.fusion.settings import FusionSettings
@@ -279,5 +279,7 @@ def _is(contract: object) -> str:
         return f"{summary(contract)}."
     marks = getattr(contract, "__metadata__", ())
     return (
-        f"a type of settings: `{marks[-1]}`" if marks else f"`{contract}`".replace("twinset.shards.kinds.samples.", "")
+        f"a type of settings: `{marks[-1]}`"
+        if marks
+        else f"`{contract}`".replace("twinset.contracts.kinds.samples.", "")
     )

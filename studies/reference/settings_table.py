@@ -13,9 +13,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from studies.reference.explained import explanations
-from twinset.manifests.doors import OfKind, Registry
-from twinset.manifests.licences.terms import StatedTerms
-from twinset.manifests.source import Place, Reads
+from twinset.contracts.doors import OfKind, Registry
+from twinset.contracts.licences.terms import StatedTerms
+from twinset.contracts.source import Place, Reads
 
 Rows = Sequence[Sequence[str]]
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from twinset.cli.options import between
-from twinset.manifests.errors import TwinsetError, WrongUse
+from twinset.contracts.errors import TwinsetError, WrongUse
 
 MOST_SEEDS, MOST_WORKERS = 1000, 256
 

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, ValidationError, model_validator
 
-from twinset.manifests.canonical import digest
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse
 from twinset.training.losses.names import OBJECTIVES
 
 DESIGN = Path(__file__).with_name("design.yaml")

@@ -15,7 +15,7 @@ from studies.science.outcomes import Right, percent, read_right
 from studies.science.power import Power, detectable
 from studies.science.runs import DETECTORS, PROBES, Run, Study
 from studies.science.verdicts import Compared, judge
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 SHOWN = {"pairs": ("text", "image", "group"), "queries": ("recall@1", "recall@2", "recall@3")}
 #: The figure that is shown by category.

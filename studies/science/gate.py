@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from studies.science.outcomes import percent, read_right
 from studies.science.runs import BASE, Run, Study
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.score_kinds import group_column, kind_of
 from twinset.evaluation.score_files.opening import digests, open_scores
-from twinset.manifests.errors import WrongUse
 
 Integers = NDArray[np.int64]
 

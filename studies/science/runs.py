@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from studies.science.design import DESIGN, Design
+from twinset.contracts.canonical import digest
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.dataset_parts import Part
 from twinset.evaluation.report.model_answers import scores_path
-from twinset.manifests.canonical import digest
 from twinset.shards.records import planned_stage, subsets_in
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import write_text

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from statistics import fmean
 
 from studies.science.runs import Run, Study
-from twinset.manifests.errors import BuildFailed, TwinsetError
+from twinset.contracts.errors import BuildFailed, TwinsetError
 
 #: Called with a line of progress.
 Tell = Callable[[str], None]

@@ -7,8 +7,8 @@ from studies.science.findings import SHOWN
 from studies.science.markdown import table
 from studies.science.outcomes import percent, read_right
 from studies.science.runs import BASE, Run, Study
-from twinset.manifests.canonical import sha256_of_file
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.open_clip_files import CONFIG, FILES
 from twinset.shards.storage.whole_file import whole_file, write_text
 

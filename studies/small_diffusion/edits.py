@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from twinset.contracts.kinds.samples import Pixels
 from twinset.generators.edited_pairs.vocabulary import Kind, load_captions, vocabulary_file
 from twinset.generators.prompt_to_prompt.alignment import Edit
 from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
-from twinset.shards.kinds.samples import Pixels
 from twinset_demo.small_diffusion.painter import FRAME, SIZE
 from twinset_demo.small_diffusion.scenes import Scene, read_caption
 from twinset_demo.small_world.backdrop import Mask, eroded, object_mask

@@ -15,7 +15,7 @@ from diffusers import StableDiffusionPipeline
 from numpy.typing import NDArray
 
 from studies.small_diffusion.report import Cell, Share, options, write
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset_demo.small_diffusion.relations import Arrangement
 from twinset_demo.small_diffusion.scenes import Scene, every_caption, is_held_out, sample_scene
 from twinset_demo.small_world.checker import ATTRIBUTES, judge, read_picture, stated

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw, ImageFont
 
+from twinset.contracts.kinds.samples import Pixels
 from twinset.generators.edited_pairs.source import StableDiffusion
 from twinset.models.diffusion.models import be_quiet
-from twinset.shards.kinds.samples import Pixels
 from twinset_demo.models import SMALL
 
 #: What a recipe that names the small model gets: reports are made with the settings that builds draw with.

@@ -21,7 +21,7 @@ from transformers import CLIPTextModel, CLIPTokenizer
 
 from studies.small_diffusion.autoencoder import as_tensor, new_autoencoder
 from studies.small_diffusion.train import BATCH, Examples, Training, rate_at
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.models import SMALL
 from twinset_demo.small_diffusion.layout import LENGTH, new_text_encoder, new_tokenizer, new_unet
 from twinset_demo.small_diffusion.painter import paint_arrangement

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from twinset.contracts.kinds.samples import Drop, Frame, MediaFile  # noqa: E402
 from twinset.filters.faces import Faces, FacesFilter  # noqa: E402
-from twinset.shards.kinds.samples import Drop, Frame, MediaFile  # noqa: E402
 
 Mode = Literal["exact", "fast"]
 WORKERS = 2

@@ -21,8 +21,8 @@ from measured import peak_mib, row
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
+from twinset.contracts.plan import write_plan  # noqa: E402
 from twinset.generators.video.youcook2 import YouCook2  # noqa: E402
-from twinset.manifests.plan import write_plan  # noqa: E402
 from twinset.shards.contracts import Context  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
 

@@ -57,8 +57,8 @@ def share_of_a_build(asked: argparse.Namespace, folder: str) -> None:
     recipe = write_recipe(Path(folder), asked.shards)
     import twinset.flows.build_shards as build_shards
     import twinset.stages.run_here as run_here
+    from twinset.contracts.recipe import load_recipe
     from twinset.flows.build import build_eqben
-    from twinset.manifests.recipe import load_recipe
     from twinset.stages.making.make import make_shard
 
     def slow(*given: Any, **named: Any) -> Any:

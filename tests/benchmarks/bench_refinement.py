@@ -27,10 +27,10 @@ sys.path.insert(0, str(ROOT))
 from tests.generators.finished_stage import write_index  # noqa: E402
 from tests.generators.selection.published_procedure import refine  # noqa: E402
 from tests.generators.selection.scored_stage import context, drawn, selection  # noqa: E402
+from twinset.contracts.canonical import sample_key  # noqa: E402
+from twinset.contracts.kinds.text_pair import TEXT_SCORES  # noqa: E402
 from twinset.generators.selection.refinement import ranks_of, reach_of, refined  # noqa: E402
-from twinset.manifests.canonical import sample_key  # noqa: E402
 from twinset.shards.finished_stage import FinishedStage  # noqa: E402
-from twinset.shards.kinds.text_pair import TEXT_SCORES  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
 
 GOAL_GIB = 1.5

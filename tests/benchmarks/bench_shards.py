@@ -34,14 +34,14 @@ sys.path.insert(0, str(ROOT))
 
 from tests.counted_store import counted_requests  # noqa: E402
 from twinset import generators  # noqa: E402
-from twinset.manifests import locations  # noqa: E402
-from twinset.manifests.candidate import Candidate  # noqa: E402
-from twinset.manifests.canonical import identity_of, sample_key  # noqa: E402
-from twinset.manifests.recipe import parse_recipe  # noqa: E402
-from twinset.manifests.source import Reference  # noqa: E402
+from twinset.contracts import locations  # noqa: E402
+from twinset.contracts.candidate import Candidate  # noqa: E402
+from twinset.contracts.canonical import identity_of, sample_key  # noqa: E402
+from twinset.contracts.kinds.pair import Pair  # noqa: E402
+from twinset.contracts.kinds.samples import Frame, MediaFile, TableRows  # noqa: E402
+from twinset.contracts.recipe import parse_recipe  # noqa: E402
+from twinset.contracts.source import Reference  # noqa: E402
 from twinset.shards.contracts import Context, Generator, Source  # noqa: E402
-from twinset.shards.kinds.pair import Pair  # noqa: E402
-from twinset.shards.kinds.samples import Frame, MediaFile, TableRows  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
 from twinset.stages.overview import of_all, stage_status  # noqa: E402
 from twinset.stages.run_here import build_here  # noqa: E402

@@ -41,7 +41,7 @@ import open_clip  # noqa: E402
 import torch  # noqa: E402
 from PIL import Image  # noqa: E402
 
-from twinset.manifests.recipe import parse_recipe  # noqa: E402
+from twinset.contracts.recipe import parse_recipe  # noqa: E402
 from twinset.shards.export.formats import export  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402
 from twinset.stages.run_here import build_here  # noqa: E402

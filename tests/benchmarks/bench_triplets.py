@@ -29,6 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.generators.finished_stage import finish, record_index  # noqa: E402
+from twinset.contracts.licences.terms import TERMS  # noqa: E402
+from twinset.contracts.recipe import STAGES  # noqa: E402
 from twinset.generators.scene_graphs.source import PHOTO, TEXTS, SceneGraphs  # noqa: E402
 from twinset.generators.triplets.draws import Draws  # noqa: E402
 from twinset.generators.triplets.graphs import COLUMNS as FACTS  # noqa: E402
@@ -36,8 +38,6 @@ from twinset.generators.triplets.graphs import WORDS, load_relations  # noqa: E4
 from twinset.generators.triplets.mining import BLOCK, Miner  # noqa: E402
 from twinset.generators.triplets.pool import Pool  # noqa: E402
 from twinset.generators.triplets.ratings import Rules, load_ratings  # noqa: E402
-from twinset.manifests.licences.terms import TERMS  # noqa: E402
-from twinset.manifests.recipe import STAGES  # noqa: E402
 from twinset.shards.finished_stage import FinishedStage  # noqa: E402
 from twinset.shards.storage import layout  # noqa: E402
 from twinset.shards.storage.store import Store  # noqa: E402

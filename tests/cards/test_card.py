@@ -20,7 +20,7 @@ from twinset.cards.kinds.kind import IndexSummary, ScoreSpread
 from twinset.cards.lineage import Step
 from twinset.cards.publication import write_overview
 from twinset.cards.rebuilding import Rebuilding, packages
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.read import read_settings
 from twinset.shards.storage import layout
 

@@ -6,11 +6,11 @@ import pytest
 
 from twinset.cards.lineage import DATA, FORM, PROCEDURE, citations_of, described_origin, uncited, works_cited
 from twinset.cards.rendering import TEMPLATES
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import Terms
-from twinset.manifests.markdown import templates
-from twinset.manifests.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
-from twinset.manifests.references import Reference, checked_bibtex, checked_cite, entries_in, field_of, key_of
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import Terms
+from twinset.contracts.markdown import templates
+from twinset.contracts.recipe import Recipe, content_of, load_recipe, parse_recipe, shipped_recipes
+from twinset.contracts.references import Reference, checked_bibtex, checked_cite, entries_in, field_of, key_of
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from twinset.cards.sheet import (
     mark_difference,
     words,
 )
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.read import read_spread, read_spread_rows
 
 ODD = ["", "x" * 20_000, "\u202eabc\x00\ud800", "👩‍🍳 and עברית " * 2000, "a\nb\tc"]

@@ -8,7 +8,7 @@ import yaml
 
 from tests.made_datasets import MadeDataset
 from twinset.cards.publication import Part, dataset_card, part_of, write_preview
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.read import read_samples
 
 

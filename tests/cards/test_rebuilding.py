@@ -11,10 +11,10 @@ import yaml
 from tests.cards.made_cards import described, small_card
 from tests.made_datasets import MadeDataset
 from twinset.cards.rebuilding import models, packages, rebuilding, recipe_of
-from twinset.manifests.canonical import canonical_json, digest
-from twinset.manifests.locations import DRAWN
-from twinset.manifests.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
-from twinset.manifests.stage import Stage, runtime_facts
+from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.locations import DRAWN
+from twinset.contracts.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
+from twinset.contracts.stage import Stage, runtime_facts
 from twinset.shards.read import read_settings
 from twinset.shards.storage import layout
 

@@ -18,9 +18,9 @@ from twinset.cards.kinds import kind, pair, template, text_pair, triplet
 from twinset.cards.kinds.kind import FREQUENT, LONGEST
 from twinset.cards.kinds.pair import WordUse, fewest, lopsided
 from twinset.cards.plots import MOST_BARS, bin_edges, histograms
+from twinset.contracts.kinds.pair import PAIR
+from twinset.contracts.panels import Steps
 from twinset.generators.blind_guesses import sign_test
-from twinset.manifests.panels import Steps
-from twinset.shards.kinds.pair import PAIR
 
 
 def test_words_and_groups_are_counted(made_pairs: MadeDataset) -> None:

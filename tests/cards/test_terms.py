@@ -21,8 +21,8 @@ from tests.made_datasets import MadeDataset
 from tests.made_samples import pair_shards
 from twinset.cards import terms
 from twinset.cli.main import main
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import Terms
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import Terms
 
 LICENCES = {
     "CC0-1.0": "CC0",

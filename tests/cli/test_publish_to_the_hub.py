@@ -19,7 +19,7 @@ import twinset
 from tests.cli.published import SAID, is_whole, killed, run
 from tests.hub_server import READS, WRITES, Hub
 from twinset.cli.main import main
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.hub import _explained, repository
 
 RESOLVE = "{repo_id}/resolve/{revision}/{filename}"

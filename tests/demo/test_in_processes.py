@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset_demo.in_processes import in_processes
 
 

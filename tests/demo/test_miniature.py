@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 from tests.cached_builds import drawn_miniature
+from twinset.contracts.kinds.samples import Drop, Frame, MediaFile, Pixels
+from twinset.contracts.recipe import Recipe, load_recipe
 from twinset.filters.faces import Faces
 from twinset.generators.video import safe_pickle
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.frames import VideoFrame, read_frames
-from twinset.manifests.recipe import Recipe, load_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Drop, Frame, MediaFile, Pixels
 from twinset.shards.media.media_folder import MediaFolder
 from twinset_demo import miniature
 from twinset_demo.canvas import Canvas

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.cached_builds import drawn_miniature
+from twinset.contracts.kinds.template import Template
 from twinset.generators.captions.json_files import read_json_captions
 from twinset.generators.captions.tables import Caption
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
@@ -20,7 +21,6 @@ from twinset.generators.scene_graphs.relations import parser_of
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.models.spacy_pipelines import find_pipeline
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.template import Template
 from twinset_demo import photos
 from twinset_demo.photos.painter import Photo, Segment
 from twinset_demo.photos.relations import Relation, captions

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset_demo import procedural_assets
 from twinset_demo.procedural_assets import Asset
 from twinset_demo.procedural_assets.model import Model

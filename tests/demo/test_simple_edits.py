@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from twinset.contracts.kinds.samples import Rejected
 from twinset.models.image_editor import Edit
 from twinset.models.image_engine import Drawn
-from twinset.shards.kinds.samples import Rejected
 from twinset_demo.simple_edits.editor import SimpleEditor
 
 

@@ -12,7 +12,7 @@ CHECKOUT = Path(__file__).parents[2]
 PACKAGES = "python3,python3-venv,make,git,ca-certificates"
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 # What `make test` passes to pytest: a share, since all of it takes as long there as here, more than CI has left.
-SHARE = "tests/manifests tests/cli/test_processes.py"
+SHARE = "tests/contracts tests/cli/test_processes.py"
 IN_A_FOLDER = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]  # what is mounted and started ends with it
 
 

@@ -77,5 +77,5 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
 def test_files_of_this_tree_that_a_page_names_exist(name: str) -> None:
     rooms = "|".join(sorted(one.name for one in (ROOT / "src/twinset").iterdir() if one.is_dir()))
     named = re.findall(rf"`((?:{rooms}|demo|studies|docker|tests)/[\w/.-]+)`", (ROOT / name).read_text("utf-8"))
-    forms = {"docker/.env", "cards/templates/NAME.md.j2"}  # what the reader makes
+    forms = {"docker/.env", "src/twinset/cards/templates/NAME.md.j2"}  # what the reader makes
     assert [one for one in named if one not in forms and not (ROOT / one).exists()] == []

@@ -11,7 +11,7 @@ from PIL import Image
 import twinset
 from tests.models.visual_questions.tiny_models import save_blip
 from tests.stages.test_pipelines_build import kill_midway, tars
-from twinset.manifests.recipe import load_recipe
+from twinset.contracts.recipe import load_recipe
 from twinset_demo import miniature
 
 SMALL = "{kind: diffusion, model: small, steps: 2}"

@@ -11,7 +11,7 @@ import yaml
 from PIL import Image
 
 from twinset.cli.main import main
-from twinset.shards.kinds.kind import Stored
+from twinset.contracts.kinds.kind import Stored
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 

@@ -14,13 +14,13 @@ from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from twinset.cli.eval_run import named
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.dataset_parts import open_benchmarks
 from twinset.evaluation.from_python import evaluate
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.report.results import measured_run
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import note_on
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import NotApplicable, Running
 
 FAST = Running(batch=4, threads=1)

@@ -9,11 +9,11 @@ import pytest
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
 from tests.evaluation.benchmarks.test_published_counts import at_hand
 from tests.evaluation.scorers.tiny_models import open_clip_config
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Picture, Query
 from twinset.evaluation.submissions import ranked, write_submissions
 from twinset.generators.annotation_files import read_json
-from twinset.manifests.errors import WrongUse
 
 
 @pytest.fixture

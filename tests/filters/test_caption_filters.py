@@ -1,9 +1,9 @@
 import pytest
 
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.kinds.samples import Drop
 from twinset.filters.equal_captions import EqualCaptionsFilter, words
 from twinset.filters.motion_words import MotionWords, MotionWordsFilter
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.shards.kinds.samples import Drop
 
 
 def candidate(captions0: tuple[str, ...], captions1: tuple[str, ...]) -> CaptionedCandidate:

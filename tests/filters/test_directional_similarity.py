@@ -10,14 +10,14 @@ import torch
 from transformers import CLIPImageProcessor, CLIPModel
 
 from tests.generators.prompt_to_prompt.tiny_models import TOKENS, save_clip, tokenizer
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels
+from twinset.contracts.parts import OutOfMemory
 from twinset.filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter
-from twinset.manifests.errors import WrongUse
 from twinset.models import files
 from twinset.models.encoders.image_towers import clip_files
 from twinset.models.files import ModelMissing
-from twinset.shards.contracts import OutOfMemory
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile, Pixels
 
 FIRST, SECOND, THIRD = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), np.uint8)
 CAPTIONS = ("A photo of a red circle.", "A photo of a blue circle.")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.filters.test_image_filters import pair
 from twinset import check_filter
+from twinset.contracts.kinds.samples import Drop, Keep, Pixels
 from twinset.filters.drift import Drift
-from twinset.shards.kinds.samples import Drop, Keep, Pixels
 
 SPOTS = np.random.default_rng(0).integers(0, 256, (40, 50, 3), dtype=np.uint8)
 SCENE: Pixels = np.asarray(cv2.resize(SPOTS, (400, 320), interpolation=cv2.INTER_CUBIC))

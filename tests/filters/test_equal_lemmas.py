@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Drop
 from twinset.filters.equal_captions import EqualLemmas
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import find_pipeline
-from twinset.shards.kinds.samples import Drop
 
 JUDGE = EqualLemmas(kind="equal-lemmas").open()
 

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from twinset.contracts.errors import TwinsetError
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Verdict
 from twinset.filters.faces import Faces, FacesFilter
-from twinset.manifests.errors import TwinsetError
-from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = ROOT / "../shared/data/videos"

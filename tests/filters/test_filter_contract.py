@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from twinset import check_filter
+from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Score
+from twinset.contracts.parts import BrokenContract, Filter, FrameFilter
 from twinset.filters.blank import Blank
 from twinset.filters.equal_captions import EqualCaptions
-from twinset.manifests.candidate import CaptionedCandidate
-from twinset.shards.contracts import BrokenContract, Filter, FrameFilter
-from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Score
 from twinset.shards.rows import BadVerdict
 
 

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from twinset.manifests.source import FILTERS, SOURCES
-from twinset.shards.contracts import CaptionFilter, Filter, FrameFilter, PairFilter
+from twinset.contracts.parts import CaptionFilter, Filter, FrameFilter, PairFilter
+from twinset.contracts.source import FILTERS, SOURCES
 
 NEEDED = {kind: {"model": "somebody/clip"} for kind in ("directional-similarity", "true-of-both")}
 KINDS = {"captions": CaptionFilter, "frames": FrameFilter, "pairs": PairFilter}
@@ -25,7 +25,7 @@ def test_looking_up_settings_imports_nothing_heavy() -> None:
     """A recipe is checked, and status is shown, in a second."""
     heavy = ("torch", "av", "cv2", "bpy", "spacy", "diffusers", "dlib", "trimesh", "inflect")
     code = (
-        "import sys; from twinset.manifests.source import FILTERS, SOURCES\n"
+        "import sys; from twinset.contracts.source import FILTERS, SOURCES\n"
         "for registry in (FILTERS, SOURCES):\n"
         "    for kind in registry.kinds(): registry.find(kind)\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"

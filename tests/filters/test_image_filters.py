@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels
 from twinset.filters.blank import Blank, BlankFilter, contrast
 from twinset.filters.near_identical import NearIdentical, NearIdenticalFilter, difference, thumbnail
 from twinset.filters.scene_cut import SceneCut, SceneCutFilter, histogram, similarity
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels
 
 
 def plain(red: int, green: int, blue: int, height: int = 90, width: int = 160) -> Pixels:

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Score
+from twinset.contracts.recipe import parse_recipe
 from twinset.filters.true_of_both import TrueOfBoth, TrueOfBothFilter
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Score
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.index import FLAGGED, summarise, write_index

@@ -8,8 +8,8 @@ import pytest
 import twinset
 from tests.evaluation.benchmarks.made_layouts import sugarcrepe
 from tests.evaluation.scorers.tiny_models import open_clip_config
+from twinset.contracts.errors import WrongUse
 from twinset.flows.models import evaluate, score_task
-from twinset.manifests.errors import WrongUse
 
 RUNNING = {"device": "cpu", "batch": 4, "threads": 1}
 

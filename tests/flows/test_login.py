@@ -6,9 +6,9 @@ import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from twinset.contracts.errors import WrongUse
 from twinset.flows import login
 from twinset.flows.models import evaluate, train
-from twinset.manifests.errors import WrongUse
 
 
 @pytest.mark.parametrize(

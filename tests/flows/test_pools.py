@@ -10,8 +10,8 @@ import pytest
 from prefect.client.schemas.objects import WorkPoolStatus
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
 
+from twinset.contracts.errors import BuildFailed
 from twinset.flows import pools
-from twinset.manifests.errors import BuildFailed
 
 #: What a server knows: the pool of each deployment, and the pools' states.
 DEPLOYED = {"build-shards/cpu": "cpu", "build-shards/render": "render", "build-shards/gpu": "gpu", "train/gpu": None}

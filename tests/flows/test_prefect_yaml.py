@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from twinset.contracts.recipe import shipped_recipes
 from twinset.flows.from_here import SETTINGS
-from twinset.manifests.recipe import shipped_recipes
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.detectors.settings import DetectorSettings

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.flows.resume import WAITING, WaitingRun, resume_waiting
-from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.store import Store
 
 RUN = WaitingRun.model_validate({"flow_run_id": "6b0f2a0e-7f6f-4c9c-9a53-0f9f3f1f8f11", "stages": ["asked"]})

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.flows.models import train
-from twinset.manifests.errors import WrongUse
 
 
 @pytest.mark.parametrize(

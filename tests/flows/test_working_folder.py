@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.flows.working_folder import refuse_settings_of_the_folder
-from twinset.manifests.errors import WrongUse
 
 LOGS = "[logging]\nconfig_path = './evil.yml'\n"
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from twinset.manifests.canonical import digest, sha256_of_file
-from twinset.manifests.licences.terms import TERMS
-from twinset.manifests.receipt import IndexRecord
-from twinset.manifests.stage import Stage, stage_facts
+from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.licences.terms import TERMS
+from twinset.contracts.receipt import IndexRecord
+from twinset.contracts.stage import Stage, stage_facts
 from twinset.shards.contracts import Context, Generator, Source
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import TableRows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import Skipped, is_media_name, read_json, read_json_lines, seconds
-from twinset.manifests.errors import WrongUse
 
 
 def written(folder: Path, content: bytes) -> Path:

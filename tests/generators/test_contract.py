@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.parts import BrokenContract, LeftOut
 from twinset.generators.contract import check_source
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import identity_of, sample_key
-from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import BrokenContract, Context, Generator, LeftOut, Source
-from twinset.shards.kinds.samples import Rejected
+from twinset.shards.contracts import Context, Generator, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

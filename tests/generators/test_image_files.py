@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from twinset.contracts.kinds.samples import Frame
 from twinset.generators.galleries.source import ObjectTemplates
 from twinset.generators.image_files import ImageFiles, UnusableImage
-from twinset.shards.kinds.samples import Frame
 from twinset.shards.media.media_folder import EscapesRoot, ImageFolder
 
 RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)

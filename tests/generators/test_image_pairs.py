@@ -15,16 +15,16 @@ import pytest
 from PIL import Image
 
 import twinset
+from twinset.contracts.canonical import sample_key
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Keep, Rejected
+from twinset.contracts.recipe import load_recipe
 from twinset.filters.equal_captions import EqualCaptions
 from twinset.filters.near_identical import NearIdentical
 from twinset.generators.contract import check_source
 from twinset.generators.image_pairs import ImagePairGenerator, ImagePairs
-from twinset.manifests.canonical import sample_key
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import load_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Keep, Rejected
 
 RECORDS = [
     {"id": "a", "image0": "red.png", "image1": "blue.png", "caption0": "a red ball", "caption1": "a blue ball"},

@@ -17,6 +17,9 @@ from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.generators.decisions.tasks import answer, insert
 from tests.generators.finished_stage import write_index
 from twinset.cli.main import main
+from twinset.contracts.errors import DecisionsMissing, WrongUse
+from twinset.contracts.kinds.template import GALLERY
+from twinset.contracts.recipe import InvalidRecipe, Recipe, parse_recipe
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.evaluation.metrics.ranking import ORDERS, correlations
@@ -25,11 +28,8 @@ from twinset.generators.decisions.answers import FILE, schema
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.questions import RankImages
 from twinset.generators.image_rankings import ImageRankings, places_of
-from twinset.manifests.errors import DecisionsMissing, WrongUse
-from twinset.manifests.recipe import InvalidRecipe, Recipe, parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.template import GALLERY
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 

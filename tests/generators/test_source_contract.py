@@ -6,11 +6,11 @@ from typing import Any, Literal
 import pytest
 
 from tests.generators.finished_stage import finish, finished
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import Recipe, load_recipe
+from twinset.contracts.source import SOURCES
 from twinset.generators import KINDS
 from twinset.generators.contract import check_source
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import Recipe, load_recipe
-from twinset.manifests.source import SOURCES
 from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset_demo import miniature, procedural_assets

@@ -11,6 +11,13 @@ import pytest
 from tests.generators.exchanged_negatives.test_exchanged_negatives import CAPTIONS
 from tests.generators.finished_stage import finish, finished, write_index
 from tests.generators.words_alone.test_probe import captions
+from twinset.contracts.canonical import identity_of
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.text_pair import TEXT_SCORES
+from twinset.contracts.licences.terms import TERMS, Terms, coco_terms
+from twinset.contracts.parts import LeftOut
+from twinset.contracts.recipe import load_recipe
+from twinset.contracts.source import SOURCES
 from twinset.generators import KINDS
 from twinset.generators.captions.json_files import read_json_captions
 from twinset.generators.captions.tables import Caption
@@ -20,14 +27,8 @@ from twinset.generators.exchanged_negatives.words import CaptionWords
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
-from twinset.manifests.canonical import identity_of
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS, Terms, coco_terms
-from twinset.manifests.recipe import load_recipe
-from twinset.manifests.source import SOURCES
-from twinset.shards.contracts import Context, LeftOut, Source
+from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.text_pair import TEXT_SCORES
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 

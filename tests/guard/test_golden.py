@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from tests.guard.golden_inputs import write
-from twinset.manifests.source import SOURCES
+from twinset.contracts.source import SOURCES
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

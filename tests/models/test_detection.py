@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from tests.models.visual_questions.tiny_models import save_blip, save_words
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.detection import Detector, _overlap
 from twinset.models.files import ModelMissing
 

@@ -10,13 +10,9 @@ from twinset.models import image_editor, image_engine
 from twinset.models.pipelines.classes import PIPELINES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-ROOMS = ("cards", "cli", "evaluation", "filters", "flows", "generators", "manifests", "models", "review", "shards")
-ROOMS = (*ROOMS, "stages", "training", "src/twinset/__init__.py")
-SOURCES = {
-    path.relative_to(CHECKOUT).as_posix(): path.read_text("utf-8")
-    for room in ROOMS
-    for path in ([CHECKOUT / room] if room.endswith(".py") else sorted((CHECKOUT / room).rglob("*.py")))
-}
+PACKAGE = CHECKOUT / "src/twinset"
+FILES = [PACKAGE / "__init__.py", *(path for room in PACKAGE.glob("*/") for path in room.rglob("*.py"))]
+SOURCES = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in FILES}
 
 
 def naming(pattern: str) -> set[str]:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from twinset.contracts.parts import OutOfMemory
 from twinset.models.device import within_memory
-from twinset.shards.contracts import OutOfMemory
 
 
 def raising(error: Exception) -> Any:

@@ -9,15 +9,16 @@ from importlib.util import find_spec
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.parts import Filter
 from twinset.filters.faces import Faces
 from twinset.filters.scene_cut import SceneCut
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.negative_captions.source import NegativeCaptions
-from twinset.manifests.errors import WrongUse
 from twinset.models.device import check_gpu, check_installed
-from twinset.shards.contracts import Filter, Source
+from twinset.shards.contracts import Source
 from twinset_demo.kubric_grammar.settings import KubricImages
 
 ENGINE = {"kind": "transformers", "model": "./model"}

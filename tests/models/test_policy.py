@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.generators.prompt_to_prompt.tiny_models import save_clip
 from tests.models.model_kinds import HOSTILE, KINDS, Kind, filtered
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.checkpoints import read_weights
 
 CHECKOUT = Path(__file__).resolve().parents[2]

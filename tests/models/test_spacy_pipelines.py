@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.spacy_pipelines import EMBEDDED, check_installed, find_pipeline, load_pipeline
 
 

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twinset.shards.kinds.kind import Stored
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.kind import Stored
+from twinset.contracts.kinds.samples import Pixels
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 

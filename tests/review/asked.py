@@ -10,17 +10,18 @@ from typing import Any, Literal
 
 from PIL import Image, ImageDraw
 
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.parts import LeftOut
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.source import Decisions
-from twinset.manifests.canonical import identity_of, sample_key
 from twinset.review.access import Access, Person
 from twinset.review.app import make_app
 from twinset.review.desk import ReviewDesk
 from twinset.review.store import AnswerStore
 from twinset.review.tasks import ReviewStage, ReviewTask, ReviewTasks, _Seen
-from twinset.shards.contracts import Context, LeftOut
+from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 

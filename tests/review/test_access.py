@@ -6,7 +6,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from tests.review.asked import SECRET, all_kinds, painted_app, painted_desk
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.review.access import Access, Person, Refused
 from twinset.review.app import make_app
 from twinset.review.links import Links

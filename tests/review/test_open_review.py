@@ -22,9 +22,9 @@ from PIL import Image
 
 import twinset
 from twinset.cli.main import main
+from twinset.contracts.errors import DecisionsMissing, WrongUse
+from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import table_of
-from twinset.manifests.errors import DecisionsMissing, WrongUse
-from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.review.links import read_secret
 from twinset.review.opening import open_desk, open_links
 from twinset.review.tasks import LOOK_SECONDS

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.review.asked import Painted, candidate, stage_of
+from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer
-from twinset.manifests.errors import WrongUse
 from twinset.review.queue import LEASE_SECONDS, Elsewhere, ReviewQueue
 from twinset.review.store import AnswerStore
 from twinset.review.tasks import ReviewTask

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 import twinset
 from tests.generators.human_baseline.asked_pairs import build_pairs, recipe_of
 from twinset.cli.main import main
-from twinset.manifests.errors import DecisionsMissing
+from twinset.contracts.errors import DecisionsMissing
 from twinset.review.access import Access
 from twinset.review.app import make_app
 from twinset.review.opening import open_desk, open_links

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.decisions.answers import Answer, read_answers
-from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.review.store import AnsweredOtherwise, AnswerStore
 
 FIRST = Answer(

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from tests.generators.finished_stage import write_index
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import parse_recipe
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import parse_recipe
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import index_batches, index_rows
 from twinset.shards.storage.store import Store

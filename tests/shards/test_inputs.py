@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 import pytest
 
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.source import AnnotationFile, Place
-from twinset.shards.contracts import AnyFilter, Filter
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.parts import AnyFilter, Filter
+from twinset.contracts.source import AnnotationFile, Place
 
 
 class Listed(Filter):

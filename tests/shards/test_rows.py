@@ -7,11 +7,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.errors import BuildFailed
-from twinset.shards.kinds.kind import SampleKind
-from twinset.shards.kinds.registry import KINDS
-from twinset.shards.kinds.samples import MediaFile, Rejected, TableRows
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.kinds.kind import SampleKind
+from twinset.contracts.kinds.registry import KINDS
+from twinset.contracts.kinds.samples import MediaFile, Rejected, TableRows
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
 
 COLUMNS = pa.schema([("caption", pa.string()), ("score", pa.float64()), ("words", pa.int64())])

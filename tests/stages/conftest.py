@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from tests.stages import drawn_sources
-from twinset.manifests import doors
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.plan import PlannedShard, plan_file, read_slice
-from twinset.manifests.receipt import Receipt
-from twinset.manifests.recipe import Recipe, parse_recipe
-from twinset.manifests.stage import Stage
+from twinset.contracts import doors
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.plan import PlannedShard, plan_file, read_slice
+from twinset.contracts.receipt import Receipt
+from twinset.contracts.recipe import Recipe, parse_recipe
+from twinset.contracts.stage import Stage
 from twinset.shards.records import read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store

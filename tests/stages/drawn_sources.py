@@ -14,12 +14,13 @@ from typing import Any, ClassVar, Literal, cast
 import numpy as np
 from pydantic import Field
 
-from twinset.manifests.candidate import Candidate, CaptionedCandidate
-from twinset.manifests.canonical import identity_of, sample_key, sha256_of_file
-from twinset.manifests.source import AnnotationFile, MediaFolderPath
-from twinset.shards.contracts import Context, Filter, FrameFilter, Generator, LeftOut, OutOfMemory, PairFilter, Source
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Rejected, Score, Verdict
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import identity_of, sample_key, sha256_of_file
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Rejected, Score, Verdict
+from twinset.contracts.parts import Filter, FrameFilter, LeftOut, OutOfMemory, PairFilter
+from twinset.contracts.source import AnnotationFile, MediaFolderPath
+from twinset.shards.contracts import Context, Generator, Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 
 ENTRY_POINTS = {

@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from tests.stages.drawn_sources import MADE
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from twinset.manifests.source import AnnotationFile, StageName
-from twinset.shards.contracts import Context, Generator, Source, Waiting
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile, Rejected, TableRows
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected, TableRows
+from twinset.contracts.parts import Waiting
+from twinset.contracts.source import AnnotationFile, StageName
+from twinset.shards.contracts import Context, Generator, Source
 
 
 class Words(Source):

@@ -22,7 +22,7 @@ from pebble.common.process import process_exit
 
 from tests.stages.conftest import recipe_of
 from tests.waiting import wait_until
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import Children, _begin, close_children, run_in_child
 from twinset.stages.run_here import build_here

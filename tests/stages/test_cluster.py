@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.stages.conftest import recipe_of
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.stages import run_here
 from twinset.stages.making import cluster, on_workers
 from twinset.stages.making.cluster import _shipped

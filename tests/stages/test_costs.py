@@ -8,8 +8,8 @@ import pytest
 
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Greys
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import InvalidRecipe, Recipe
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.costs import read_cost
 from twinset.stages.job import Job

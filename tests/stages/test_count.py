@@ -8,7 +8,7 @@ import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from twinset.manifests.recipe import InvalidRecipe, Recipe
+from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset.stages.making.make import make_shard

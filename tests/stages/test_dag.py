@@ -11,8 +11,8 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import InvalidRecipe, Recipe
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import build
 from twinset.stages.job import Job

@@ -10,7 +10,7 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.stages.run_here import build_here
 
 SCENES = [("a", 1, 2), ("b", 3, 4), ("c", 5, 6), ("d", 7, 8)]

@@ -10,8 +10,8 @@ import pytest
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Greys
 from twinset.cards import describe as describe_module
-from twinset.manifests.canonical import digest
-from twinset.manifests.stage import SCHEMA_VERSION, parse_stage
+from twinset.contracts.canonical import digest
+from twinset.contracts.stage import SCHEMA_VERSION, parse_stage
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 from twinset.stages.status import state_of

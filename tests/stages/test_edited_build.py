@@ -11,8 +11,8 @@ import yaml
 import twinset
 from tests.generators.prompt_to_prompt.tiny_models import save_small
 from twinset.cli.main import main
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import load_recipe
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.recipe import load_recipe
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages import job

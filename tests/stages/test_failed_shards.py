@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.stages.conftest import recipe_of
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
 from twinset.stages import run_here
 from twinset.stages.run_here import build_here, failed_shards

@@ -11,8 +11,8 @@ import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import Recipe
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.recipe import Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.build import Silent
 from twinset.stages.making import in_parts

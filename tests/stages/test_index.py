@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.stages.drawn_sources import Dark, DarkFilter
-from twinset.manifests.errors import BuildFailed
-from twinset.manifests.receipt import IndexRecord, parsed
-from twinset.shards.kinds.samples import Score
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.kinds.samples import Score
+from twinset.contracts.receipt import IndexRecord, parsed
 from twinset.shards.storage.store import Store
 from twinset.stages.finalise import disagreeing
 from twinset.stages.index import FLAGGED, is_indexed, receipts_digest, summarise, write_index

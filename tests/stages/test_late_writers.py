@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.stages.drawn_sources import MEANWHILE
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage.store import Store
 from twinset.stages.duplicates import drop_duplicates
 from twinset.stages.verify import verify_stage

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.stages.conftest import recipe_of
-from twinset.manifests.receipt import parse_receipt
+from twinset.contracts.receipt import parse_receipt
 from twinset.shards.ledger import LEDGER, keep, read_receipts
 from twinset.shards.storage.store import Store
 from twinset.stages.finalise import disagreeing

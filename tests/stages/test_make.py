@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.stages.drawn_sources import DarkFilter
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.stages.drawn_sources import MADE, PASSES
-from twinset.manifests.errors import BuildFailed
-from twinset.manifests.stage import runtime_class
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.stage import runtime_class
 from twinset.shards.rows import read_rows
 from twinset.shards.storage.store import Store
 from twinset.stages.stage_worker import refuse_mixed_runtimes

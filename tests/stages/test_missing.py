@@ -9,7 +9,7 @@ import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, Scene
 from twinset.cli.main import main
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.stages.run_here import build_here
 
 SCENES = [("x", 1, 9), ("y", 2, 8), ("y", 3, 8), ("z", 4, 8)]

@@ -16,7 +16,7 @@ import torch
 import yaml
 
 from tests.generators.prompt_to_prompt.tiny_models import save_small
-from twinset.manifests.recipe import load_recipe
+from twinset.contracts.recipe import load_recipe
 from twinset.models.diffusion.model import Model
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store

@@ -8,7 +8,7 @@ import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 VIDEO = {"duration": 8, "annotations": [{"segment": [0, 4], "id": 0}, {"segment": [4, 8], "id": 1}]}
 BOUNDARY = {"boundary_id": "v_0", "timestamp": 1.0, "subject": "A dog", "status_before": "sits", "status_after": "/0"}

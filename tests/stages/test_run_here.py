@@ -11,7 +11,7 @@ import twinset
 import twinset.stages.build
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import _scratches
 from twinset.stages.duplicates import drop_duplicates

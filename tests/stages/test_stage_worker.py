@@ -8,9 +8,9 @@ import pytest
 
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import DarkFilter, GreysGenerator
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from twinset.generators.kubric_scenes.generator import KubricGenerator
-from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.stages import job
 from twinset.stages.job import Job, worker_of
@@ -19,7 +19,7 @@ from twinset.stages.plan import prepare
 from twinset.stages.stage_worker import StageWorker
 
 NAME = "eq-kubric-location"
-VERSION = "twinset.manifests.stage._version"
+VERSION = "twinset.contracts.stage._version"
 
 
 @pytest.fixture(autouse=True)

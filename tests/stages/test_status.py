@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import twinset
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.plan import SHARD_SCHEMA
-from twinset.manifests.receipt import Receipt, parse_receipt
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.plan import SHARD_SCHEMA
+from twinset.contracts.receipt import Receipt, parse_receipt
 from twinset.shards.records import read_planned, read_stage, stages_in, subsets_in
 from twinset.shards.storage.store import Store
 

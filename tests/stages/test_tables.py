@@ -11,10 +11,10 @@ import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
 from tests.stages.drawn_tables import WordsGenerator
-from twinset.manifests.canonical import sample_key
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import InvalidRecipe
-from twinset.shards.kinds.samples import TableRows
+from twinset.contracts.canonical import sample_key
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.recipe import InvalidRecipe
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset.stages.run_here import build_here

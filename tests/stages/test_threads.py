@@ -12,7 +12,7 @@ from twinset.stages.finalise import disagreeing
 
 READS_ALL = """
 import os, sys, time
-from twinset.manifests.plan import read_slice
+from twinset.contracts.plan import read_slice
 from twinset.shards.records import read_planned
 from twinset.shards.rows import read_rows
 from twinset.shards.storage.store import Store

@@ -9,8 +9,8 @@ import pytest
 
 import twinset
 from tests.stages.captioned_images import SCENES, into_tars, picture, write_inputs
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import load_recipe
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.recipe import load_recipe
 from twinset.shards.read import read_samples
 from twinset.shards.rows import KEPT, Row, read_rows
 from twinset.shards.storage.store import Store

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.stages.drawn_sources import ApartFilter, DarkFilter
-from twinset.shards.contracts import CaptionFilter
-from twinset.shards.kinds.samples import Drop, Keep, Score
+from twinset.contracts.kinds.samples import Drop, Keep, Score
+from twinset.contracts.parts import CaptionFilter
 from twinset.shards.rows import BadVerdict
 from twinset.shards.storage.store import Store
 

@@ -18,7 +18,7 @@ import twinset
 from tests.models.images_server.test_images_server import png, reply, settings
 from tests.models.language_models.chat_server import Body, ChatServer, Reply, completion, serving
 from tests.stages.test_pipelines_build import build, kill_midway, tars
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.export.formats import export
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store

@@ -13,7 +13,7 @@ import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, GreysGenerator
 from twinset.cli.main import main
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.media.media_folder import MediaFolder
 from twinset.shards.read import index_rows
 from twinset.shards.storage.store import Store
@@ -261,7 +261,7 @@ def test_bytes_are_checked_without_the_package_that_made_them(
     out = str(tmp_path / "out")
     build_here(recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), out)
     with monkeypatch.context() as patched:
-        patched.setattr("twinset.manifests.doors.installed", lambda group: {})
+        patched.setattr("twinset.contracts.doors.installed", lambda group: {})
         ((_, found),) = twinset.verify(out)["subsets"].items()
         assert "there is no source 'test-greys' here" in found["problems"][0] and "unchecked" not in found
         patched.setattr("twinset.stages.overview.is_installed", lambda package: package != "twinset-tests")

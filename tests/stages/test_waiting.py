@@ -10,8 +10,8 @@ import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE
 from twinset.cli.main import main
-from twinset.manifests.errors import BuildFailed, DecisionsMissing
-from twinset.manifests.recipe import Recipe
+from twinset.contracts.errors import BuildFailed, DecisionsMissing
+from twinset.contracts.recipe import Recipe
 from twinset.stages.run_here import build_here
 
 pytestmark = pytest.mark.usefixtures("no_cards")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from studies.calibration import at_threshold, calibrate
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.ratings.released import DSG_RATINGS, read_dsg_ratings, read_dsg_scores
-from twinset.manifests.errors import WrongUse
 
 DSG = Path(__file__).parents[2] / "../shared/data/dsg"
 

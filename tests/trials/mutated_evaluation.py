@@ -23,10 +23,10 @@ def benchmark(name: str, folder: Path) -> None:
 
 def read_benchmark(name: str, folder: Path) -> None:
     """Read all of a benchmark, with its pictures, as `evaluation.features` does."""
+    from twinset.contracts.errors import WrongUse
     from twinset.evaluation.benchmarks import open_benchmark
     from twinset.evaluation.examples import Grounding, Matching, Query
     from twinset.evaluation.features.pictures import Unusable, decode
-    from twinset.manifests.errors import WrongUse
 
     opened = open_benchmark(name, folder / "data")
     opened.digest()

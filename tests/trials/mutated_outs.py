@@ -96,9 +96,9 @@ def made_acts(subset: str, *formats: str) -> dict[str, Act]:
 def screened(folder: Path) -> None:
     """Pairs that two people screened, and their answers exported in every form."""
     from tests.generators.decisions.tasks import insert
+    from twinset.contracts.recipe import load_recipe
     from twinset.generators.decisions.answers import FILE, Answer, schema
     from twinset.generators.decisions.generator import DecisionGenerator
-    from twinset.manifests.recipe import load_recipe
     from twinset.stages.job import Job
 
     inputs(folder)

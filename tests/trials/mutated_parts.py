@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.trials.mutated_data import PLAN, copied, of_source, recipe
 from twinset.cli.main import main
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 
 def pipeline(folder: Path) -> None:

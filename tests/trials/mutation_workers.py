@@ -24,7 +24,7 @@ HANGS = 600.0  # seconds of the clock, after which a case that takes no processo
 MAKING_SECONDS = 1500.0  # as `HANGS`, of the valid inputs of a kind
 SLOW = "takes more time than it may:"
 ENDED, REFUSED, FINDING = "ended well", "refused", "finding"
-#: A message that shows a place in the code is an error that nobody foresaw (`manifests.errors.in_words`).
+#: A message that shows a place in the code is an error that nobody foresaw (`contracts.errors.in_words`).
 UNFORESEEN = re.compile(r"Traceback \(most recent|\(/\S+\.py:\d+\)")
 
 
@@ -171,7 +171,7 @@ def _inside(folder: Path):  # type: ignore[no-untyped-def]
 def acted(case: Case, folder: Path) -> Case:
     """Call an act within the limits."""
     from tests.trials.mutated_kinds import KINDS
-    from twinset.manifests.errors import TwinsetError
+    from twinset.contracts.errors import TwinsetError
 
     said, code = io.StringIO(), 0
     before, held = time.process_time(), _memory("VmData")

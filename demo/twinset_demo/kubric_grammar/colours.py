@@ -4,7 +4,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 
 #: Hues in degrees that a name covers; orange, brown and golden differ in lightness and saturation as well.
 HUES = {

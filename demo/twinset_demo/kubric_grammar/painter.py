@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from twinset import Rejected, generator_for
+from twinset.contracts.kinds.samples import Json
 from twinset.generators.kubric_scenes.proof import Instance, foresee, measure
 from twinset.generators.kubric_scenes.scene.composition import Refuted
 from twinset.generators.kubric_scenes.scene.parts import Picture, View
 from twinset.generators.kubric_scenes.studio.cycles import gpu_name
 from twinset.generators.kubric_scenes.studio.studio import Studio
 from twinset.models.image_engine import Drawn, ImageGenerator, Rejection, Request
-from twinset.shards.kinds.samples import Json
 from twinset_demo.kubric_grammar.grammar import NotDrawable, Scene, read
 from twinset_demo.kubric_grammar.placement import STREAM, Placed, place
 from twinset_demo.kubric_grammar.proof import coloured, prove_colours, prove_placed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from twinset.manifests.source import Need, Pool
+from twinset.contracts.source import Need, Pool
 from twinset.models.device import check_installed
 from twinset.models.image_engine import ImageEngineSettings
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.canvas import Canvas, Point
 from twinset_demo.miniature.actor import FLOOR, STANDING, TORSO, Actor, Pose, between
 from twinset_demo.miniature.room import TABLE_TOP, THINGS, Room

@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.canvas import HEIGHT, SCALE, WIDTH, Canvas, Colour, Point, shade
 from twinset_demo.miniature import kitchen
 from twinset_demo.miniature.kitchen import MIDDLE, fist

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.canvas import Canvas, Colour, Point
 from twinset_demo.miniature import cooking_steps as cook
 from twinset_demo.miniature import kitchen

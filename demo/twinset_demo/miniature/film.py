@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 import av
 import numpy as np
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 
 TIME_BASE = Fraction(1, 90000)
 # One thread, because x264's rate control depends on their number. Plain C code (asm=0), because with AVX-512 the same

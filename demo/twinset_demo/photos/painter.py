@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import cv2
 import numpy as np
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.canvas import SCALE, Canvas, Colour
 from twinset_demo.photos.creatures import CREATURES
 from twinset_demo.photos.furniture import FURNITURE

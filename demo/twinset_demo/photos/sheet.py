@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.canvas import SCALE, SHIFT, Canvas, Colour, Point, ellipse_outline, shade
 
 Labels = NDArray[np.uint8]

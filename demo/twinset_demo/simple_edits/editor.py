@@ -8,9 +8,9 @@ from typing import cast
 import cv2
 import numpy as np
 
+from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.models.image_editor import Edit, ImageEditor
 from twinset.models.image_engine import Drawn
-from twinset.shards.kinds.samples import Pixels, Rejected
 
 #: Hue in degrees of CIE Lab, and the lightness (0-100) at which it is called by its name.
 COLOURS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from twinset.manifests.source import Need
+from twinset.contracts.source import Need
 from twinset.models.device import check_opencv
 from twinset.models.image_editor import ImageEditorSettings
 

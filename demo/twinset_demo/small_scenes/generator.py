@@ -9,9 +9,9 @@ from typing import ClassVar, TypeVar, cast
 import numpy as np
 
 from twinset import Candidate, CaptionedCandidate, Frame, Generator, Pair, generator_for, identity_of, sample_key
-from twinset.manifests.canonical import canonical_json, digest
-from twinset.shards.kinds.samples import MediaFile
-from twinset.shards.kinds.text_pair import TextPair
+from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.kinds.samples import MediaFile
+from twinset.contracts.kinds.text_pair import TextPair
 from twinset_demo.small_diffusion.painter import SILHOUETTES
 from twinset_demo.small_diffusion.scenes import COLOURS
 from twinset_demo.small_scenes import painter

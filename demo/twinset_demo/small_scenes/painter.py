@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.small_diffusion.painter import SILHOUETTES
 from twinset_demo.small_diffusion.relations import RELATIONS
 from twinset_demo.small_diffusion.scenes import COLOURS

@@ -8,9 +8,9 @@ from itertools import count
 from typing import TypeVar, cast
 
 from twinset import Candidate, Frame
-from twinset.manifests.canonical import canonical_json
-from twinset.shards.kinds.template import Template
-from twinset.shards.kinds.triplet import PARTS, Triplet
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.kinds.template import Template
+from twinset.contracts.kinds.triplet import PARTS, Triplet
 from twinset_demo.small_scenes.captions import PHRASINGS, caption, condition
 from twinset_demo.small_scenes.changes import Request, request
 from twinset_demo.small_scenes.generator import SceneGenerator

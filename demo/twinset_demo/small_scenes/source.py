@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from pydantic import Field
 
 from twinset import Context, Reference, Source
+from twinset.contracts.source import Pool
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.papers import BIVLC, GENECIS
-from twinset.manifests.source import Pool
 
 if TYPE_CHECKING:
     from twinset_demo.small_scenes.generator import CaptionGenerator, TwinGenerator

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset import Candidate, Frame, Pair, Rejected, generator_for
+from twinset.contracts.kinds.samples import MediaFile
 from twinset.generators.kubric_scenes.scene.composition import lit_from, sunlight
 from twinset.generators.kubric_scenes.scene.parts import Picture, Placement, View, vector
 from twinset.generators.kubric_scenes.studio.cycles import gpu_name
 from twinset.generators.kubric_scenes.studio.studio import Studio
-from twinset.shards.kinds.samples import MediaFile
 from twinset_demo.small_diffusion.relations import RELATIONS
 from twinset_demo.small_scenes.generator import TwinCandidate, TwinPlanner
 from twinset_demo.small_scenes.painter import Layout, sample_layout

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.small_diffusion.painter import FLOOR, FRAME, FRAME_WOOD, GROUND, HORIZON, SIZE, SKY, WALL
 from twinset_demo.small_diffusion.scenes import COLOURS, PLACES, TIMES
 

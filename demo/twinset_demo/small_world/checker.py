@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.small_diffusion.painter import SILHOUETTES, SIZE
 from twinset_demo.small_diffusion.scenes import COLOURS, COUNTS, OBJECTS, Scene
 from twinset_demo.small_world.backdrop import SOFTNESS, Backdrop, Mask, eroded, grown, nearest_colour, read_backdrop

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from twinset import WrongUse
+from twinset.contracts.kinds.samples import Pixels
 from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered
-from twinset.shards.kinds.samples import Pixels
 from twinset.shards.media.decode import decode
 from twinset_demo.small_diffusion.painter import SIZE
 from twinset_demo.small_diffusion.relations import RELATIONS

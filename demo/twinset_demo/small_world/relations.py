@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.small_diffusion.painter import SIZE
 from twinset_demo.small_diffusion.relations import RELATIONS, Arrangement
 from twinset_demo.small_world.backdrop import read_backdrop

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.references import Reference, bibtex
 from twinset.generators.caption_scores.scorers.scorer import LAYOUT, NetworkScorer, Scored, padded, passes, tokenize
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.references import Reference, bibtex
 from twinset.models.files import find_model
 from twinset.models.loading import load_with_tokenizer
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.caption_scores.scorers.scorer import (
     LAYOUT,
     NetworkScorer,
@@ -17,7 +18,6 @@ from twinset.generators.caption_scores.scorers.scorer import (
     passes,
     tokenize,
 )
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.open_clip_files import CONFIG, FILES, find_checkpoint
 from twinset.models.encoders.open_clip_models import load_network
 from twinset.models.files import Layout, ModelFiles, find_model, local_folder

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.caption_scores.scorers.scorer import NetworkScorer, Scored, tokenize
-from twinset.manifests.errors import WrongUse
 from twinset.models.language_models.settings import find_language_model
 from twinset.models.loading import load_with_tokenizer
 

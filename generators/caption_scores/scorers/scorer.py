@@ -10,7 +10,7 @@ A package brings one by an entry point of the group ``twinset.caption_scorers``,
             return count_commas  # (texts, micro_batch) -> Scored
 
 A stage of ``caption-scores`` that names it has the columns ``commas_caption`` and ``commas_negative`` besides those of
-`shards.kinds.text_pair.TEXT_SCORES`. A selection can name ``commas`` in ``quality`` and ``refine``, text pairs in
+`contracts.kinds.text_pair.TEXT_SCORES`. A selection can name ``commas`` in ``quality`` and ``refine``, text pairs in
 ``scores``. `generators.caption_scores.contract.check_scorer` tests one.
 """
 
@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, SerializeAsAny
 
-from twinset.manifests.doors import OfKind, Registry, UnknownKind
-from twinset.manifests.errors import suggested
-from twinset.manifests.source import Place, PlacedSettings
+from twinset.contracts.doors import OfKind, Registry, UnknownKind
+from twinset.contracts.errors import suggested
+from twinset.contracts.source import Place, PlacedSettings
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model
 
 #: Characters that are looked at for each token that a model reads; a caption of 10 MB is cut before it is tokenized.

@@ -14,6 +14,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.locations import Location
+from twinset.contracts.parts import LeftOut
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import Place, StageName
 from twinset.generators.decisions.agreement import share, share_of
 from twinset.generators.decisions.generated_images.settings import (
     FITS,
@@ -26,11 +31,6 @@ from twinset.generators.decisions.question import Decision, TaskCandidate, tasks
 from twinset.generators.decisions.questions import BOTH, NONE, PHOTO, BestImage, FitsCaption
 from twinset.generators.generated_pairs.joining import NONE as NO_IMAGE
 from twinset.generators.generated_pairs.joining import ImagePlace, best_images, decided_images, first_images, images_of
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.locations import Location
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import Place, StageName
-from twinset.shards.contracts import LeftOut
 from twinset.shards.media.media_folder import ImageFolder
 
 MOST_IMAGES = 9  # one key each

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 from pydantic import Field, field_validator, model_validator
 
+from twinset.contracts.canonical import sample_key
+from twinset.contracts.parts import LeftOut
+from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import StageName
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import UNSCORED, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.joining import ImagePlace, Images, images_of, scores_of
 from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, kind_name
-from twinset.manifests.canonical import sample_key
-from twinset.manifests.references import reasons_beside
-from twinset.manifests.source import StageName
-from twinset.shards.contracts import LeftOut
 from twinset.shards.finished_stage import FinishedStage
 
 FITS = 1.0  # the score of an image that shows all that its caption says

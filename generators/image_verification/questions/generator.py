@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar, TypeVar, cast
 
 from pydantic import Field
 
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.source import Need, Place
 from twinset.generators.image_verification.questions.asking import ImageQuestion, prepared, questions_of
 from twinset.generators.image_verification.questions.vocabulary import vocabulary
 from twinset.generators.scene_graphs.relations import LIBRARIES, parser_of
-from twinset.manifests.source import Need, Place
 from twinset.models.engines import EngineGenerator, EngineSource
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, Unanswered, VisualQuestionAnswerer, answers_of
-from twinset.shards.kinds.samples import Rejected
 
 LONGEST = 2000  # characters of a caption: the longest of DSG's has 900
 QUESTION_LIBRARIES = (*LIBRARIES, "inflect")

@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
-from twinset.manifests.canonical import sha256_of_file
-from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import load_yaml
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.recipe.strict_yaml import load_yaml
 
 FILE = VOCABULARIES / "questions.yaml"
 

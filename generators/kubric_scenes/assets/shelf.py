@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import MediaFile
 from twinset.generators.kubric_scenes.assets.archives import Mesh, check_collisions, check_materials, read_mesh, unpack
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
-from twinset.manifests.canonical import sha256_of_file
-from twinset.manifests.errors import WrongUse
-from twinset.shards.kinds.samples import MediaFile
 from twinset.shards.media.media_folder import EscapesRoot, inside
 from twinset.shards.storage.store import Store
 

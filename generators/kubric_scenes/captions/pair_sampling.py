@@ -11,12 +11,12 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.parts import LeftOut
 from twinset.generators.even_sampling import Balance, Rounds
 from twinset.generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary
 from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, NamedAsset, Relation, Size
-from twinset.manifests.canonical import generator_for
-from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import LeftOut
 
 #: How each relation can be said. Phrases of one relation are synonyms: swapping them does not change what is shown.
 PHRASES: dict[Relation, tuple[str, ...]] = {

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from twinset.manifests.locations import VOCABULARIES
-from twinset.manifests.recipe.strict_yaml import read_words
-from twinset.manifests.source import Settings
+from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.recipe.strict_yaml import read_words
+from twinset.contracts.source import Settings
 
 SHIPPED = VOCABULARIES / "eq_kubric.yaml"
 

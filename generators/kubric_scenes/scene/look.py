@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from pydantic import Field
 
-from twinset.manifests.source import Settings
+from twinset.contracts.source import Settings
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.media.decode import UnreadableImage, image_size
 
 MOST_PIXELS = 16384 * 8192  # decoded 2 GB, of which Cycles holds a copy; a frame shows less of finer ones than it has

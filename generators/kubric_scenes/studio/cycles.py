@@ -6,9 +6,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.scene.parts import Picture
 from twinset.generators.kubric_scenes.studio.kubric_import import load_renderer
-from twinset.manifests.errors import WrongUse
 
 NOISE = 0.02  # of linear light; Blender's default of 0.01 stops almost nowhere before 128 samples
 SKY = 1e9  # Blender writes 1e10 where there is nothing

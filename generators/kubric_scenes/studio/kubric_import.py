@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 _lock = threading.Lock()
 FILE = "obj_file"  # property of a mesh in Blender: where it was read from

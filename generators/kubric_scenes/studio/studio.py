@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.scene.parts import Picture, Placement, View
 from twinset.generators.kubric_scenes.studio.cycles import choose_device, enable_passes, read_picture, set_up_cycles
 from twinset.generators.kubric_scenes.studio.grounds import new_material
 from twinset.generators.kubric_scenes.studio.kubric_import import hold_textures, load_kubric, load_renderer, quiet
 from twinset.generators.kubric_scenes.studio.world import World
-from twinset.manifests.errors import WrongUse
 
 CACHED = 24  # assets whose meshes and textures stay in Blender, the last used
 TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets would fill 1.6 GB with

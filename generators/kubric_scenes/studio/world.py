@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.scene.panoramas import refuse_huge
 from twinset.generators.kubric_scenes.scene.parts import View
 from twinset.generators.kubric_scenes.studio.grounds import ShaderNodes, roughen
-from twinset.manifests.errors import WrongUse
 
 STEEP = 0.55  # exponent of how a sky goes from the horizon to the zenith
 MAP = 256  # pixels across of the map by which rays find a background's lamps; finer ones take a second a picture

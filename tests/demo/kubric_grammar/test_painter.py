@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinset.contracts.canonical import digest
+from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.kubric_scenes.proof import prove_seen
 from twinset.generators.kubric_scenes.scene.composition import Refuted
-from twinset.manifests.canonical import digest
 from twinset.models.image_engine import Drawn, Request
-from twinset.shards.kinds.samples import Rejected
 from twinset_demo import kubric_grammar as kubric
 from twinset_demo.kubric_grammar import painter
 from twinset_demo.kubric_grammar.grammar import read

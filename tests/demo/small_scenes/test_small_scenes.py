@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tests.demo.small_scenes.reading import is_true, read_scene
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.source import SOURCES
 from twinset.generators.contract import check_source
 from twinset.generators.kubric_scenes.scene.parts import Picture
-from twinset.manifests.source import SOURCES
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.pair import Pair
 from twinset_demo.small_diffusion.scenes import COLOURS
 from twinset_demo.small_scenes.captions import PHRASINGS, captions, read_caption
 from twinset_demo.small_scenes.changes import TWINS, changes, request, twin

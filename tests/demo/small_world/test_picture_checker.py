@@ -7,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset_demo.small_diffusion.painter import SIZE, paint
 from twinset_demo.small_diffusion.scenes import Scene, normalised, sample_scene
 from twinset_demo.small_world.backdrop import object_mask

@@ -9,11 +9,11 @@ import pytest
 from PIL import Image
 
 from tests.demo.small_world.test_picture_checker import worn
+from twinset.contracts.kinds.samples import Pixels
 from twinset.generators.image_verification.questions.asking import questions_of
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, Unanswered
-from twinset.shards.kinds.samples import Pixels
 from twinset_demo.small_diffusion.painter import SIZE, paint, paint_arrangement
 from twinset_demo.small_diffusion.relations import (
     RELATIONS,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.image_verification.questions.asking import questions_of
 from twinset.generators.scene_graphs.relations import parser_of
-from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, Unanswered
 from twinset_demo.small_diffusion.painter import paint

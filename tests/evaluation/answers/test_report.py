@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.answers.files import read_answers
 from twinset.evaluation.answers.report import Report, report
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.metrics.measure import measure
-from twinset.manifests.errors import WrongUse
 
 GPT4V = Path(__file__).parents[3] / "../shared/data/sugarcrepe/gpt4v"
 #: Right, as published: by split and order.

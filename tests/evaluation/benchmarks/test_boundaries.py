@@ -12,12 +12,12 @@ from PIL import Image
 
 from tests.evaluation.benchmarks.made_files import put
 from tests.evaluation.benchmarks.made_layouts import film
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import boundaries, open_benchmark
 from twinset.evaluation.benchmarks.boundaries import sampled
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import Grounding, LeftOut
 from twinset.generators.video import frames as video_frames
-from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 

@@ -14,15 +14,15 @@ from PIL import Image
 from tests.evaluation.benchmarks.made_files import picture, put
 from tests.made_datasets import MadeDataset
 from tests.made_samples import EQBEN, NEGATIVE_SUBSET, VIDEO_SUBSET, Planned, draw, pair_shards, text_pair_shards
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.receipt import IndexRecord
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.built_dataset import TRAINED, BuiltDataset
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import LeftOut, Matching, Picture, Query
-from twinset.manifests.canonical import sha256_of_file
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.receipt import IndexRecord
 from twinset.shards.export.formats import export
-from twinset.shards.kinds.pair import Pair
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store

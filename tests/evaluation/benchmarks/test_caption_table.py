@@ -6,9 +6,9 @@ import pytest
 
 from tests.generators.words_alone.test_probe import captions
 from tests.generators.words_alone.test_refined import table, telling
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.blind_probes.run import give_away
-from twinset.manifests.errors import WrongUse
 
 
 @pytest.fixture

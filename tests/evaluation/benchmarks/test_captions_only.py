@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import LeftOut, Matching
-from twinset.manifests.errors import WrongUse
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from open_clip.zero_shot_metadata import IMAGENET_CLASSNAMES, OPENAI_IMAGENET_TE
 from tests.evaluation.benchmarks.made_files import picture, put
 from tests.evaluation.benchmarks.made_layouts import queries
 from tests.evaluation.scorers.tiny_models import open_clip_config
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Ensemble
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.run import similarities_of
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Running
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Picture, Query
-from twinset.manifests.errors import WrongUse
 
 FILE = "data/COLA_singleobjects_benchmark_GQA.json"
 

@@ -8,11 +8,11 @@ import pytest
 
 from tests.evaluation.benchmarks.made_files import parquet, picture
 from tests.evaluation.benchmarks.test_published_counts import at_hand
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item
 from twinset.evaluation.examples import LeftOut, Matching, OwnQuestion, Query, Statement
 from twinset.generators.annotation_files import read_json
-from twinset.manifests.errors import WrongUse
 
 
 def asked(name: str, folder: Path) -> list[Matching | Query]:

@@ -11,9 +11,9 @@ from PIL import Image
 
 from tests.evaluation.benchmarks.made_files import picture, put
 from tests.evaluation.benchmarks.made_layouts import matchings, pixels
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
-from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, open_benchmark
 from twinset.evaluation.benchmarks.reader import Item, Reader, image_group
 from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query, Statement
 from twinset.evaluation.features.similarities import of_texts
-from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 MEDIA = (".jpg", ".jpeg", ".png", ".npy", ".mp4")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.json_items import json_items, text_of
-from twinset.manifests.errors import WrongUse
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.evaluation.features.small_benchmark import SmallBenchmark
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks.limited import Limited, shares
 from twinset.evaluation.examples import LeftOut, Matching, Picture
-from twinset.manifests.errors import WrongUse
 
 
 def unread() -> bytes:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS
 from tests.evaluation.benchmarks.test_published_counts import SUGARCREPE
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.benchmarks.listing import listing
-from twinset.manifests.errors import WrongUse
 
 
 def test_every_benchmark_says_how_large_it_is_and_where_it_comes_from() -> None:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.evaluation.benchmarks.made_files import parquet
 from tests.evaluation.benchmarks.made_layouts import bivlc, bivlc_rows
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark, parquet_rows
 from twinset.evaluation.benchmarks.foils import IMAGES, WORDS
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows
 from twinset.evaluation.examples import LeftOut, Matching
-from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.parquet_reader import batches
 
 ROWS = 100

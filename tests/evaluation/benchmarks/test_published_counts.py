@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import LeftOut, Matching, Query
-from twinset.manifests.errors import WrongUse
 
 SHARED = Path(__file__).parents[3] / "../shared/data"
 SUGARCREPE = {

@@ -13,10 +13,10 @@ from PIL import Image
 
 from tests.evaluation.benchmarks.made_files import parquet, picture, put
 from tests.evaluation.benchmarks.made_layouts import matchings, pixels, queries
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import LeftOut, Query
-from twinset.manifests.errors import WrongUse
 
 Opener = Callable[..., Reader]
 

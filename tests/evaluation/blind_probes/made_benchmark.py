@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 from PIL import Image
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Grounding, LeftOut, Matching, Picture, Query
-from twinset.manifests.errors import WrongUse
 
 
 def picture(name: str, pixels: np.ndarray) -> Picture:

@@ -7,11 +7,11 @@ import pytest
 
 from tests.evaluation.blind_probes.made_benchmark import Made, pair, unreadable
 from tests.evaluation.features.small_benchmark import PlainEncoder, Shelf, matchings
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.blind_probes.pairs import read_pairs
 from twinset.evaluation.blind_probes.run import encoded, encoder_of, give_away
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
-from twinset.manifests.errors import WrongUse
 
 
 def test_features_are_the_encoders_and_not_normalised(tmp_path: Path) -> None:

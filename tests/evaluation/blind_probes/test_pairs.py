@@ -3,9 +3,9 @@
 import pytest
 
 from tests.evaluation.blind_probes.made_benchmark import NONE, Made, pair
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.blind_probes.pairs import read_pairs
 from twinset.evaluation.examples import LeftOut, Query
-from twinset.manifests.errors import WrongUse
 
 
 def test_rows_are_all_subsets_and_their_categories_in_order() -> None:

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.evaluation.features.small_benchmark import SmallBenchmark
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.answers.figures import scores
 from twinset.evaluation.examples import Grounding, Matching, Picture
 from twinset.evaluation.features.pairs import ByChoices
@@ -18,7 +19,6 @@ from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.store import FeatureStore
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Chooser, Direction, NotApplicable, Question
 
 Answered = tuple[int, ...] | str

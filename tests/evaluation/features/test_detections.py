@@ -10,11 +10,11 @@ import pytest
 
 from tests.evaluation.features.score_tables import scored
 from tests.evaluation.features.small_benchmark import Shelf, matchings
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Query
 from twinset.evaluation.features.detections import NO_ROW, Detections
 from twinset.evaluation.run import similarities_of
 from twinset.evaluation.scorers.kinds import check_model, open_model
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import NotApplicable, Running
 
 #: Image 0 is the reference. 1 and 2 are alike in all but what is asked for; 5 was looked at, and nothing found.

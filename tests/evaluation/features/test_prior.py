@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import MATCHING_SCORES, Query
 from twinset.evaluation.features.pairs import PRIORS, ByPairs
 from twinset.evaluation.features.prior import best_alpha, remove_prior
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.store import FeatureStore
 from twinset.evaluation.metrics.measure import measure
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Floats, Matcher, NotApplicable
 
 SCORES = MATCHING_SCORES.names[4:]

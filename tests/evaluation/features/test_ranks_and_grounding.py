@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.evaluation.features.score_tables import by_features, pixels, scored
 from tests.evaluation.features.small_benchmark import PlainEncoder, PlainPairs, Shelf, hash_of, matchings
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import GROUNDING_ERRORS, QUERY_RANKS, Grounding, Query, TextPair
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import grounding_errors, ranks
 from twinset.evaluation.features.store import FeatureStore
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Composer, Floats, NotApplicable, unit
 
 

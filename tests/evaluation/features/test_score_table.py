@@ -14,13 +14,13 @@ from PIL import Image
 
 from tests.evaluation.features.score_tables import by_features, pixels, scored
 from tests.evaluation.features.small_benchmark import PlainEncoder, PlainPairs, Shelf, SmallBenchmark, drawn, matchings
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import MATCHING_SCORES, LeftOut, Matching, Query
 from twinset.evaluation.features import score_table
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import write_scores
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.features.store import FeatureStore
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import DualEncoder, Floats
 
 

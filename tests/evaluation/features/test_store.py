@@ -4,8 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinset.contracts.errors import BuildFailed
 from twinset.evaluation.features.store import FeatureStore, default_cache, image_name, pair_name, text_name
-from twinset.manifests.errors import BuildFailed
 
 
 def test_features_are_found_by_what_they_are_of_and_the_first_stays(tmp_path: Path) -> None:

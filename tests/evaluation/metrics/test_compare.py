@@ -9,11 +9,11 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.compare import compare, holm
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.measure import measure
 from twinset.generators.blind_guesses import sign_test
-from twinset.manifests.errors import WrongUse
 
 
 def scores(n: int, lead: float, seed: int, **columns: Any) -> pa.Table:

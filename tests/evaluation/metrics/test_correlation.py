@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau, pearsonr, spearmanr
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics import correlation
 from twinset.evaluation.metrics.correlation import correlations, rank_correlation
-from twinset.manifests.errors import WrongUse
 
 SCIPY = {"kendall": kendalltau, "spearman": spearmanr, "pearson": pearsonr}
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import GROUNDING_ERRORS
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.metrics.score_kinds import THRESHOLDS
-from twinset.manifests.errors import WrongUse
 
 ERRORS = st.lists(st.sampled_from([0.0, 0.1, 0.3, 0.9, 2.0, 2.75, 8.0]), min_size=1, max_size=4)
 

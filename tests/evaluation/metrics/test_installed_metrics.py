@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
+from twinset.contracts import doors
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.metrics.outcomes import Metric
 from twinset.evaluation.score_files.batch import Batch
-from twinset.manifests import doors
-from twinset.manifests.errors import WrongUse
 
 
 class Diagonal(Metric):

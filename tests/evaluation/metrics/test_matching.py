@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.figures import Results
 from twinset.evaluation.metrics.matching import FINER, RELEASED, SCORES
 from twinset.evaluation.metrics.measure import measure
-from twinset.manifests.errors import WrongUse
 
 Row = tuple[float, float, float | None, float | None]
 #: Few values, so that many tie.

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.metrics.over_seeds import mean_of, over_seeds
-from twinset.manifests.errors import WrongUse
 
 GROUPS = 60
 

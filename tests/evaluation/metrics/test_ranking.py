@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.metrics.ranking import correlations
-from twinset.manifests.errors import WrongUse
 
 Values = st.integers(2, 12).flatmap(lambda n: st.tuples(*[st.lists(st.integers(0, 6), min_size=n, max_size=n)] * 2))
 

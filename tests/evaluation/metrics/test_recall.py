@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
-from twinset.manifests.errors import WrongUse
 
 GALLERY = st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=1, max_size=5)
 

@@ -14,9 +14,9 @@ import pytest
 from tests.evaluation.benchmarks.made_layouts import cirr, flickr30k, picture, put, winoground
 from tests.evaluation.scorers.tiny_models import save_transformers
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.from_python import evaluate, put_scores
 from twinset.evaluation.questions.asked import write_questions
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import NotApplicable
 
 PAGE = Path(__file__).parents[3] / "docs" / "scores.md"

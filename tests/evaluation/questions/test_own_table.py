@@ -10,9 +10,9 @@ import pytest
 from tests.evaluation.benchmarks.made_layouts import flickr30k, sugarcrepe, winoground
 from tests.evaluation.benchmarks.made_pairs import naturalbench, vsr
 from tests.evaluation.scorers.tiny_models import open_clip_config
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.from_python import evaluate, put_scores
 from twinset.evaluation.metrics.matching import RELEASED
-from twinset.manifests.errors import WrongUse
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import kendalltau
 
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.correlation import correlations
 from twinset.evaluation.ratings.agreement import PEOPLE, agreement
 from twinset.evaluation.ratings.released import Rated, Ratings, read_dsg_scores, read_ratings
-from twinset.manifests.errors import WrongUse
 
 DATA = Path(__file__).parents[3] / "../shared/data"
 ANSWERS = "t2i_model,item_id,question_id,dependency_id,answer\n"

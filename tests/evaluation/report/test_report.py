@@ -13,9 +13,9 @@ import pytest
 
 from tests.evaluation.report.made_scores import SCHEMAS, SCRIPT, Made, errors, matchings, ranks, released, save
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.report.model_answers import score_files
 from twinset.evaluation.report.page import write_report
-from twinset.manifests.errors import WrongUse
 
 PROBES = {
     "all": {"pairs": 30, "groups": 10, "same_bag": 10.0, "probes": {}},

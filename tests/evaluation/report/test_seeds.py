@@ -8,12 +8,12 @@ import pytest
 
 from tests.evaluation.report.made_scores import SCHEMAS, matchings, ranks, released, save
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.page import write_report
 from twinset.evaluation.report.result_tables import benchmark_tables
 from twinset.evaluation.report.results import measured_run
 from twinset.evaluation.report.seeds import with_seeds
-from twinset.manifests.errors import WrongUse
 
 RUNS = ["open_clip:B:seed-0.pt", "open_clip:B:seed-1.pt", "open_clip:B:seed-2.pt"]
 

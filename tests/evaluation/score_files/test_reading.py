@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.metrics.compare import compare
 from twinset.evaluation.metrics.figures import Results
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.score_files.opening import digests, open_scores
-from twinset.manifests.errors import WrongUse
 
 HEADER = "caption,type,s00,s01,s10,s11\n"
 GOOD = HEADER + '"A dog,\nasleep.",add,0.5,0.25,0.125,1\ncat,swap, 0.5 ,0.75,-1e-3,1\n'

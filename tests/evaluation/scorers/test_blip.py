@@ -10,12 +10,12 @@ import torch
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
 from tests.evaluation.scorers.tiny_models import images, save_tokenizer
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Matching, Query
 from twinset.evaluation.features.pictures import decode
 from twinset.evaluation.features.similarities import cosines
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Matcher
 from twinset.models.encoders.fusion_models import FusionScorer
 from twinset.training.fusion.models import open_start

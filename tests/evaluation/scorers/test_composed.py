@@ -9,8 +9,8 @@ import torch
 
 from tests.evaluation.scorers.opened import FAST, TEXTS, encoder
 from tests.evaluation.scorers.tiny_models import images, open_clip_config, open_clip_network
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Composer, unit
 
 

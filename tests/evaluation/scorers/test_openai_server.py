@@ -28,9 +28,9 @@ from tests.evaluation.scorers.shown_images import (
 )
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
 from tests.waiting import wait_until
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.openai_server import ADDRESS, KEY, SETTINGS
-from twinset.manifests.errors import BuildFailed, WrongUse
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 

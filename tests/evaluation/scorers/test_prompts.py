@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.evaluation.scorers.shown_images import chooser
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import check_model, open_model, with_prompts
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Running
 
 

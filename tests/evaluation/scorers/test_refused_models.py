@@ -12,8 +12,8 @@ import torch
 
 from tests.evaluation.scorers.opened import FAST
 from tests.evaluation.scorers.tiny_models import open_clip_config, open_clip_network
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import KINDS, MODELS, open_model
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.checkpoints import read_weights
 from twinset.models.files import ModelMissing
 

@@ -10,9 +10,9 @@ import pytest
 
 from tests.evaluation.scorers.opened import FAST, encoder
 from tests.evaluation.scorers.tiny_models import images, open_clip_config
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import check_model, open_model
 from twinset.evaluation.scorers.specific_solutions import read_categories
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Composer, NotApplicable, unit
 
 TYPES = {"Color": ["red", "olive green", "blue"], "shape": ["round", "square"], "none": []}

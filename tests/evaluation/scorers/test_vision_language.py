@@ -14,11 +14,11 @@ from tests.evaluation.benchmarks.made_layouts import eqben
 from tests.evaluation.features.small_benchmark import Shelf, SmallBenchmark, matchings
 from tests.models.visual_questions.tiny_vision_language import pictures, save
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import open_model, with_prompts
 from twinset.evaluation.scorers.prompted import PromptedChooser, PromptedLikelihood, PromptedYes
-from twinset.manifests.errors import WrongUse
 from twinset.models.encoders.contract import Question, Running
 from twinset.models.visual_questions import vision_language
 

@@ -18,9 +18,9 @@ from twinset import (
     Score,
     Verdict,
 )
+from twinset.contracts.kinds.pair import PAIR
 from twinset.generators.decisions.question import Layout, Option, ReviewQuestion, TaskCandidate
 from twinset.shards.export.formats import Format
-from twinset.shards.kinds.pair import PAIR
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 

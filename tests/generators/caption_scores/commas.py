@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from twinset.contracts.references import Reference
 from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
-from twinset.manifests.references import Reference
 
 
 class Commas(ScorerSettings):
@@ -33,7 +33,7 @@ def count_commas(texts: Sequence[str], micro_batch: int) -> Scored:
 
 @cache
 def installed(group: str) -> dict[str, EntryPoint]:
-    """As `manifests.doors.installed`, with a package ``mylab 1.2`` that brings the scorer."""
+    """As `contracts.doors.installed`, with a package ``mylab 1.2`` that brings the scorer."""
     found = {one.name: one for one in entry_points(group=group)}
     if group == "twinset.caption_scorers":
         found["mylab-commas"] = EntryPoint("mylab-commas", f"{__name__}:Commas", group)

@@ -13,18 +13,19 @@ import torch
 from pydantic import ValidationError
 
 from tests.generators.caption_scores.conftest import negatives
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.kinds.text_pair import TEXT_SCORES
+from twinset.contracts.parts import OutOfMemory
+from twinset.contracts.recipe import content_of, load_recipe, parse_recipe
 from twinset.generators.caption_scores.generator import ROWS, ScoreGenerator, rows_by_caption
 from twinset.generators.caption_scores.scorers.clip import Clip
 from twinset.generators.caption_scores.scorers.scorer import Scored
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.contract import check_source
-from twinset.manifests.canonical import generator_for
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import content_of, load_recipe, parse_recipe
-from twinset.shards.contracts import Context, OutOfMemory
+from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected, TableRows
-from twinset.shards.kinds.text_pair import TEXT_SCORES
 from twinset.shards.rows import write_table_rows
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here

@@ -8,8 +8,8 @@ import torch
 from transformers import AutoTokenizer, RobertaForSequenceClassification, T5EncoderModel
 
 from tests.generators.caption_scores.tiny_scorers import scored, settings
+from twinset.contracts.errors import WrongUse
 from twinset.generators.caption_scores.scorers.scorer import LAYOUT
-from twinset.manifests.errors import WrongUse
 from twinset.models.files import find_model
 
 

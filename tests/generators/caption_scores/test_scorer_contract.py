@@ -9,8 +9,8 @@ import pytest
 from tests.generators.caption_scores.commas import Commas, count_commas
 from tests.generators.caption_scores.tiny_scorers import settings
 from twinset import check_scorer
+from twinset.contracts.parts import BrokenContract
 from twinset.generators.caption_scores.scorers.scorer import Scored
-from twinset.shards.contracts import BrokenContract
 
 FAULTS: dict[str, tuple[Callable[[Sequence[str], int], object], str]] = {
     "fewer": (lambda texts, size: Scored(np.zeros(1), np.zeros(len(texts), np.bool_)), "1 values for 4 texts"),

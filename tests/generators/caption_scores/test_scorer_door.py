@@ -14,16 +14,16 @@ from tests.generators.caption_scores.conftest import negatives
 from tests.generators.selection.scored_stage import drawn, stage_of
 from twinset import verify
 from twinset.cards.lineage import cited
+from twinset.contracts import doors
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.samples import TableRows
+from twinset.contracts.kinds.text_pair import TEXT_SCORES
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.contract import check_source
 from twinset.generators.selection.source import SelectedNegatives
 from twinset.generators.text_pairs import TextPairs
-from twinset.manifests import doors
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import TableRows
-from twinset.shards.kinds.text_pair import TEXT_SCORES
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here

@@ -33,7 +33,7 @@ from tests.generators.caption_scores.tiny_scorers import (
     scored,
     settings,
 )
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 
 @torch.inference_mode()

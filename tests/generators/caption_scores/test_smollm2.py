@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from twinset.contracts.canonical import generator_for
 from twinset.generators.caption_scores.scorers.language_model import LanguageModel
-from twinset.manifests.canonical import generator_for
 
 CAPTIONS = Path(__file__).parents[3] / "../shared/data/captions/coco_captions_val2017.json"
 

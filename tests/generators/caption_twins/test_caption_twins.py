@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.caption_twins.columns import ARTICLES, WORD, span_of
 from twinset.generators.caption_twins.generator import TwinCandidate
 from twinset.generators.caption_twins.source import CaptionTwins
 from twinset.generators.captions.training_split import TrainingSplit
 from twinset.generators.contract import check_source
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Rejected
 from twinset.stages.run_here import build_here
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.kind import Stored
+from twinset.contracts.recipe import parse_recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.generators.captions.image_captions import ImageCaptions
 from twinset.generators.captions.training_split import TrainingSplit, image_number
 from twinset.generators.contract import check_source
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.kind import Stored
 from twinset.shards.read import index_rows, read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here

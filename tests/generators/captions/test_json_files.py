@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.generators.captions.reading import read
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import Terms
 from twinset.generators.captions.sources import caption_source
 from twinset.generators.captions.tables import Caption
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import Terms
 
 
 def test_coco(tmp_path: Path) -> None:

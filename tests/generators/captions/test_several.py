@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow.dataset
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import Skipped
 from twinset.generators.captions.sources import CaptionSources, caption_source
 from twinset.generators.captions.tables import Caption
-from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.tar_reader import TarWriter
 
 MULTI30K = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"

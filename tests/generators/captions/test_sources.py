@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.generators.captions.reading import read
+from twinset.contracts.errors import WrongUse
 from twinset.generators.captions.sources import caption_source
 from twinset.generators.captions.tables import Caption
-from twinset.manifests.errors import WrongUse
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 

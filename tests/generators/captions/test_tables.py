@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.generators.captions.reading import read
+from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import LONGEST_LINE
-from twinset.manifests.errors import WrongUse
 
 
 def test_cc3m_tsv_with_broken_lines(tmp_path: Path) -> None:

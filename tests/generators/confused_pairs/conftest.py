@@ -14,7 +14,7 @@ from tests.generators.confused_pairs.encoded_photos import (
     encoded,
     table,
 )
-from twinset.manifests.recipe import parse_recipe
+from twinset.contracts.recipe import parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store

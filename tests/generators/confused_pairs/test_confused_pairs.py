@@ -21,17 +21,17 @@ from tests.generators.confused_pairs.encoded_photos import (
     table,
 )
 from tests.models.language_models.chat_server import Body, Reply, completion, serving
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.caption_twins import choice
 from twinset.generators.confused_pairs import generator, search
 from twinset.generators.confused_pairs.generator import ConfusedCandidate
 from twinset.generators.confused_pairs.source import ConfusedPairs
 from twinset.generators.contract import check_source
 from twinset.generators.neighbours.table import read_features
-from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Rejected
 from twinset.shards.media.decode import decode
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar

@@ -14,11 +14,11 @@ from tests.generators.confused_pairs.encoded_photos import (
     source,
     table,
 )
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.confused_pairs import generator, search
 from twinset.generators.neighbours.table import read_features
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from tests.generators.finished_stage import write_index
+from twinset.contracts.canonical import identity_of, sample_key
 from twinset.generators.negative_captions.kinds import COLUMNS
-from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.generators.decisions.tasks import answer, insert, task
+from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import COLUMNS, read_answers, schema, table_of, to_row
-from twinset.manifests.errors import WrongUse
 from twinset.review.store import AnswerStore
 
 ONE = task()

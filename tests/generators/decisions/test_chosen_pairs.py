@@ -8,8 +8,8 @@ import pytest
 
 from tests.generators.decisions.made_stages import Caption, write_stages
 from tests.generators.decisions.test_image_sources import ADDED, FAILS, FITS, STAGES, recipe_of, simulated
+from twinset.contracts.errors import WrongUse
 from twinset.generators.generated_pairs.source import GeneratedPairs
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store

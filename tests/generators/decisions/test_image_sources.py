@@ -15,15 +15,15 @@ from tests.generators.decisions.made_stages import KINDS, Caption, context, writ
 from tests.generators.decisions.predicted import expected_drop_rate, expected_kappa
 from tests.generators.decisions.tasks import answer, insert
 from tests.generators.decisions.test_answers import opened
+from twinset.contracts.errors import DecisionsMissing, WrongUse
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.decisions.agreement import share
 from twinset.generators.decisions.generated_images.choice import ImageAmbiguity, ImageChoice
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks, tasks_of
-from twinset.manifests.errors import DecisionsMissing, WrongUse
-from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset.stages.run_here import build_here

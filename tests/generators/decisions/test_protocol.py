@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.generators.decisions.tasks import answer, task
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import load_recipe
 from twinset.generators.decisions.protocol import Asking, check_labels, of_whole_instances, own_words, read_protocol
 from twinset.generators.decisions.questions import QUESTIONS, Match, question_of
 from twinset.generators.human_baseline import HumanBaseline
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import load_recipe
 
 WORDS = "title: Ours\nquestions:\n  match:\n    instances: 3\n    blocks:\n"
 BLOCK = "      - {{tasks: {0}, title: Which {0}, instructions: [Look.]}}\n"

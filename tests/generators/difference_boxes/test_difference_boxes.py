@@ -16,16 +16,16 @@ from pydantic import ValidationError
 
 import twinset
 from tests.generators.finished_stage import finished, write_index
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox
+from twinset.contracts.kinds.samples import Pixels, Rejected
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.difference_boxes.generator import DifferenceBoxGenerator
 from twinset.generators.difference_boxes.source import DifferenceBoxes
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import parse_recipe
 from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.pair import CopiedPair, DifferenceBox
-from twinset.shards.kinds.samples import Pixels, Rejected
 from twinset.shards.media.decode import decode
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store

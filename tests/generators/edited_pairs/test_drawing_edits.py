@@ -6,9 +6,9 @@ from itertools import islice
 
 import pytest
 
+from twinset.contracts.canonical import digest
 from twinset.generators.edited_pairs.generator import EditedPairGenerator
 from twinset.generators.edited_pairs.vocabulary import KINDS, DrawnEdit, draw_edits, load_captions, vocabulary_file
-from twinset.manifests.canonical import digest
 
 GOLDEN = {"figure-15": "51bfd7d16c451d26343ce779069a5e43", "small-world": "cd7af4b3fc2e0b3792c974aae8c4b8d4"}
 

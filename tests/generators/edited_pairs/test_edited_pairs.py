@@ -13,15 +13,16 @@ import pytest
 import torch
 
 from tests.generators.prompt_to_prompt.tiny_models import save_stable_diffusion
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Pixels, Rejected
+from twinset.contracts.parts import OutOfMemory
 from twinset.generators.edited_pairs import painter
 from twinset.generators.edited_pairs.generator import EditedPairGenerator
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.prompt_to_prompt import attention
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.shards.contracts import Context, OutOfMemory
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Pixels, Rejected
+from twinset.shards.contracts import Context
 
 
 def planned(generator: EditedPairGenerator, count: int) -> list[EditedCandidate]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.edited_pairs.vocabulary import KINDS, CaptionVocabulary, load_captions, vocabulary_file
-from twinset.manifests.errors import WrongUse
 
 
 def captions(name: str) -> set[str]:

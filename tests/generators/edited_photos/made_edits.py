@@ -7,11 +7,11 @@ from typing import Any
 import cv2
 import numpy as np
 
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.generators.edited_photos.source import EditedPhotos
 from twinset.models.image_editor import Edit, ImageEditor
 from twinset.models.image_engine import Drawn
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Pixels, Rejected
 
 HEIGHT, WIDTH = 256, 320
 LEFT, TOP, SIDE = 40, 60, 48

@@ -26,11 +26,11 @@ from tests.generators.edited_photos.made_edits import (
 from tests.generators.finished_stage import finished
 from tests.models.images_server.test_images_server import png, reply, settings
 from tests.models.language_models.chat_server import Body, Reply, serving
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.contract import check_source
-from twinset.manifests.errors import BuildFailed
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Rejected
 
 EXCLUDED = {"other-number": 1, "not-annotated": 1, "no-photo": 1, "not-in-photo": 1, "bad-instance": 2}
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.parts import LeftOut
 from twinset.generators.edited_photos.places import BadMask, Instances, outline_mask
-from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import LeftOut
 
 HUGE = 10**400
 

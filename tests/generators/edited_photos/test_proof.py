@@ -23,11 +23,11 @@ from tests.generators.edited_photos.made_edits import (
     shifted,
     source,
 )
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.generators.contract import check_source
 from twinset.models.image_editor import Edit
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Pixels, Rejected
 
 
 @pytest.mark.parametrize(

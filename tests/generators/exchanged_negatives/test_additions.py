@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.generators.exchanged_negatives.test_exchanged_negatives import planned, write
+from twinset.contracts.errors import WrongUse
 from twinset.generators.exchanged_negatives.given import additions_of
 from twinset.generators.exchanged_negatives.vocabulary import exchanges
 from twinset.generators.negative_captions.changes import words
 from twinset.generators.negative_captions.kinds import NegativeCaption
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.scene_graphs.relations import parser_of
-from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
 
 COLOURS = ("red", "blue", "green", "yellow", "pink", "purple", "orange", "brown")

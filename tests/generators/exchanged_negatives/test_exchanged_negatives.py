@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.generators.finished_stage import finish, finished
+from twinset.contracts.errors import WrongUse
 from twinset.generators.contract import check_source
 from twinset.generators.exchanged_negatives.sites import sites_of
 from twinset.generators.exchanged_negatives.source import ExchangedNegatives
@@ -17,7 +18,6 @@ from twinset.generators.negative_captions.changes import problem, words
 from twinset.generators.negative_captions.kinds import NegativeCaption
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.scene_graphs.relations import parser_of
-from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
 from twinset.shards.contracts import Context
 

@@ -10,9 +10,9 @@ import pytest
 from studies.galleries.annotated_invariants import AttributeRules
 from studies.galleries.invariants import Problem, check
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save
+from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
 from twinset.generators.galleries.vaw import Instance, read_instances
-from twinset.shards.contracts import LeftOut
 
 TASKS: tuple[AttributeTask, ...] = ("focus-attribute", "change-attribute")
 Entry = dict[str, Any]

@@ -10,9 +10,9 @@ import pytest
 from studies.galleries.annotated_invariants import ObjectRules
 from studies.galleries.invariants import check
 from tests.generators.galleries.annotated import save, scenes
+from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from twinset.generators.galleries.panoptic import Scenes, read_scenes
-from twinset.shards.contracts import LeftOut
 
 TASKS: tuple[ObjectTask, ...] = ("focus-object", "change-object")
 

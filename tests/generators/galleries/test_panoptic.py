@@ -7,9 +7,9 @@ import pytest
 from PIL import Image
 
 from tests.generators.galleries.annotated import CATEGORIES, ONE_PERCENT, categories, save, save_pngs, scenes
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.panoptic import condition_name, read_scenes
-from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import LeftOut
 
 
 def test_what_is_read_is_what_the_pngs_show(tmp_path: Path) -> None:

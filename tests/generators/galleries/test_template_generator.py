@@ -12,16 +12,17 @@ from PIL import Image
 from studies.galleries.annotated_invariants import AttributeRules, ObjectRules
 from studies.galleries.invariants import check
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
+from twinset.contracts.candidate import from_row, to_row
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.kinds.template import Template
+from twinset.contracts.parts import LeftOut
+from twinset.contracts.source import SOURCES
 from twinset.generators.galleries.generator import TemplateCandidate, TemplateGenerator
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
 from twinset.generators.galleries.vaw import crop, read_instances
-from twinset.manifests.candidate import from_row, to_row
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.source import SOURCES
-from twinset.shards.contracts import Context, LeftOut
-from twinset.shards.kinds.samples import Rejected
-from twinset.shards.kinds.template import Template
+from twinset.shards.contracts import Context
 
 FOCUS_OR_CHANGE: tuple[Literal["focus", "change"], ...] = ("focus", "change")
 EVERY = [(kind, task) for kind in ("object", "attribute") for task in FOCUS_OR_CHANGE]

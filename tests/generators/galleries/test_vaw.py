@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.vaw import read_instances, read_taxonomy
-from twinset.manifests.errors import WrongUse
-from twinset.shards.contracts import LeftOut
 
 
 def test_what_is_said_is_read(tmp_path: Path) -> None:

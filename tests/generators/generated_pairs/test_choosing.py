@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.generated_pairs.joining import best_of, choose, is_ambiguous
-from twinset.manifests.errors import WrongUse
 
 NAN = float("nan")
 

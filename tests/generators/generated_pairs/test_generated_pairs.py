@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 import twinset
+from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
 from twinset.generators.image_verification.questions.asking import KINDS
-from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store

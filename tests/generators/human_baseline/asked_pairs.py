@@ -11,9 +11,9 @@ from PIL import Image
 
 import twinset
 from tests.generators.decisions.tasks import insert
+from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE, Answer, schema
 from twinset.generators.human_baseline import HumanBaseline, HumanBaselineGenerator
-from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store

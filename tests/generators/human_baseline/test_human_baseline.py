@@ -13,14 +13,14 @@ import twinset
 from tests.evaluation.report.made_scores import save
 from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, answer, recipe_of, simulated
 from twinset.cli.main import main
+from twinset.contracts.errors import DecisionsMissing, WrongUse
+from twinset.contracts.recipe import load_recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.people import Answered, Outcome, answered_of, outcome_table, people
 from twinset.evaluation.report.results import as_json, measured_run
 from twinset.generators.contract import check_source
 from twinset.generators.human_baseline import HumanBaselineGenerator
-from twinset.manifests.errors import DecisionsMissing, WrongUse
-from twinset.manifests.recipe import load_recipe
 from twinset.review.tasks import ReviewTasks
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store

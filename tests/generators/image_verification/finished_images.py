@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
 
-from twinset.manifests.canonical import digest, identity_of, sample_key, sha256_of_file
-from twinset.manifests.licences.terms import Terms
-from twinset.manifests.receipt import IndexRecord
-from twinset.manifests.recipe import Encoding
-from twinset.manifests.stage import Stage, stage_facts
+from twinset.contracts.canonical import digest, identity_of, sample_key, sha256_of_file
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile, encode_image
+from twinset.contracts.kinds.text_pair import TextPair
+from twinset.contracts.licences.terms import Terms
+from twinset.contracts.receipt import IndexRecord
+from twinset.contracts.recipe import Encoding
+from twinset.contracts.stage import Stage, stage_facts
+from twinset.shards.fields import fields_of
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.fields import fields_of
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile, encode_image
-from twinset.shards.kinds.text_pair import TextPair
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import TarWriter

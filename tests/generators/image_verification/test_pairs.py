@@ -9,15 +9,15 @@ import pytest
 from tests.generators.image_verification.finished_images import DrawnPair, finish
 from tests.generators.image_verification.test_verification import opened
 from tests.models.visual_questions.tiny_models import save_blip
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
 from twinset.generators.edited_photos.source import EditedPhotos
 from twinset.generators.image_verification.source import LONGEST, ImageVerification
 from twinset.generators.screened_pairs.source import ScreenedPairs
 from twinset.generators.triplets.source import Triplets
-from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Rejected, TableRows
 
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
 

@@ -9,12 +9,12 @@ import pytest
 
 from tests.generators.image_verification.finished_images import HOME, Drawn, DrawnPair, finish
 from tests.models.visual_questions.tiny_models import save_blip
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
 from twinset.generators.image_verification.source import LONGEST, ImageVerification
-from twinset.manifests.errors import WrongUse
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage import layout
 from twinset.shards.storage.tar_reader import BrokenTar
 

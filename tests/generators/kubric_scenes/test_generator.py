@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from twinset.contracts.canonical import canonical_json, digest, generator_for
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.kubric_scenes.generator import DRAWN, KubricCandidate, KubricGenerator
 from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders
 from twinset.generators.kubric_scenes.scene.composition import compose
 from twinset.generators.kubric_scenes.scene.look import PLAIN
 from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset
 from twinset.generators.kubric_scenes.source import Kubric
-from twinset.manifests.canonical import canonical_json, digest, generator_for
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Rejected
 from twinset_demo import procedural_assets
 
 ASSETS = "procedural:manifest.json"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.negative_captions.changes import problem, words
 from twinset.generators.negative_captions.instructions import (
     FILE,
@@ -16,7 +17,6 @@ from twinset.generators.negative_captions.instructions import (
     schema_of,
 )
 from twinset.generators.negative_captions.kinds import KINDS, NEGATED
-from twinset.manifests.recipe.strict_yaml import load_yaml
 from twinset.models.language_models.answers import LENGTH, REFUSED, Answer
 
 CAPTION = "A black dog sleeps on a red bench."

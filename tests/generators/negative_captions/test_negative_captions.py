@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.recipe import load_recipe, parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.source import NegativeCaptions, NegativeGenerator, Rules
-from twinset.manifests.recipe import load_recipe, parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 

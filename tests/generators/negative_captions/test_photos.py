@@ -11,14 +11,14 @@ from PIL import Image
 
 from tests.generators.negative_captions.test_written import TEXTS, captions, raw, recipe, tables
 from tests.models.language_models.chat_server import Body, Reply, completion, serving
+from twinset.contracts.errors import BuildFailed, TwinsetError
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.asking import SIDE
 from twinset.generators.negative_captions.source import NegativeCaptions
-from twinset.manifests.errors import BuildFailed, TwinsetError
 from twinset.models.language_models.answers import EncodedImage, Message, Request
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.negative_captions.asking import asked_by
 from twinset.generators.negative_captions.instructions import (
     instructions,
     judged,
 )
 from twinset.generators.negative_captions.source import NegativeCaptions
-from twinset.manifests.errors import WrongUse
 from twinset.models.language_models.answers import Answer
 
 CAPTION = "A black dog sleeps on a red bench."

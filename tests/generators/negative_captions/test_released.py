@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.annotation_files import Skipped
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.prompts import NegativePrompts
 from twinset.generators.negative_captions.replay import Released, ReplayedNegatives, read_released, released_files
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store

@@ -9,15 +9,15 @@ import pytest
 
 import twinset
 from tests.models.language_models.chat_server import Body, Reply, asked, completion, serving
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.recipe import content_of, load_recipe, parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.source import NegativeCaptions
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import content_of, load_recipe, parse_recipe
 from twinset.models.language_models.answers import Answers
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 

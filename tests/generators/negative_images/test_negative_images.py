@@ -11,16 +11,16 @@ from PIL import Image
 
 from tests.generators.finished_stage import finish, finished
 from tests.generators.prompt_to_prompt.tiny_models import save_small
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.kinds.text_pair import TextPair
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.prompts import NegativePrompts
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.negative_images import NegativeImageGenerator, NegativeImages
-from twinset.manifests.canonical import canonical_json
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected
-from twinset.shards.kinds.text_pair import TextPair
 from twinset_demo.small_diffusion.relations import read_arrangement, things_swapped
 from twinset_demo.small_world.relations import judge_arrangement, read_arrangement_picture
 

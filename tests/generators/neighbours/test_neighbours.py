@@ -11,12 +11,12 @@ from PIL import Image
 
 from tests.evaluation.scorers.tiny_models import images, save_transformers
 from tests.generators.finished_stage import finish
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.neighbours import nearest as search
 from twinset.generators.neighbours.nearest import nearest
 from twinset.generators.neighbours.source import ImageFeatures, ImageNeighbours
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.prompt_to_prompt.pipeline import load_model
-from twinset.manifests.errors import WrongUse
 from twinset.models.diffusion.model_files import model_digest, model_folder, weights_digest
 from twinset.models.files import ModelMissing
 

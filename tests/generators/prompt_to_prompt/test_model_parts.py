@@ -10,8 +10,8 @@ import pytest
 from diffusers import UNet2DConditionModel
 from safetensors.torch import load_file, save_file
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.prompt_to_prompt.pipeline import load_model
-from twinset.manifests.errors import WrongUse
 from twinset.models.diffusion.model_files import model_folder
 
 UNET = "unet/diffusion_pytorch_model.safetensors"

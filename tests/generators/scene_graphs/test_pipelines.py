@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.scene_graphs.relations import SceneGraphParser
-from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import ALL_EMBEDDED, EMBEDDED, find_pipeline
 
 ROOT = Path(__file__).resolve().parents[3]

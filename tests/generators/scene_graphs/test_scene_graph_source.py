@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from tests.generators.finished_stage import finish
+from twinset.contracts import repeated_ids
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.captions.sources import caption_source
 from twinset.generators.captions.tables import Caption
 from twinset.generators.contract import check_source
 from twinset.generators.scene_graphs import source
 from twinset.generators.scene_graphs.relations import BATCH, Relation, SceneGraphParser, parser_of
 from twinset.generators.scene_graphs.source import SPANS, TEXTS, WORDS, SceneGraphGenerator, SceneGraphs
-from twinset.manifests import repeated_ids
-from twinset.manifests.errors import WrongUse
 from twinset.models.spacy_pipelines import find_pipeline
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Rejected, TableRows
 
 
 def graphs(*captions: Path, **settings: Any) -> SceneGraphGenerator:

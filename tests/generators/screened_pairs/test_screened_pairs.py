@@ -16,15 +16,15 @@ from pydantic import ValidationError
 
 import twinset
 from tests.generators.decisions.tasks import insert
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.errors import DecisionsMissing, WrongUse
+from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.decisions.answers import FILE, Answer, schema
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.image_verification.pairs import COLUMNS
 from twinset.generators.screened_pairs.pair_screening import PairScreening
 from twinset.generators.screened_pairs.source import ScreenedPairs
-from twinset.manifests.candidate import Candidate
-from twinset.manifests.errors import DecisionsMissing, WrongUse
-from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.contracts import Context, Source
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from tests.generators.finished_stage import write_index
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.generators.negative_captions.kinds import KINDS, scored_schema
 from twinset.generators.selection.source import SelectedNegatives
-from twinset.manifests.canonical import identity_of, sample_key
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 OBJECTS = ("dog", "cat", "bus", "kite", "pizza", "horse", "chair", "lamp")
 

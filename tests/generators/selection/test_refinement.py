@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.generators.selection.published_procedure import refine
+from twinset.contracts.canonical import sample_key
 from twinset.generators.selection.refinement import COARSE, balanced, cells_of, ranks_of, reach_of, refined
-from twinset.manifests.canonical import sample_key
 
 PUBLISHED = [reach_of("vera"), reach_of("cola")]
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.

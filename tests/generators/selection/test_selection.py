@@ -13,14 +13,14 @@ from pydantic import ValidationError
 
 from tests.generators.selection.published_procedure import before_refinement, refine
 from tests.generators.selection.scored_stage import context, drawn, row, selected, selection, stage_of
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.text_pair import TEXT_SCORES
+from twinset.contracts.recipe.models import Recipe
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.selection.refinement import cells_of, reach_of
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe.models import Recipe
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.text_pair import TEXT_SCORES
 
 COUNT = 4000
 

@@ -8,9 +8,9 @@ import pytest
 from PIL import Image
 
 from tests.generators.selection.scored_stage import drawn, stage_of
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.negative_captions.replay import Released, read_released, released_files
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import parse_recipe
 from twinset.shards.export.formats import export
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_samples

@@ -11,15 +11,15 @@ from PIL import Image
 
 from tests.generators.finished_stage import write_index
 from tests.generators.selection.scored_stage import row, stage_of
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.kinds.text_pair import TextPair
 from twinset.generators import text_pairs as module
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.text_pairs import TextPairCandidate, TextPairs
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.kinds.samples import Rejected
-from twinset.shards.kinds.text_pair import TextPair
 
 #: Images of six captions, which do not come image by image.
 IMAGES = ["139", "000000000724.jpg", "139", "COCO_val2014_000000000785", "", "000000000724.jpg"]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.generators.finished_stage import finish
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.generators.scene_graphs.source import TEXTS, SceneGraphs
 from twinset.generators.triplets.graphs import WORDS, load_relations
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.licences.terms import TERMS, Terms
 from twinset.shards.finished_stage import FinishedStage
 
 CAPTIONS = [

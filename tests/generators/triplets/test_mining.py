@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
+from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.draws import NONE, Draws
 from twinset.generators.triplets.generator import TripletGenerator
 from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.mining import BLOCK, Miner, TripletTable
 from twinset.generators.triplets.pool import Pool, rate
 from twinset.generators.triplets.ratings import Balance, Ratings, Rules
-from twinset.manifests.errors import WrongUse
 
 DRAWS = Draws(3, "triplets")
 COLUMNS = ("number", "reference", "target", "distractor", "concreteness")

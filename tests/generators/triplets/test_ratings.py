@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.ratings import UNKNOWN, load_ratings
-from twinset.manifests.errors import WrongUse
 
 HEADER = "Word\tBigram\tConc.M\tConc.SD\n"
 WORDS = "glass\t0\t4.82\t0.1\nglasses\t0\t4.86\t0.1\nHat\t0\t5\t0\nfire truck\t1\t4.9\t0.2\nthen\t0\t1.4\t0.9\n"

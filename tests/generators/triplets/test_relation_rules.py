@@ -11,6 +11,7 @@ import pytest
 
 from tests.generators.finished_stage import finish
 from tests.generators.triplets.conftest import LEMMAS, RATED, Said, relations_of
+from twinset.contracts.errors import WrongUse
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.captions import Spoken
 from twinset.generators.triplets.draws import NONE, Draws
@@ -18,7 +19,6 @@ from twinset.generators.triplets.graphs import Facts, Relations, load_relations
 from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool, funnel
 from twinset.generators.triplets.ratings import Ratings
-from twinset.manifests.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
 
 CONCRETE = (

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
+from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.draws import Draws
 from twinset.generators.triplets.generator import TripletGenerator
 from twinset.generators.triplets.ratings import Ratings, Rules
 from twinset.generators.triplets.report import SAMPLE, UNKNOWN, make_report
 from twinset.generators.triplets.source import Triplets
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
 
 DRAWS = Draws(5, "triplets")

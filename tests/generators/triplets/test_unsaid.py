@@ -5,13 +5,13 @@ import pyarrow as pa
 import pytest
 
 from tests.generators.triplets.conftest import RATED, Said, relations_of
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.triplets.captions import FILE, PRIOR, Spoken, concepts, forms_of, mentions_of, not_repeated
 from twinset.generators.triplets.draws import NONE, Draws
 from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.ratings import Ratings
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe.strict_yaml import load_yaml
 
 RATINGS = Ratings({**RATED, "jacket": 4.9, "frisbee": 4.9}, RATED)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import av
 import numpy as np
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 
 WIDTH, HEIGHT, BITS = 128, 96, 8
 RATE = 25

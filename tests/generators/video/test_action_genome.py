@@ -23,8 +23,8 @@ from tests.generators.video.drawn_graphs import (
     story,
     thing,
 )
+from twinset.contracts.errors import WrongUse
 from twinset.generators.video.action_genome import ActionGenome
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
 
 REAL = Path(__file__).parents[3] / "../shared/data/action_genome/ag_scene_graphs.jsonl"

@@ -17,11 +17,11 @@ from PIL import Image
 
 import twinset.generators.video.frame_making as frame_making
 from tests.generators.video.numbered_videos import draw, make_video, read
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.video.frame_making import make_pairs
 from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate
-from twinset.manifests.canonical import canonical_json
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Rejected
 from twinset.shards.media.media_folder import MediaFolder
 
 

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Drop
 from twinset.filters.equal_captions import EqualCaptionsFilter
 from twinset.filters.motion_words import MotionWords
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.gebc import Gebc, GebcGenerator
-from twinset.manifests.canonical import sha256_of_file
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Drop
 
 REAL = Path(__file__).parents[3] / "../shared/data/gebc/val.json"
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from twinset.manifests.source import SOURCES
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.source import SOURCES
 from twinset.shards.contracts import Context, Generator
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Rejected
 
 FRAMES, RATE, STEP = 40, 10, 6
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.video.safe_pickle import load
-from twinset.manifests.errors import WrongUse
 
 PLAIN = {
     "text": "caf\N{LATIN SMALL LETTER E WITH ACUTE}",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.youcook2 import YouCook2, YouCook2Generator
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context
 
 REAL = Path(__file__).parents[3] / "../shared/data/youcook2/youcookii_annotations_trainval.json"

@@ -10,12 +10,12 @@ import pytest
 
 from tests.generators.finished_stage import finished, write_index
 from tests.generators.words_alone.test_probe import captions
+from twinset.contracts.canonical import identity_of
+from twinset.contracts.errors import WrongUse
 from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.words_alone.refined import RefinedNegatives, refined
 from twinset.generators.words_alone.sampled import Sampled, words_table
-from twinset.manifests.canonical import identity_of
-from twinset.manifests.errors import WrongUse
 from twinset.shards.contracts import Context, Generator
 
 

@@ -14,12 +14,12 @@ from diffusers import StableDiffusionPipeline, StableDiffusionXLPipeline
 from PIL import Image
 
 from tests.models.diffusion.conftest import Painter, requests, watched
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.samples import Pixels, Rejected
+from twinset.contracts.parts import OutOfMemory
 from twinset.models.diffusion import model
 from twinset.models.diffusion.settings import DiffusionImages
 from twinset.models.image_engine import Drawn
-from twinset.shards.contracts import OutOfMemory
-from twinset.shards.kinds.samples import Pixels, Rejected
 
 CAT, DOG, RED = "a photo of a cat", "a dog in the winter", "a red circle"
 ROUNDED = 1  # grey level of 255: batches of other sizes, and other layouts in memory, sum in another order

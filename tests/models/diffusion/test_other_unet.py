@@ -11,7 +11,7 @@ from diffusers import EulerAncestralDiscreteScheduler, UNet2DConditionModel
 
 from tests.generators.prompt_to_prompt.tiny_models import WidthsXL, unet_14, unet_xl
 from tests.models.diffusion.conftest import Painter, requests
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.diffusion.model_files import unet_folder, used_files
 from twinset.models.diffusion.models import load_parts
 from twinset.models.diffusion.settings import DPO, SDXL, DiffusionImages

@@ -9,7 +9,7 @@ import pytest
 
 from tests.evaluation.scorers.tiny_models import save_tokenizer
 from tests.models.model_kinds import HOSTILE, evaluated, filtered, save_open_clip, scorer
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 
 def saved(at: Path, part: str, settings: dict[str, Any]) -> Path:

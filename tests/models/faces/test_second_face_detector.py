@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Verdict
 from twinset.filters.faces import Faces
-from twinset.manifests.errors import WrongUse
 from twinset.models.faces import second_face_detector
-from twinset.shards.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Verdict
 
 ROOT = Path(__file__).resolve().parents[3]
 FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/miniature/face.jpg")), cv2.COLOR_BGR2RGB)

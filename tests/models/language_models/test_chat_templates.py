@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from transformers.utils.chat_template_utils import render_jinja_template
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.language_models.chat_templates import bounded, check_template
 
 CHAT = [{"role": "user", "content": "hello"}]

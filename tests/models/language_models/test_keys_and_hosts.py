@@ -12,9 +12,9 @@ import yaml
 import twinset
 from tests.models.language_models.asked_server import SCHEMA, echo, model, requests
 from tests.models.language_models.chat_server import Body, ChatServer, Reply, asked, completion, serving
-from twinset.manifests.errors import BuildFailed, WrongUse
-from twinset.manifests.recipe import permissions
-from twinset.manifests.recipe.permissions import allow_key, refuse_unbound_key
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.recipe import permissions
+from twinset.contracts.recipe.permissions import allow_key, refuse_unbound_key
 from twinset.models.language_models.server_model import _say_where
 from twinset.stages.job import forget_workers
 from twinset.stages.making.make import make_shard

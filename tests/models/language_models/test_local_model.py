@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.parts import OutOfMemory
 from twinset.models.files import ModelFiles, ModelMissing
 from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Message, Request
 from twinset.models.language_models.settings import Transformers, find_language_model
 from twinset.models.loading import load_with_tokenizer
-from twinset.shards.contracts import OutOfMemory
 
 torch = pytest.importorskip("torch")
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.models.language_models.asked_server import SCHEMA, echo, model, once, requests
 from tests.models.language_models.chat_server import Body, Reply, failure, serving
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.models.language_models.answers import REFUSED, Message, Request
 
 

@@ -9,10 +9,10 @@ import torch
 
 from tests.models.pipelines.conftest import Opens, Saved, in_time, published
 from tests.models.pipelines.tiny_pipelines import DRAWING
+from twinset.contracts.kinds.samples import Pixels, Rejected
+from twinset.contracts.parts import OutOfMemory
 from twinset.models.image_engine import Drawn, Request
 from twinset.models.pipelines.classes import classes
-from twinset.shards.contracts import OutOfMemory
-from twinset.shards.kinds.samples import Pixels, Rejected
 
 CAT, DOG, RED = "a photo of a cat", "a dog in the winter, eating", "a red circle"
 #: Grey levels of 255, on average: batches of other sizes sum in another order, and random networks make much of it. In

@@ -9,11 +9,11 @@ from PIL import Image
 
 from tests.models.pipelines.conftest import Opens, Saved, in_time, published
 from tests.models.pipelines.tiny_pipelines import DRAWING, EDITING
+from twinset.contracts.kinds.samples import Rejected
 from twinset.models.image_editor import Edit
 from twinset.models.image_engine import Drawn
 from twinset.models.pipelines.classes import PIPELINES, classes
 from twinset.models.pipelines.editor import working_size
-from twinset.shards.kinds.samples import Rejected
 
 OWN: dict[str, dict[str, Any]] = {
     "FluxKontextPipeline": {"_auto_resize": False, "max_area": 64 * 64},

@@ -13,7 +13,7 @@ import pytest
 
 from tests.models.pipelines.conftest import Opens, Saved
 from tests.models.pipelines.tiny_pipelines import ALL, EDITING
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.files import ModelMissing
 from twinset.models.pipelines.folder import find_pipeline
 from twinset.models.pipelines.opening import OpenPipeline

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.models.visual_questions.settings import Inquiry, Unanswered, answers_of
 
 ASKED = [Inquiry(name, b"", "image/png", ("Is there a dog?", "Is it red?")) for name in ("first", "second")]

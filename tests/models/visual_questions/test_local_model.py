@@ -17,11 +17,11 @@ from transformers import (
 
 from tests.generators.image_verification.finished_images import encoded
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.parts import OutOfMemory
 from twinset.models.files import ModelMissing
 from twinset.models.visual_questions.local_model import LONGEST, LocalModel
 from twinset.models.visual_questions.settings import Inquiry, Transformers, Unanswered, find_answerer
-from twinset.shards.contracts import OutOfMemory
 from twinset.shards.media.decode import decode
 from twinset.shards.storage.tar_reader import BrokenTar
 

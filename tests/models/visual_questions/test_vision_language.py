@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from tests.models.visual_questions.tiny_vision_language import KINDS, pictures, save
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.contract import Running
 from twinset.models.visual_questions.vision_language import VisionLanguageModel
 

@@ -10,12 +10,12 @@ from safetensors.torch import load_file, save_file
 
 from tests.generators.image_verification.finished_images import HOME, Drawn, encoded, finish
 from tests.models.visual_questions.tiny_vision_language import save
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.image_verification.source import ImageVerification
-from twinset.manifests.errors import WrongUse
 from twinset.models.visual_questions import vision_language
 from twinset.models.visual_questions.settings import INSTRUCTION, Inquiry, Unanswered, YesOrNo
 from twinset.shards.contracts import Context
-from twinset.shards.kinds.samples import Rejected, TableRows
 from twinset.shards.media.decode import decode
 from twinset.shards.storage.tar_reader import BrokenTar
 

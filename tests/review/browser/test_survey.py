@@ -14,10 +14,10 @@ from tests.evaluation.report.made_scores import save
 from tests.generators.human_baseline.asked_pairs import build_pairs, recipe_of
 from tests.review.browser.conftest import DESKTOP, PHONE, Visitor, serving
 from twinset.cli.main import main
+from twinset.contracts.errors import DecisionsMissing
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.report.results import as_json, measured_run
-from twinset.manifests.errors import DecisionsMissing
 from twinset.review.access import Access
 from twinset.review.app import make_app
 from twinset.review.opening import open_desk, open_links, study_link

@@ -10,8 +10,8 @@ import pytest
 
 from tests.review.asked import SHAPES, candidate, painted_desk, stage_of
 from tests.review.exchange.conftest import desk_of, exported, imported, stored
+from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer
-from twinset.manifests.errors import WrongUse
 from twinset.review.access import Refused
 from twinset.review.desk import ReviewDesk
 from twinset.review.exchange.forms import FORMS

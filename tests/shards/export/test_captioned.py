@@ -17,13 +17,13 @@ from PIL import Image
 
 from tests.made_datasets import MadeDataset
 from tests.made_samples import NEGATIVE_SUBSET, Planned, draw
-from twinset.manifests.canonical import identity_of, sample_key
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import parse_recipe
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.image_text import ImageText
+from twinset.contracts.kinds.pair import PAIR
+from twinset.contracts.kinds.text_pair import TextPair
+from twinset.contracts.recipe import parse_recipe
 from twinset.shards.export.formats import EXPORTERS, Format, export
-from twinset.shards.kinds.image_text import ImageText
-from twinset.shards.kinds.pair import PAIR
-from twinset.shards.kinds.text_pair import TextPair
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.export.edits import COLUMNS, _row
 from twinset.shards.storage.tar_reader import BrokenTar
 

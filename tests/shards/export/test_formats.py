@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.made_datasets import MadeDataset, index_of
 from twinset.cards.describe import describe, show
-from twinset.manifests.errors import TwinsetError, WrongUse
+from twinset.contracts.errors import TwinsetError, WrongUse
 from twinset.shards.export.eqben import EQBEN_FORMAT
 from twinset.shards.export.formats import Format, export
 from twinset.shards.read import read_samples

@@ -9,7 +9,7 @@ import pytest
 
 from tests.made_datasets import MadeDataset
 from tests.made_samples import TASKS, entry_of, gallery_subset, template_shards
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.export.formats import export
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout

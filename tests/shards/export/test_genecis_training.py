@@ -11,9 +11,9 @@ import torch
 
 from tests.made_datasets import MadeDataset
 from tests.made_samples import COLOURS, MINED_SUBSET, Planned, triplet_shards
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.triplet import PARTS, Triplet
 from twinset.shards.export.formats import export
-from twinset.shards.kinds.triplet import PARTS, Triplet
 from twinset.shards.read import read_samples
 
 FORMAT = "genecis-training"

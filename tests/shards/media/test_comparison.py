@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from twinset.shards.kinds.samples import Pixels
+from twinset.contracts.kinds.samples import Pixels
 from twinset.shards.media.comparison import Box, regions
 
 

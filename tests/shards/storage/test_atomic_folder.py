@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.manifests.locations import CACHE_REMEDY
+from twinset.contracts.locations import CACHE_REMEDY
 from twinset.shards.storage.whole_file import atomic_folder
 
 DIES = """

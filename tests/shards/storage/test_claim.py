@@ -13,7 +13,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage import claim
 from twinset.shards.storage.claim import CLAIM
 from twinset.shards.storage.store import Store

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import Children

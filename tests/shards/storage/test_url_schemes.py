@@ -7,8 +7,8 @@ from pathlib import Path
 import fsspec
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
-from twinset.manifests.errors import WrongUse
 from twinset.shards.storage.store import Store
 
 CHECKOUT = Path(__file__).resolve().parents[3]

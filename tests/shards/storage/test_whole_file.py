@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.whole_file import new_folder, whole_file, write_text
 
 KILLED = """

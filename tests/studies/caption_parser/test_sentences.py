@@ -16,7 +16,7 @@ from studies.caption_parser.grammar import captions
 from studies.caption_parser.inflection import article, participle, past, plural, third_person
 from studies.caption_parser.rewriting import rewrite
 from studies.caption_parser.trees import Sentence, as_doc, documents, is_tree
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 
 # Written for this test: "He was on the old bridge in front of Ada Lovelace's house and waved."
 TREEBANK = """

@@ -8,9 +8,9 @@ import pytest
 
 from studies.galleries.check import main
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
+from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.object_tasks import ObjectDrafts
 from twinset.generators.galleries.panoptic import read_scenes
-from twinset.shards.contracts import LeftOut
 
 PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
 

@@ -5,7 +5,7 @@ import yaml
 
 from studies.science.design import DESIGN, read_design
 from tests.studies.science.made_scores import small_design
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.runs.settings import checked

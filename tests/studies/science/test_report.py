@@ -11,7 +11,7 @@ from studies.science.runs import BASE, DETECTORS, PROBES, Done, Run, Study
 from studies.science.study import write_report
 from tests.studies.science.conftest import MadeStudy
 from tests.studies.science.made_scores import write_matchings
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 
 
 def test_report_plots_and_numbers_are_written_from_score_files(study: Study, tmp_path: Path) -> None:

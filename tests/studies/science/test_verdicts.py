@@ -7,8 +7,8 @@ import pytest
 from studies.science.outcomes import Right, paired, percent, read_right
 from studies.science.verdicts import decide, judge, of_all, overall
 from tests.studies.science.made_scores import CATEGORIES, small_design, write_matchings, write_queries
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
-from twinset.manifests.errors import WrongUse
 
 #: Chances of the made arms to be right.
 MADE = {"ft": 0.4, "hardneg": 0.45, "eqsim": 0.9, "negative-images": 0.95, "negative-texts": 0.3, "none": 0.2}

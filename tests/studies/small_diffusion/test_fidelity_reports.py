@@ -11,8 +11,8 @@ from studies.small_diffusion import edit_report, measure
 from studies.small_diffusion.measure import fidelity, held_out_scenes
 from studies.small_diffusion.report import Share
 from tests.generators.prompt_to_prompt import tiny_models
+from twinset.contracts.errors import WrongUse
 from twinset.generators.edited_pairs.vocabulary import KINDS
-from twinset.manifests.errors import WrongUse
 from twinset_demo.small_diffusion.scenes import Scene, is_held_out, normalised
 from twinset_demo.small_world.checker import ATTRIBUTES
 

@@ -12,7 +12,7 @@ from studies.small_diffusion.measure import draw
 from studies.small_diffusion.measure_relations import arrangement_fidelity, held_out_arrangements
 from studies.small_diffusion.report import SHIPPED, Share
 from tests.generators.prompt_to_prompt import tiny_models
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset_demo.models import SMALL_RELATIONS
 from twinset_demo.small_diffusion.relations import is_held_out
 from twinset_demo.small_world.relations import ATTRIBUTES, judge_arrangement, read_arrangement_picture

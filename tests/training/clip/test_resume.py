@@ -12,7 +12,7 @@ import torch
 from tests.made_datasets import MadeDataset
 from tests.training.clip.conftest import Settings
 from tests.training.clip.killed_runs import Killed, killed_after
-from twinset.manifests.errors import BuildFailed
+from twinset.contracts.errors import BuildFailed
 from twinset.shards.storage import layout
 from twinset.training.clip import train
 from twinset.training.clip.train import train_clip

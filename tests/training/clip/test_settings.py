@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.losses.names import OBJECTIVES

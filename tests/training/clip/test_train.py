@@ -16,8 +16,8 @@ from tests.evaluation.scorers.tiny_models import images
 from tests.made_datasets import MadeDataset
 from tests.training.clip.conftest import Settings
 from tests.training.clip.killed_runs import Killed, killed_after
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.training.clip import train
 from twinset.training.clip.train import train_clip
 from twinset.training.runs import identity

@@ -12,9 +12,9 @@ from PIL import Image, ImageDraw
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.made_samples import MINED_SUBSET, Planned
-from twinset.manifests.canonical import identity_of, sample_key
-from twinset.shards.kinds.samples import Frame, MediaFile
-from twinset.shards.kinds.triplet import Triplet
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.kinds.samples import Frame, MediaFile
+from twinset.contracts.kinds.triplet import Triplet
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.examples.contracts import Example
 

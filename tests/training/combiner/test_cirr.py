@@ -11,7 +11,7 @@ from tests.evaluation.benchmarks.made_files import picture, put
 from tests.evaluation.benchmarks.made_layouts import cirr
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import Settings
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.combiner.data import HeldOut, open_data
 from twinset.training.combiner.train import train_combiner

@@ -10,8 +10,8 @@ import pytest
 from tests.evaluation.benchmarks.made_layouts import cirr
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import COLOURS, GROUNDS, Settings
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.examples import Query
-from twinset.manifests.errors import WrongUse
 from twinset.training.combiner.data import Triplets, open_data
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.combiner.train import train_combiner

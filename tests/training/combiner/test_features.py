@@ -9,9 +9,9 @@ import torch
 
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import Settings, damage
+from twinset.contracts.errors import BuildFailed
 from twinset.evaluation.features.store import FeatureStore
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.manifests.errors import BuildFailed
 from twinset.models.encoders.contract import DualEncoder, Running
 from twinset.training.combiner.data import Triplets, open_data
 from twinset.training.combiner.features import FeatureBatches

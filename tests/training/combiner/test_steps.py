@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import normalize
 
 from tests.evaluation.scorers.tiny_models import open_clip_network
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.models.encoders.combiner import CombinerNetwork
 from twinset.training.combiner.settings import CombinerSettings
 from twinset.training.combiner.steps import (

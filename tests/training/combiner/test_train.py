@@ -11,10 +11,10 @@ import pytest
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import Settings, damage
 from twinset.cli.main import main
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.features.similarities import ByFeatures
 from twinset.evaluation.run import similarities_of
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.models.encoders.contract import Composer, Running
 from twinset.training.combiner import train as of_train
 from twinset.training.combiner.data import HeldOut, open_data

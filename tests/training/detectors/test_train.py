@@ -11,8 +11,8 @@ import pytest
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from twinset.cli.main import main
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.blind_probes.detectors import FACTS, Detector, Detectors, read_detectors, write_detectors
-from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.training.detectors import train as of_train
 from twinset.training.detectors.settings import DetectorSettings
 from twinset.training.detectors.train import TrainedDetectors, train_detectors

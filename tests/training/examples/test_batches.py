@@ -9,7 +9,7 @@ import torch
 
 from tests.made_datasets import MadeDataset
 from tests.training.examples.conftest import tokenize
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage import layout
 from twinset.training.examples import batches as batches_module
 from twinset.training.examples.batches import Batch, Batches

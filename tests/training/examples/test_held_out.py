@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.examples.ordering import held_out
 
 GROUPS = st.lists(st.integers(0, 30).map(str), min_size=2).filter(lambda groups: len(set(groups)) > 1)

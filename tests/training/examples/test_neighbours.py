@@ -9,7 +9,7 @@ import pytest
 
 from tests.generators.finished_stage import write_index
 from tests.made_datasets import MadeDataset
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.clip.settings import ClipSettings
 from twinset.training.clip.train import train_clip
 from twinset.training.examples.example_set import ExampleSet, open_examples

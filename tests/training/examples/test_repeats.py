@@ -7,7 +7,7 @@ import pytest
 
 from tests.made_datasets import MadeDataset
 from tests.training.examples.conftest import tokenize
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.shards.storage import layout
 from twinset.training.examples.batches import Batches
 from twinset.training.examples.example_set import open_examples

@@ -13,7 +13,7 @@ import pytest
 import webdataset
 from PIL import Image, ImageOps
 
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.media.decode import ORIENTATION
 from twinset.training.examples.contracts import DataPlace, data_place
 from twinset.training.examples.example_set import ExampleSet, open_examples

@@ -8,7 +8,7 @@ from PIL import Image
 from torchvision.transforms import RandomResizedCrop
 from torchvision.transforms.functional import InterpolationMode, resized_crop
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.examples.ordering import augmentation_bits
 from twinset.training.examples.transforms import NUMBERS, RATIO, SCALE, Transforms, crop_box
 

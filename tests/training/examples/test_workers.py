@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.waiting import wait_until
-from twinset.manifests.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.training.examples.workers import made_ahead
 
 MEGABYTES = 8  # of each result: more than a pipe holds

@@ -12,9 +12,9 @@ from PIL import Image, ImageDraw
 from tests.evaluation.scorers.tiny_models import save_transformers
 from tests.made_datasets import MadeDataset
 from tests.made_samples import VIDEO_SUBSET, Planned
-from twinset.manifests.canonical import identity_of, sample_key
-from twinset.shards.kinds.pair import Pair
-from twinset.shards.kinds.samples import Frame, MediaFile
+from twinset.contracts.canonical import identity_of, sample_key
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile
 from twinset.training.fusion.settings import FusionSettings
 
 Settings = Callable[..., FusionSettings]

@@ -11,8 +11,8 @@ from torch.nn import functional
 from tests.made_datasets import MadeDataset
 from tests.training.combiner.conftest import damage
 from tests.training.fusion.conftest import Settings
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.neighbours.nearest import nearest
-from twinset.manifests.errors import BuildFailed, WrongUse
 from twinset.training.clip.data import open_data
 from twinset.training.examples.neighbours import ImageNeighbours, image_numbers
 from twinset.training.fusion import neighbours

@@ -16,8 +16,8 @@ from safetensors import safe_open
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.training.fusion.conftest import Settings
 from tests.waiting import wait_until
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.manifests.errors import WrongUse
 from twinset.training.clip.data import open_data
 from twinset.training.fusion.models import open_start
 from twinset.training.fusion.settings import FusionSettings

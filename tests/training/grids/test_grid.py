@@ -17,8 +17,8 @@ import yaml
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from tests.waiting import wait_until
+from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
-from twinset.manifests.errors import WrongUse
 from twinset.training.grids.design import load_design
 from twinset.training.grids.run import open_grid, run_grid
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.losses.features import Features, gather
 from twinset.training.losses.gradient_cache import cached_backward
 from twinset.training.losses.names import REGULARISERS

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.losses.features import Features, concatenate, similarities
 from twinset.training.losses.names import OBJECTIVES, Objective
 from twinset.training.losses.objectives import open_loss, open_objective

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from tests.training.losses.made_features import SCALE, features
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.losses.eqsim import EqSim, EqSimReleased, close_pairs
 from twinset.training.losses.features import Features
 from twinset.training.losses.names import REGULARISERS

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.runs.checkpoints import Checkpoints, write_tensors
 
 TENSORS = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.ones(3, dtype=torch.int64)}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.manifests.errors import WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.training.runs.identity import SETTINGS, check_folder
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from tests.generators.kubric_scenes.tiny_assets import files, pack
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
-from twinset.manifests.errors import WrongUse
 
 
 def test_what_a_shelf_says_of_its_assets(shelf: AssetShelf, manifest: Path) -> None:

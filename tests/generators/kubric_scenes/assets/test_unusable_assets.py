@@ -11,11 +11,11 @@ import pytest
 from PIL import Image
 
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from twinset.generators.kubric_scenes.scene.parts import Placement
 from twinset.generators.kubric_scenes.scene.settle import settle
-from twinset.manifests.errors import WrongUse
-from twinset.manifests.recipe import Recipe, parse_recipe
 from twinset.shards.media.media_folder import MediaFolder
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job

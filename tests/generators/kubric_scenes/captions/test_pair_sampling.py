@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from studies.kubric_captions import document, statistics
+from twinset.contracts.errors import WrongUse
 from twinset.generators.even_sampling import Balance, Rounds
 from twinset.generators.kubric_scenes.captions import pair_sampling
 from twinset.generators.kubric_scenes.captions.pair_sampling import Planned, all_black, draw_pairs, told_apart, usable
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from twinset.generators.kubric_scenes.scene.parts import Aspect
-from twinset.manifests.errors import WrongUse
 
 VOCABULARY = load_vocabulary()
 ENTRIES = [*VOCABULARY.objects.values(), *(e for members in VOCABULARY.sets.values() for e in members.values())]

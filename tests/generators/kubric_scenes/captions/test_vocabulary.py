@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary, load_vocabulary
-from twinset.manifests.errors import WrongUse
 from twinset_demo.procedural_assets import catalogue
 
 GSO = Path(__file__).parents[4] / "../shared/data/gso/gso_assets.json"

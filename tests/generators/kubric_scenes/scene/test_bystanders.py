@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from twinset.contracts.canonical import generator_for
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
@@ -13,7 +14,6 @@ from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders, un
 from twinset.generators.kubric_scenes.scene.composition import Refuted, compose
 from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset
-from twinset.manifests.canonical import generator_for
 from twinset_demo import procedural_assets
 
 

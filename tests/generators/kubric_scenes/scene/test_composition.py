@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from twinset.contracts.canonical import generator_for
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
@@ -13,7 +14,6 @@ from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image
 from twinset.generators.kubric_scenes.scene.composition import Composition, Refuted, compose
 from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn
 from twinset.generators.kubric_scenes.scene.settle import resting_place
-from twinset.manifests.canonical import generator_for
 from twinset_demo import procedural_assets
 
 ATTEMPTS, RESOLUTION = 8, 160

@@ -9,8 +9,8 @@ import cv2
 import numpy as np
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.scene.panoramas import MOST_PIXELS, refuse_huge
-from twinset.manifests.errors import WrongUse
 
 WIDTH, HEIGHT = 16384, 8192
 

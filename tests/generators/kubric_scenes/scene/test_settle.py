@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.generators.kubric_scenes.tiny_assets import files, pack
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.scene.parts import Placement
 from twinset.generators.kubric_scenes.scene.settle import FLOOR, settle
-from twinset.manifests.errors import WrongUse
 
 BOX = Placement("box", 0.5, (0.0, 0.0, 0.25), (1.0, 0.0, 0.0, 0.0))  # 1 × 0.7 × 0.5 units, standing on the floor
 CAN = Placement("can", 0.5, (0.1, 0.05, 1.2), (1.0, 0.0, 0.0, 0.0))  # 0.8 units high

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.studio import kubric_import
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
-from twinset.manifests.errors import WrongUse
 
 
 def test_nobody_sees_the_stand_in_afterwards() -> None:

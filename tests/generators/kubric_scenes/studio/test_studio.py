@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from tests.generators.kubric_scenes.tiny_assets import files, pack
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.scene.look import MATERIALS
 from twinset.generators.kubric_scenes.scene.parts import Ground, Picture, Placement, Sky, View
 from twinset.generators.kubric_scenes.scene.surroundings import lit_by_background
 from twinset.generators.kubric_scenes.studio.studio import Studio
-from twinset.manifests.errors import WrongUse
 
 VIEW = View(
     camera=(0.0, -4.0, 2.0),

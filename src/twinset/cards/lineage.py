@@ -1,0 +1,219 @@
+"""What a card says of all stages that a subset comes from: sources, citations, and what each left out."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.locations import drawn_folder
+from twinset.contracts.parts import ENGINE_REASONS
+from twinset.contracts.plan import read_parquet
+from twinset.contracts.recipe import Recipe, Subset
+from twinset.contracts.references import Reference, cited_entry, entries_in
+from twinset.contracts.source import PlacedSettings, SourceSettings
+from twinset.contracts.stage import Stage
+from twinset.shards.records import planned_stage, read_index_record
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+
+PROCEDURE, DATA, FORM, METHOD = "procedure followed", "data", "form of the data", "method or model used"
+ROLES = (PROCEDURE, DATA, FORM, METHOD)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The funnel of a subset, or of a stage that it comes from.
+
+    holds: what its samples or rows are, in words. rejected: candidates by filter (``generator`` where nothing was
+    made), then reason. meanings: of the reasons.
+    """
+
+    stage: Stage
+    holds: str
+    planned: int
+    kept: int
+    rejected: Mapping[str, Mapping[str, int]]
+    meanings: Mapping[str, str]
+
+
+def meanings_of(recipe: Recipe, name: str) -> dict[str, str]:
+    """What the reasons mean that samples of a stage are rejected, or records left out, for."""
+    subset = recipe[name]
+    meanings = {**ENGINE_REASONS, **recipe.origin(name).meanings, **subset.source.meanings}
+    for chosen in subset.filters:
+        meanings |= chosen.meanings
+    return meanings
+
+
+def earlier_stages(store: Store, recipe: Recipe, name: str) -> list[Step]:
+    """The stages of the recipe that a subset comes from, each after those that it reads."""
+    found = []
+    for one in recipe.only([name]).all:
+        record = read_index_record(store, recipe.home(one)) if one != name else None
+        if record is not None:
+            stage, rejected = planned_stage(store, recipe.home(one)), rejections(store, recipe.home(one))
+            holds = held_by(recipe[one].source)
+            found.append(Step(stage, holds, stage.planned, record.kept, rejected, meanings_of(recipe, one)))
+    return found
+
+
+def held_by(source: SourceSettings) -> str:
+    """What the samples or rows of a source are, as the first line of its class says."""
+    return (type(source).__doc__ or source.kind).strip().partition("\n")[0].rstrip(".")
+
+
+def rejections(store: Store, home: str) -> dict[str, dict[str, int]]:
+    """How many candidates of an indexed stage were rejected, by filter and reason, in order."""
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for row in counted(store, layout.meta(home, "rejections.parquet"), ["filter", "reason"]):
+        found[row["filter"]][row["reason"]] = row["count_all"]
+    return dict(found)
+
+
+def counted(store: Store, path: str, columns: list[str]) -> list[dict[str, Any]]:
+    """How often each combination of words occurs in columns of a Parquet file, in order, as ``count_all``."""
+    with store.open(path) as stream:
+        table = read_parquet(stream, columns)
+    groups = table.group_by(columns, use_threads=False).aggregate([([], "count_all")])
+    return sorted(groups.to_pylist(), key=lambda row: [row[name] for name in columns])
+
+
+def made_from(recipe: Recipe, name: str) -> list[Reference]:
+    """The data sets that a subset comes from: those of its stages that read no other one of the recipe."""
+    stages = recipe.only([name]).all
+    return list(dict.fromkeys(_data_of(one) for stage, one in stages.items() if not recipe.reads(stage)))
+
+
+def _data_of(used: Subset) -> Reference:
+    """What a stage is made from: what a package draws, or files, which are a published data set where its ``cites`` say
+    so, and else have the form of one."""
+    title, form = _drawn_title(used.source), used.source.made_from
+    if not title and (_role(used) != FORM or not form.address):
+        return form
+    # The works that describe the form are cited: what is drawn follows them.
+    title = title or "files"
+    return Reference(f"{title} in the file format of {form.title}" if form.address else title, bibtex=form.bibtex)
+
+
+def _role(used: Subset) -> str:
+    """What the works that a stage's source cites were to it."""
+    source, form = used.source, used.source.made_from
+    read = any(place.what in ("file", "folder", "any") for name, place, _ in source.places() if "." not in name)
+    if source.synthetic or not read:
+        return METHOD
+    stated = form != type(source).reference or {*entries_in(form.bibtex)[:1]} <= {*_stated(used)}
+    return DATA if stated and not _drawn_title(source) else FORM
+
+
+def _stated(used: Subset) -> list[str]:
+    """BibTeX entries of the data that a recipe says a stage reads."""
+    return [entry for cite in used.cites for entry in entries_in(cited_entry(cite))]
+
+
+def _drawn_title(source: SourceSettings) -> str:
+    drawn = (drawn_folder(place) for _, _, place in source.places())
+    return next((folder.title for folder in drawn if folder is not None and folder.title), "")
+
+
+def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
+    """In words, such as ``made from Action Genome following EqBen``."""
+    titles = " and ".join(one.title for one in made_from(recipe, name) if one.title) or source.kind
+    paper = recipe.paper(name)
+    return f"{source.verb} {titles}{f' following {paper.title}' if paper else ''}"
+
+
+def notes_of(recipe: Recipe, name: str) -> list[str]:
+    """What no count tells of a subset, and of the stages that it comes from: Markdown lists, its own first."""
+    sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
+    titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
+    drawn = [
+        f"* A program made {title}: its pictures, captions, annotations and ratings. They have the file formats of "
+        "published data sets, and nothing of their content; what is not the program's own is credited under "
+        "[Licences](#licences). "
+        "The program is part of the package that [the installation](#how-to-make-it-again) names for these files. "
+        "Scores on it say little about photographs."
+        for title in titles
+    ]
+    return list(dict.fromkeys([*drawn, *(notes for source in sources if (notes := source.notes().strip()))]))
+
+
+def citations_of(recipe: Recipe, name: str, store: Store | None = None) -> str:
+    """BibTeX of all `works_cited` but those that only describe the form of its files."""
+    works = works_cited(recipe, name, store)
+    return "\n\n".join(entry for role, entries in works.items() if role != FORM for entry in entries)
+
+
+def works_cited(recipe: Recipe, name: str, store: Store | None = None) -> dict[str, list[str]]:
+    """BibTeX entries of what a subset and the stages that it comes from owe to others, by what each was to them.
+
+    A work that was several things is named as the first of them. store: adds what the records that they were planned
+    from cite.
+    """
+    stages = recipe.only([name]).all
+    found: dict[str, list[str]] = {role: [] for role in ROLES}
+    # What the subset itself follows comes first.
+    for one in (name, *stages):
+        paper = stages[one].paper
+        found[PROCEDURE] += entries_in(paper.bibtex) if paper else []
+        found[_role(stages[one])] += entries_in(stages[one].source.made_from.bibtex)
+        for part in (stages[one].source, *stages[one].filters):
+            found[METHOD] += cited(part)
+        found[DATA] += _stated(stages[one])
+    if store is not None:
+        for one, settings in stages.items():
+            found[DATA] += settings.source.cites(reports_of(store, recipe.home(one), settings.source))
+    seen = set[str]()
+    for role, entries in found.items():
+        found[role] = [entry for entry in dict.fromkeys(entries) if entry and entry not in seen]
+        seen.update(found[role])
+    return {role: entries for role, entries in found.items() if entries}
+
+
+def uncited(recipe: Recipe, name: str) -> list[str]:
+    """Stages, by name, that read somebody's data of which neither source nor recipe says what to cite."""
+    return [
+        one
+        for one, used in recipe.only([name]).all.items()
+        if any(used.source.places()) and not (used.cites or used.source.reads or used.source.synthetic)
+        if not _drawn_title(used.source) and not (_role(used) == DATA and used.source.made_from.bibtex)
+    ]
+
+
+def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any]:
+    """The JSON of those of a source's reports that lie beside the plan of its stage, by name."""
+    found = {}
+    for name in source.reports:
+        path = layout.meta(home, name)
+        try:
+            found[name] = json.loads(store.read(path))
+        except FileNotFoundError:
+            pass
+        except (ValueError, RecursionError) as error:
+            raise WrongUse(
+                f"{store.root}/{path}: not JSON ({error}); remove it, and the card will do without"
+            ) from error
+    return found
+
+
+def cited(settings: PlacedSettings) -> Iterator[str]:
+    """BibTeX entries of what a filter, and the settings within a source or filter, cite."""
+    if not isinstance(settings, SourceSettings):
+        yield from entries_in(settings.reference.bibtex)
+    for _, inner in settings.within():
+        yield from cited(inner)
+
+
+def scores_meant(subset: Subset, origin: SourceSettings) -> dict[str, str]:
+    """What the numbers in a sample's ``scores`` mean, by name, as far as sources and filters say.
+
+    origin: the source that made the samples.
+    """
+    parts = (origin, subset.source, *subset.filters)
+    return {name: meaning for part in parts for name, meaning in part.scores_meant.items()}
+
+
+def scores_unmeasured(subset: Subset, origin: SourceSettings) -> dict[str, float]:
+    """The number that stands for "not measured" in a score, by its name; as `scores_meant`."""
+    return {name: value for part in (origin, subset.source, *subset.filters) for name, value in part.unmeasured.items()}

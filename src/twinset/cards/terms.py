@@ -1,0 +1,91 @@
+"""Licences and credits of a subset: counted, and as card, Croissant and Hugging Face Hub want them."""
+
+import csv
+import io
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from twinset.contracts.licences.names import AND, UNKNOWN, forbids_changes, has_page, hub_name, needs_credit, page_of
+from twinset.contracts.markdown import Markdown, cell, no_formula, ranked
+
+CREDITS = "credits.csv"
+SHOWN = 20  # credits that a card shows itself
+
+#: Samples by licence and credit.
+TermCounts = Mapping[tuple[str, str], int]
+
+
+def by_licence(terms: TermCounts) -> dict[str, int]:
+    """Samples by licence, most first."""
+    found = Counter[str]()
+    for (licence, _), count in terms.items():
+        found[licence] += count
+    return ranked(found)
+
+
+def by_credit(terms: TermCounts) -> list[tuple[str, str, int]]:
+    """Credit, licence and samples, most samples first."""
+    told = [(credit, licence, count) for (licence, credit), count in terms.items() if credit]
+    return sorted(told, key=lambda one: (-one[2], one))
+
+
+def uncredited(terms: TermCounts) -> int:
+    """Samples whose licence asks for a credit, and which have none."""
+    return sum(count for (licence, credit), count in terms.items() if needs_credit(licence) and not credit)
+
+
+def lacking(name: str, terms: TermCounts) -> list[str]:
+    """What terms lack of those that a published subset needs, each with the key of the recipe to set.
+
+    name: of the subset.
+    """
+    unknown = sum(count for licence, count in by_licence(terms).items() if {"", UNKNOWN} & {*licence.split(AND)})
+    credits = uncredited(terms)
+    source = f"subsets.{name}.source"
+    found = {
+        f"{name}: {unknown:,} samples have no licence that is known; set {source}.licence, or one a row": unknown,
+        f"{name}: {credits:,} samples have no credit; set {source}.credit, or name it in each row": credits,
+    }
+    return [said for said, count in found.items() if count]
+
+
+def unchangeable(terms: TermCounts) -> int:
+    """Samples that nobody may change and pass on."""
+    return sum(count for (licence, _), count in terms.items() if forbids_changes(licence))
+
+
+def single_licences(terms: TermCounts) -> list[str]:
+    """Each licence that some sample is under."""
+    return sorted({part for licence, _ in terms for part in licence.split(AND) if part})
+
+
+def linked(licence: str) -> Markdown:
+    """Licences as Markdown, those of SPDX or the Hub with their page."""
+    links = (f"[{one}]({page_of(one)})" if has_page(one) else cell(page_of(one)) for one in licence.split(AND))
+    return Markdown(" and ".join(links))
+
+
+def credits_file(terms: TermCounts) -> bytes:
+    """The credits as CSV."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(("credit", "licence", "samples"))
+    rows.writerows((no_formula(credit), no_formula(licence), count) for credit, licence, count in by_credit(terms))
+    return text.getvalue().encode()
+
+
+def hub_licence(terms: TermCounts) -> dict[str, Any]:
+    """What the front matter of a card says of licences, as the Hub reads it."""
+    single = single_licences(terms)
+    names = sorted({hub_name(one) for one in single}) or ["other"]
+    told: dict[str, Any] = {"license": names[0] if len(names) == 1 else names}
+    if "other" in names:
+        told["license_name"] = "see-the-card"
+    return told
+
+
+def croissant_licence(terms: TermCounts) -> str | list[str]:
+    """Addresses of the licences, or names of those that have none."""
+    pages = [page_of(one) for one in single_licences(terms)]
+    return pages[0] if len(pages) == 1 else pages

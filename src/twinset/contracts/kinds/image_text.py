@@ -1,0 +1,54 @@
+"""Photographs with what people said of them: an image and one caption or several, as CLIP is trained on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.contracts.kinds.samples import Frame
+
+
+class ImageTextRecord(Record):
+    """The JSON of an image with captions. captions: all, at least one. image_id: as the captions' source calls it."""
+
+    captions: tuple[str, ...]
+    image_id: str
+    source: SourcesRecord
+    image: ImageRecord
+
+
+#: Fields are ``jpg`` and ``txt``, which open_clip reads too; the column ``captions`` holds a JSON list.
+IMAGE_TEXT = SampleKind(
+    "image-text", ImageTextRecord, ("image",), ("caption",), ("captions", "image_id"), bare_fields=True
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ImageText(Sample):
+    """An image with captions. image: None in an index. captions: one at least; the first is its text."""
+
+    kind: ClassVar[SampleKind] = IMAGE_TEXT
+
+    image: Frame | None
+    captions: tuple[str, ...]
+    image_id: str
+
+    def pictures(self) -> dict[str, Frame]:
+        return {} if self.image is None else {"image": self.image}
+
+    def described(self) -> dict[str, str]:
+        every = canonical_json(list(self.captions)).decode()
+        return {"caption": self.captions[0], "captions": every, "image_id": self.image_id}
+
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
+        return {
+            "captions": list(self.captions),
+            "image_id": self.image_id,
+            "source": {"dataset": dataset, "files": files},
+            "image": images.get("image"),
+        }
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`: the same captions of the same image; without images, of the same image id."""
+        return [self.kind.name, list(self.captions), dict(images) or self.image_id]

@@ -1,0 +1,197 @@
+"""What every kind of samples has: a descriptor, the sample in memory, its JSON, and its stored form."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, JsonValue
+
+from twinset.contracts.kinds.samples import Frame, Json, MediaFile
+from twinset.contracts.licences.terms import Terms
+
+SAMPLE_SCHEMA = 2  # version of the JSON in tars; a raise changes the bytes of every tar
+
+JsonByRole = Mapping[str, Mapping[str, Any]]
+
+
+class Described(BaseModel):
+    """A part of a sample's JSON."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class ImageRecord(Described):
+    """sha256 of the encoded image; size: (width, height) in pixels; pts: seconds, -1.0 where a picture has none."""
+
+    sha256: str
+    size: tuple[int, int]
+    pts: float
+
+
+class SourcesRecord(Described):
+    """Where images come from, by role. dataset: kind of the source, such as ``genecis-triplets``."""
+
+    dataset: str
+    files: dict[str, MediaFile]
+
+
+class Record(Described):
+    """What the JSON of every kind has, as `shards.kinds.fields.fields_of` writes it.
+
+    licence, credit, source_url: `contracts.licences.terms.Terms` of all that the sample shows; the last two are absent
+    from the JSON of schema 1.
+    """
+
+    schema_version: int
+    kind: str
+    split: str
+    group: str
+    scores: dict[str, float]
+    provenance: dict[str, JsonValue]
+    licence: str
+    credit: str = ""
+    source_url: str = ""
+
+    @property
+    def terms(self) -> Terms:
+        """Its licence, credit and URL."""
+        return Terms(self.licence, self.credit, self.source_url)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleKind:
+    """What every sample of a kind has.
+
+    name: as in a source's ``makes``. record: model of the JSON. images: roles of its pictures, in the order of the tar,
+    where each is a field ``ROLE.jpg``; a stored sample can lack the last ones, those in ``optional``.
+    texts: fields ``ROLE.txt``, and columns of rows. columns: what else of a sample stands in rows. numbers: scores that
+    stand in rows too, null where a sample lacks them. attachments: further fields, which a sample has all or none of.
+    bare_fields: its one image and its one text are the fields ``jpg`` and ``txt``, as other tools have them.
+    """
+
+    name: str
+    record: type[Record]
+    images: tuple[str, ...]
+    texts: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+    numbers: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
+    attachments: tuple[str, ...] = ()
+    bare_fields: bool = False
+
+    def image_field(self, role: str, extension: str) -> str:
+        """The field of a tar that holds an image."""
+        return extension if self.bare_fields else f"{role}.{extension}"
+
+    def text_field(self, name: str) -> str:
+        """The field of a tar that holds a text."""
+        return "txt" if self.bare_fields else f"{name}.txt"
+
+    @property
+    def described(self) -> tuple[str, ...]:
+        """Columns of words of a row, in order."""
+        return (*self.texts, *self.columns)
+
+    def with_numbers(self, others: Sequence[str]) -> Self:
+        """The same with further numbers in its rows."""
+        return replace(self, numbers=(*self.numbers, *others))
+
+    @property
+    def hashed(self) -> tuple[str, ...]:
+        """Columns of a row that hold the sha256 of the encoded images, in order."""
+        return tuple(f"{role}_sha256" for role in self.images)
+
+
+#: What a reader takes: samples of one kind, or of several.
+Takes = SampleKind | tuple[SampleKind, ...]
+
+
+def kinds_of(takes: Takes) -> tuple[SampleKind, ...]:
+    """The kinds, as a tuple also where there is one."""
+    return takes if isinstance(takes, tuple) else (takes,)
+
+
+def plural(takes: Takes) -> str:
+    """The kinds for messages: ``pairs``, or ``pairs or text-pairs``."""
+    return " or ".join(f"{kind.name}s" for kind in kinds_of(takes))
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A sample as it lies in an earlier stage. fields: of its tar, in their order. images: sha256 by role."""
+
+    fields: Mapping[str, bytes]
+    images: Mapping[str, str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Sample(ABC):
+    """One sample in memory.
+
+    provenance: the same keys with the same JSON types for every sample of a generator. sources: files besides the
+    frames' own that pixels came from. flags: reasons to look at it, short and countable; it is kept all the same.
+    """
+
+    kind: ClassVar[SampleKind]
+
+    key: str
+    group: str
+    split: str
+    provenance: Mapping[str, Json]
+    scores: dict[str, float] = field(default_factory=dict)
+    sources: tuple[MediaFile, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    @abstractmethod
+    def pictures(self) -> dict[str, Frame]:
+        """Images by role, in the order of the tar; empty where the sample is a row of an index alone."""
+
+    def described(self) -> dict[str, str]:
+        """The words of a row, by column: the attributes of these names, unless a kind has them elsewhere."""
+        return {name: getattr(self, name) for name in self.kind.described}
+
+    def copied(self) -> Copy | None:
+        """What is stored of a sample that is copied from an earlier stage; None where its pictures are encoded."""
+        return None
+
+    @abstractmethod
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
+        """What the JSON of this kind has besides `Record`'s fields.
+
+        dataset: kind of the source. files, images: the JSON of each image's source and of the image (`ImageRecord`).
+        """
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """JSON that is equal for two samples that ask the same question, such as a pair and its mirror image.
+
+        By default its kind, texts and images; a kind may override this. Columns such as a task make no difference.
+        images: sha256 by role; empty for a sample without images.
+        """
+        words = self.described()
+        return [self.kind.name, {name: words[name] for name in self.kind.texts}, dict(images)]
+
+    def attached(self) -> dict[str, bytes]:
+        """Its `SampleKind.attachments`, by field."""
+        return {}
+
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored(Generic[R]):
+    """One sample as it lies in a tar.
+
+    images: encoded, by role; extension: of all, ``jpg``, ``png`` or ``webp``. texts: by name, such as ``caption0``.
+    attached: further fields, such as ``mask0.png``. fields: all of the tar, in its order.
+    """
+
+    kind: SampleKind
+    key: str
+    images: Mapping[str, bytes]
+    extension: str
+    texts: Mapping[str, str]
+    json: R
+    attached: Mapping[str, bytes]
+    fields: Mapping[str, bytes]

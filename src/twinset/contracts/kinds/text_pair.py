@@ -1,0 +1,69 @@
+"""Text pairs: an image, a caption of it, and a negative caption that is wrong of it in one thing (TROHN-Text)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from twinset.contracts.kinds.kind import ImageRecord, JsonByRole, Record, Sample, SampleKind, SourcesRecord
+from twinset.contracts.kinds.samples import Frame
+
+
+class TextPairRecord(Record):
+    """The JSON of a text pair.
+
+    type, subtype: such as ``replace`` and ``obj``, both "" where they are not known. image_id: of the image whose
+    caption it is, as the captions' source calls it.
+    """
+
+    type: str
+    subtype: str
+    image_id: str
+    source: SourcesRecord
+    image: ImageRecord
+
+
+#: Scores that every text pair has a column of, whatever scorers were asked (`generators.caption_scores`): of both
+#: captions, and the similarity of the two. Those of further scorers follow where a stage names them.
+TEXT_SCORES = (
+    *(f"{scorer}_{side}" for scorer in ("vera", "cola", "lm") for side in ("caption", "negative")),
+    "similarity",
+)
+
+TEXT_PAIR = SampleKind(
+    "text-pair",
+    TextPairRecord,
+    ("image",),
+    ("caption", "negative_caption"),
+    ("type", "subtype", "image_id"),
+    numbers=TEXT_SCORES,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class TextPair(Sample):
+    """A text pair. image: None where only an index is made. type, subtype, image_id: as in `TextPairRecord`."""
+
+    kind: ClassVar[SampleKind] = TEXT_PAIR
+
+    image: Frame | None
+    caption: str
+    negative_caption: str
+    type: str = ""
+    subtype: str = ""
+    image_id: str = ""
+
+    def pictures(self) -> dict[str, Frame]:
+        return {} if self.image is None else {"image": self.image}
+
+    def recorded(self, dataset: str, files: JsonByRole, images: JsonByRole) -> dict[str, Any]:
+        return {
+            "type": self.type,
+            "subtype": self.subtype,
+            "image_id": self.image_id,
+            "source": {"dataset": dataset, "files": files},
+            "image": images.get("image"),
+        }
+
+    def question(self, images: Mapping[str, str]) -> Any:
+        """As `Sample.question`: the same words of the same image; without images, of the same image id."""
+        return [self.kind.name, [self.caption, self.negative_caption], dict(images) or self.image_id]

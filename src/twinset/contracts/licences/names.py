@@ -1,0 +1,150 @@
+"""What licences are called: by SPDX, by the Hugging Face Hub, by their address."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import lru_cache
+from typing import NoReturn
+
+import yaml
+
+from twinset.contracts.shipped import shipped
+
+_TABLE = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
+#: Licences of https://spdx.org/licenses, and those that the Hub alone names.
+SPDX, PAGES = frozenset[str](_TABLE["spdx"]), dict[str, str](_TABLE["only_hub"])
+OTHER = "other: "
+AND = " AND "  # SPDX's word: all of these hold
+UNKNOWN = "unknown"  # the Hub's word: nobody says it
+
+_WORDS = {
+    "creativecommons": "cc", "publicdomainmark": "ccpdm", "attribution": "by", "sharealike": "sa",
+    "noncommercial": "nc", "noderivatives": "nd", "noderivs": "nd", "international": "", "unported": "", "generic": "",
+    "universal": "",
+}  # fmt: skip
+_CC_URL = re.compile(
+    r"https?://creativecommons\.org/(licenses|publicdomain)/([a-z-]+)/(\d\.\d)(/(deed|legalcode).*|/?)"
+)
+_SPDX_URL = re.compile(r"https?://spdx\.org/licenses/([\w.+-]+?)(\.html|\.json)?")
+# No scheme that a page would run (javascript:) or that names this machine (file:).
+_URL = re.compile(r"(?:https?|ftp|doi|s3|gs|hf)://[^\s\x00-\x1f\x7f]{1,2000}", re.IGNORECASE)
+LONGEST_CREDIT = 2000  # characters
+
+
+def _key(text: str) -> str:
+    """The same for ``CC BY 4.0``, ``cc-by-4.0`` and ``Creative Commons Attribution 4.0 International``."""
+    key = re.sub(r"(?<!un)licen[cs]e|[^a-z0-9+]", "", text.casefold())  # the Unlicense has no other name
+    for word, short in _WORDS.items():
+        key = key.replace(word, short)
+    return key
+
+
+def hub_name(licence: str) -> str:
+    """What the Hugging Face Hub calls a licence; ``other`` where it does not know it."""
+    small: str = _TABLE["hub_of"].get(licence, licence.lower())
+    return small if small in (*_TABLE["hub"], *_TABLE["hub_of"].values(), *PAGES) else "other"
+
+
+_KNOWN: dict[str, str] = {_key(name): name for name in (*SPDX, *PAGES)} | {
+    _key(hub): name for name, hub in _TABLE["hub_of"].items()
+}
+_KNOWN |= {"cc0": "CC0-1.0", "gpl30": "GPL-3.0-only"}
+
+
+@lru_cache(maxsize=4096)
+def known_licence(text: str) -> str | None:
+    """A licence as it is called here, from its name or URL, or several with `AND` between them; "" for nothing.
+
+    None for one that no list knows and that does not begin with ``other:``.
+    """
+    found = {_one(part) for part in text.split(AND)} if text.strip() else set()
+    return None if None in found else AND.join(sorted(filter(None, found), key=order_of))
+
+
+def licence_named(text: str) -> str:
+    """As `known_licence`; raises `ValueError`, naming those that are near, for one that is not known."""
+    if (found := known_licence(text)) is None:
+        _refuse(next(part for part in text.split(AND) if _one(part) is None))
+    return found
+
+
+def order_of(licence: str) -> tuple[bool, str]:
+    """What licences are sorted by: those without a known name stand last."""
+    return licence.startswith(OTHER), licence
+
+
+def _one(text: str) -> str | None:
+    text = " ".join(text.split())
+    if text.startswith("other:") and (named := text.removeprefix("other:").strip()):
+        return OTHER + named
+    return _KNOWN.get(_key(_in_url(text)))
+
+
+def _in_url(text: str) -> str:
+    """The name in a URL of a licence; the text where it is none."""
+    if found := _CC_URL.fullmatch(text):
+        return {"zero": "CC0", "mark": "CC-PDM"}.get(found[2], f"CC-{found[2]}") + f"-{found[3]}"
+    found = _SPDX_URL.fullmatch(text)
+    return found[1] if found else text
+
+
+def _refuse(text: str) -> NoReturn:
+    text = " ".join(text.split())
+    near = [_KNOWN[key] for key in difflib.get_close_matches(_key(_in_url(text)), _KNOWN, 4, 0.7)]
+    meant = f"did you mean {', '.join(near)}? Else" if near else "name one of SPDX, or"
+    raise ValueError(f"{text[:100]!r} is not the name or URL of a known licence; {meant} write 'other: NAME OR URL'")
+
+
+def listed_licence(name: str, url: str) -> str:
+    """A licence of a list of names and addresses, as COCO's files have them; ``other`` where neither is known, "" where
+    both are empty."""
+    name, url = (" ".join(text.split()).replace(AND, " and ") for text in (name, url))
+    if known := known_licence(url) or known_licence(name):
+        return known
+    said = " ".join(filter(None, (name, f"({url})" if url else "")))
+    return said and OTHER + said
+
+
+def credit_named(text: str) -> str:
+    """Whom to credit, on one line, without control characters; raises `ValueError` for more than a credit."""
+    text = " ".join("".join(one for one in text if one.isprintable() or one.isspace()).split())
+    if len(text) > LONGEST_CREDIT:
+        raise ValueError(f"must have at most {LONGEST_CREDIT:,} characters; name a page with all names")
+    return text
+
+
+def url_named(text: str) -> str:
+    """Where something is found; raises `ValueError` for what is not an address."""
+    if (text := text.strip()) and not _URL.fullmatch(text):
+        raise ValueError(
+            f"{text[:100]!r} is not a URL of the web; write it with its scheme, as in https://example.org/photo"
+        )
+    return text
+
+
+def page_of(licence: str) -> str:
+    """The address of one licence, as Croissant wants it; else its name."""
+    if licence in SPDX:
+        return f"https://spdx.org/licenses/{licence}"
+    return PAGES.get(licence) or licence.removeprefix(OTHER)
+
+
+def has_page(licence: str) -> bool:
+    """Whether `page_of` gives an address that twinset knows, not one that somebody wrote."""
+    return licence in SPDX or bool(PAGES.get(licence))
+
+
+def needs_credit(licence: str) -> bool:
+    """Whether one of these licences asks for the author's name."""
+    return any(one.startswith("CC-BY-") for one in licence.split(AND))
+
+
+def forbids_changes(licence: str) -> bool:
+    """Whether one of these licences is one without derivatives."""
+    return any("-ND-" in one for one in licence.split(AND))
+
+
+def allowed(licence: str, only: frozenset[str] | None) -> bool:
+    """Whether all licences of a sample are among some; any is where ``only`` is None."""
+    return only is None or only.issuperset(licence.split(AND))

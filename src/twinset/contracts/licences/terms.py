@@ -1,0 +1,198 @@
+"""Under which terms samples are: their licence, whom to credit, where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict
+
+from pydantic import BaseModel, field_validator
+
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.names import (
+    AND,
+    credit_named,
+    forbids_changes,
+    known_licence,
+    licence_named,
+    listed_licence,
+    order_of,
+    url_named,
+)
+
+#: Columns of every row, and fields of every sample's JSON, that hold its `Terms`.
+TERMS = ("licence", "credit", "source_url")
+PACKED = "\t"  # stands in none of them
+
+
+class TermColumns(TypedDict):
+    """`Terms` by name."""
+
+    licence: str
+    credit: str
+    source_url: str
+
+
+class Terms(NamedTuple):
+    """Under which terms a sample is. licence: as `licence_named` gives it; several where several works are shown.
+    credit: whom to name. source_url: where it comes from, with spaces between several. "" for what is unknown.
+    """
+
+    licence: str = ""
+    credit: str = ""
+    source_url: str = ""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Terms:
+        """Those in a row of an index, or of a plan."""
+        return cls(*(values[name] for name in TERMS))
+
+    @classmethod
+    def taken(cls, row: dict[str, Any]) -> Terms:
+        """As `of`, removed from the row."""
+        return cls(*(row.pop(name) for name in TERMS))
+
+    @classmethod
+    def named(cls, licence: str, credit: str, source_url: str) -> Terms | str:
+        """Terms as a record states them, or the reason to leave it out."""
+        if (known := known_licence(licence)) is None:
+            return "unknown-licence"
+        try:
+            credit = credit_named(credit)
+        except ValueError:
+            return "unknown-credit"
+        try:
+            return cls(known, credit, url_named(source_url))
+        except ValueError:
+            return "unknown-source-url"
+
+    @classmethod
+    def unpacked(cls, text: str) -> Terms:
+        """As they were `packed`; "" is nothing."""
+        return cls(*text.split(PACKED))
+
+    @property
+    def packed(self) -> str:
+        """All in one text, for columns in memory."""
+        return PACKED.join(self)
+
+    def filled(self, others: Terms) -> Terms:
+        """Each that is unknown taken from others."""
+        return self if all(self) else Terms(*(own or other for own, other in zip(self, others, strict=True)))
+
+    @property
+    def columns(self) -> TermColumns:
+        """Each by its name."""
+        return {"licence": self.licence, "credit": self.credit, "source_url": self.source_url}
+
+
+NOTHING = Terms()
+
+
+def coco_terms(content: Mapping[str, Any]) -> dict[str, Terms]:
+    """What a file of COCO's says of its images, by their ids as text; an address that is none is left out.
+
+    Raises ValueError: ``licenses`` is not a list of objects with id, name and url.
+    """
+    listed = content.get("licenses") or []
+    if not isinstance(listed, list) or not all(isinstance(one, dict) and "id" in one for one in listed):
+        raise ValueError("licenses is not a list of objects with id, name and url")
+    licences = {str(one["id"]): listed_licence(str(one.get("name") or ""), str(one.get("url") or "")) for one in listed}
+    terms = dict[str, Terms]()
+    for image in (one for one in content["images"] if isinstance(one, dict)):
+        licence = licences.get(str(image.get("license")), "")
+        stated = Terms.named(licence, "", str(image.get("flickr_url") or ""))
+        terms[str(image.get("id"))] = Terms(licence) if isinstance(stated, str) else stated
+    return terms
+
+
+def together(shown: Sequence[Terms]) -> Terms:
+    """The terms of a sample that shows several works: all licences; each credit with its licence where these differ."""
+    distinct = list(dict.fromkeys(one for one in shown if one != NOTHING))
+    if len(distinct) == 1:
+        return distinct[0]
+    licences = {part for one in distinct for part in one.licence.split(AND) if part}
+    several = len({one.licence for one in distinct}) > 1
+    credits = (
+        f"{one.credit} ({one.licence})" if several and one.licence and AND not in one.licence else one.credit
+        for one in distinct
+        if one.credit
+    )
+    urls = (url for one in distinct for url in one.source_url.split())
+    return Terms(AND.join(sorted(licences, key=order_of)), "; ".join(_once(credits)), " ".join(_once(urls)))
+
+
+def _once(texts: Iterable[str]) -> Iterable[str]:
+    return dict.fromkeys(texts)
+
+
+class StatedTerms(BaseModel):
+    """Settings that state `Terms`: of every sample, where a record does not say its own.
+
+    A source that reads stages adds its own to those that these state, none where ``licence`` is "".
+
+    licence: of captions and images. credit: whom to name. source_url: where they come from.
+    """
+
+    licence: str
+    credit: str = ""
+    source_url: str = ""
+
+    @field_validator("licence")
+    @classmethod
+    def _known_licence(cls, text: str) -> str:
+        if not (licence := licence_named(text)) and cls.model_fields["licence"].default != "":
+            raise ValueError("must not be empty; write 'unknown' where nobody says it")
+        return licence
+
+    _one_line = field_validator("credit")(credit_named)
+    _address = field_validator("source_url")(url_named)
+
+    @property
+    def terms(self) -> Terms:
+        """Its own licence, credit and URL."""
+        return Terms(self.licence, self.credit, self.source_url)
+
+    @property
+    def derives(self) -> bool:
+        """Whether it changes what it reads, or draws from it, and may not where a licence says "NoDerivatives"."""
+        return False
+
+    def settled(self, place: Sequence[Any], terms: Terms | None, shows: Sequence[Terms], needed: bool) -> Terms:
+        """The terms of one candidate.
+
+        Args:
+            place: stage and identity of the candidate, for messages.
+            terms: that its record states; these settings stand for what it does not say.
+            shows: terms of rows of earlier stages that it is made from; these settings are added.
+            needed: whether a licence must be stated.
+
+        Raises:
+            WrongUse: it would change what may not be changed, or its licence is nowhere stated.
+        """
+        own = self.terms
+        found = together((*shows, own)) if shows else terms.filled(own) if terms else own
+        if self.derives and forbids_changes(found.licence):
+            raise WrongUse(
+                f"{place[0]}: {list(place[1:])} would change what is licensed {found.licence}, without derivatives "
+                f"({found.source_url or found.credit or 'no credit'}); leave it out of what the stage reads, or set "
+                "source.allow_no_derivatives: true where you have the right"
+            )
+        if needed and not found.licence:
+            raise WrongUse(
+                f"{place[0]}: nothing states the licence of {list(place[1:])}; set source.licence of this stage, or of "
+                "the one that reads the captions, 'unknown' where nobody says it"
+            )
+        return found
+
+
+class DerivingTerms(StatedTerms):
+    """Settings of what changes pictures that it reads, or draws what captions say.
+
+    allow_no_derivatives: whether pictures are changed or painted also where a licence allows no derivatives.
+    """
+
+    allow_no_derivatives: bool = False
+
+    @property
+    def derives(self) -> bool:
+        return not self.allow_no_derivatives

@@ -1,0 +1,212 @@
+"""Parquet, and plans on disk: candidates, one row group a shard, written as a stream and read a shard at a time."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twinset.contracts.candidate import SPLIT, Candidate, arrow_schema, from_row, to_row
+from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.errors import WrongUse
+
+MANY_TABLES = 1000
+
+
+def read_parquet(
+    stream: BinaryIO,
+    columns: Sequence[str] | None = None,
+    row_group: int | None = None,
+    checksums: bool = False,
+    footer: pq.FileMetaData | None = None,
+) -> pa.Table:
+    """All columns or those named, of the whole file or of one row group, read in the calling thread alone.
+
+    pyarrow's threads sometimes abort the interpreter when it ends ("terminate called without an active exception", exit
+    code 134, in 9 of 120 runs of pyarrow 26 after `pq.read_table`), which turns a finished shard into a crashed child
+    process. Here no reader starts one: `use_threads` decodes in one pool, and `pre_buffer` reads ahead in another.
+
+    checksums: compare those of the pages, where the file has some. footer: as `read_footer` gave it.
+    Raises `pyarrow.ArrowInvalid` for what is not Parquet, or damaged.
+    """
+    names = None if columns is None else list(columns)
+    with _as_arrow_error():
+        file = pq.ParquetFile(stream, metadata=footer, pre_buffer=False, page_checksum_verification=checksums)
+        if row_group is None:
+            return file.read(columns=names, use_threads=False)
+        return file.read_row_group(row_group, columns=names, use_threads=False)
+
+
+def read_footer(stream: BinaryIO) -> pq.FileMetaData:
+    """What a file says of its row groups, for those who read many of them; raises as `read_parquet`."""
+    with _as_arrow_error():
+        return pq.ParquetFile(stream, pre_buffer=False).metadata
+
+
+def parquet_columns(stream: BinaryIO) -> list[str]:
+    """Names of the columns; raises as `read_parquet`."""
+    with _as_arrow_error():
+        return list(pq.ParquetFile(stream, pre_buffer=False).schema_arrow.names)
+
+
+def parquet_rows(stream: BinaryIO, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """The rows of a file that need not fit into memory, as dicts of the named columns; raises as `read_parquet`."""
+    for batch in parquet_batches(stream, columns):
+        yield from batch.to_pylist()
+
+
+def parquet_batches(stream: BinaryIO, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """As `parquet_rows`, a batch at a time; texts that are no UTF-8 are damage too."""
+    with _as_arrow_error():
+        file = pq.ParquetFile(stream, pre_buffer=False)
+        for batch in file.iter_batches(columns=list(columns), use_threads=False):
+            batch.validate(full=True)
+            yield batch
+
+
+@contextmanager
+def _as_arrow_error() -> Iterator[None]:
+    """Much of what pyarrow finds wrong in a file it raises as OSError, as if the disk failed, but without a number, and
+    what is wrong in a text only when that is asked for. It says so in one line here."""
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise pa.ArrowInvalid(" ".join(str(error).split())) from error
+
+
+def compact(tables: list[pa.Table]) -> None:
+    """Join tables in place once there are many: the memory of a small one is several times that of its rows."""
+    if len(tables) >= MANY_TABLES:
+        tables[:] = [pa.concat_tables(tables).combine_chunks()]
+
+
+SHARDS_A_FILE = 1000
+# A group is made in one piece, so that its size is what a worker's memory must hold. The largest of the papers' own
+# sources have some hundred pairs a video; a video of 200 annotated steps already has 19,900.
+LARGEST_GROUP = 20_000
+_REMEDY = "remove the subset's _meta/stage.json and run the same build again"
+
+SHARD_SCHEMA = pa.schema(
+    [("shard", pa.int64()), ("split", pa.string()), ("planned", pa.int64()), ("slice", pa.string())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShard:
+    """One shard of a plan. slice: digest of its candidates."""
+
+    shard: int
+    split: str
+    planned: int
+    slice: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """What a plan holds. digest: over the digests of all slices, in order."""
+
+    digest: str
+    planned: int
+    shards: tuple[PlannedShard, ...]
+
+
+def slice_digest(candidates: Iterable[Candidate]) -> str:
+    """Digest of the candidates of one shard, in order."""
+    return digest([to_row(candidate) for candidate in candidates])
+
+
+def plan_digest(shards: Iterable[PlannedShard]) -> str:
+    """Digest of a whole plan: over number, split and slice of every shard, in order."""
+    hashed = hashlib.blake2b(digest_size=16)
+    for shard in shards:
+        hashed.update(canonical_json([shard.shard, shard.split, shard.slice]))
+    return hashed.hexdigest()
+
+
+def plan_file(shard: int) -> tuple[str, int]:
+    """Name of the Parquet file that holds a shard's candidates, and the row group in it."""
+    return f"{shard // SHARDS_A_FILE:05d}.parquet", shard % SHARDS_A_FILE
+
+
+def shards_of(candidates: Iterator[Candidate], shard_size: int, origin: str = "the plan") -> Iterator[list[Candidate]]:
+    """Cut a stream of candidates into shards of at least ``shard_size``, never splitting a group or mixing splits.
+
+    origin: what messages name, such as the annotation file.
+    Raises `WrongUse` when one group has more than `LARGEST_GROUP` candidates; no more of them are ever held.
+    """
+    open_shards: dict[str, list[Candidate]] = {}
+    for (split, group), members in groupby(candidates, key=lambda one: (one.split, one.group)):
+        pending = open_shards.setdefault(split, [])
+        if len(pending) >= shard_size:
+            yield pending
+            pending = open_shards[split] = []
+        for size, candidate in enumerate(members, 1):
+            if size > LARGEST_GROUP:
+                raise WrongUse(
+                    f"{origin}: {group[:100]!r} has more than {LARGEST_GROUP:,} candidates, which one worker would "
+                    "have to hold at once; annotations of so many moments in one video or scene are broken: correct or "
+                    "remove them"
+                )
+            pending.append(candidate)
+    yield from open_shards.values()
+
+
+def write_plan(
+    candidates: Iterator[Candidate],
+    kind: type[Candidate],
+    shard_size: int,
+    folder: Path,
+    origin: str = "the plan",
+) -> PlanSummary:
+    """Write a plan into a folder as a stream: memory holds one shard, whatever the number of candidates.
+
+    origin: what messages name, such as the annotation file.
+    Raises `WrongUse` when a group is too large (`shards_of`).
+    """
+    schema = arrow_schema(kind)
+    summary: list[PlannedShard] = []
+    numbered = enumerate(shards_of(candidates, shard_size, origin))
+    for file, shards in groupby(numbered, key=lambda one: plan_file(one[0])[0]):
+        with pq.ParquetWriter(folder / file, schema, compression="zstd", write_statistics=False) as writer:
+            for number, shard in shards:
+                rows = [to_row(candidate) for candidate in shard]
+                writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=len(rows))
+                summary.append(PlannedShard(number, shard[0].split, len(rows), digest(rows)))
+    pq.write_table(pa.Table.from_pylist([asdict(shard) for shard in summary], SHARD_SCHEMA), folder / "shards.parquet")
+    return PlanSummary(plan_digest(summary), sum(shard.planned for shard in summary), tuple(summary))
+
+
+def read_shards(stream: BinaryIO, where: str) -> list[PlannedShard]:
+    """The list of a plan's shards. where: its path, for messages.
+
+    Raises `WrongUse` when it is not one that `write_plan` wrote.
+    """
+    try:
+        table = read_parquet(stream)
+        if not table.schema.equals(SHARD_SCHEMA):
+            raise ValueError("its columns are not those of a plan")
+        if any(column.null_count for column in table.columns):
+            raise ValueError("a value is absent")
+        shards = [PlannedShard(**row) for row in table.to_pylist()]
+        sound = all(shard.shard == number and re.fullmatch(SPLIT, shard.split) for number, shard in enumerate(shards))
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise WrongUse(f"{where}: cannot be read ({error}); {_REMEDY}") from error
+    if not sound:
+        raise WrongUse(f"{where}: odd numbers or names of splits; {_REMEDY}")
+    return shards
+
+
+def read_slice(
+    stream: BinaryIO, row_group: int, kind: type[Candidate], footer: pq.FileMetaData | None = None
+) -> list[Candidate]:
+    """The candidates of one shard. footer: of the file, where it was read before."""
+    rows: list[dict[str, Any]] = read_parquet(stream, row_group=row_group, footer=footer).to_pylist()
+    return [from_row(kind, row) for row in rows]

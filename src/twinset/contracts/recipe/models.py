@@ -1,0 +1,218 @@
+"""The models of a recipe: its stages and subsets, and what of them decides bytes."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, SerializeAsAny, StringConstraints, model_validator
+
+from twinset.contracts.candidate import SPLIT
+from twinset.contracts.doors import OfKind
+from twinset.contracts.errors import WrongUse, suggested
+from twinset.contracts.recipe.rates import Rates
+from twinset.contracts.references import Reference, checked_bibtex, checked_cite, cited_entry
+from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
+
+MOST = 10**12  # candidates
+STAGES = "_stages"  # the folder below OUT of stages that are not published
+LONGEST_NAME = 60  # characters: a tar member's name is the subset's, a hash and a field, and holds 100
+SUBSET_NAME = re.compile(rf"(?!.{{{LONGEST_NAME + 1}}})[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Encoding(Settings):
+    """How images are stored.
+
+    format: of the files. quality: JPEG or WebP quality; ignored by PNG.
+    """
+
+    format: Literal["jpg", "png", "webp"] = "jpg"
+    quality: int = Field(default=95, ge=1, le=100)
+
+
+SourceOfKind = Annotated[SerializeAsAny[SourceSettings], OfKind(SOURCES)]
+FilterOfKind = Annotated[SerializeAsAny[FilterSettings], OfKind(FILTERS)]
+
+
+class Subset(Settings):
+    """One stage of a build; a subset when it is published.
+
+    source: settings of where candidates and samples come from. filters: settings of what is kept, in order.
+    encoding: how images are stored. split: the folder of its tars, and the split that readers load.
+    count: how many candidates are planned: the first so many of a source that could plan more, all when absent. An
+    unbounded source needs one.
+    shard_size: candidates a shard aims at; a group (a video) is never split, so a shard can hold more.
+    pool: the work pool whose workers make it; by default the one that the source asks for.
+    known_as: the name that keys and random choices of its samples are made from; its own when empty.
+    language: of the captions, as BCP 47 names it, such as ``de`` or ``pt-BR``; the card and Croissant say it.
+    cites: whose the annotations, captions, ratings or photographs are that it reads: BibTeX entries, or keys of
+    ``manifests/references.bib``. A data set is named where this says so, and nowhere else.
+    follows: the paper whose procedure it follows, where that is not the one that its kind of source follows: as one of
+    ``cites``.
+    """
+
+    source: SourceOfKind
+    filters: tuple[FilterOfKind, ...] = ()
+    encoding: Encoding = Encoding()
+    count: int | None = Field(default=None, ge=1, le=MOST)
+    shard_size: int = Field(default=256, ge=1, le=MOST)
+    split: str = Field(default="test", pattern=SPLIT)
+    known_as: str = Field(default="", pattern=r"^([a-z][a-z0-9-]*)?$", max_length=LONGEST_NAME)
+    language: str = Field(default="en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]{2,8})*$")
+    cites: tuple[Annotated[str, AfterValidator(checked_cite)], ...] = ()
+    follows: Annotated[str, AfterValidator(checked_cite)] | None = None
+    pool: Pool = Field(default_factory=lambda known: known["source"].pool if "source" in known else "cpu")
+
+    @property
+    def paper(self) -> Reference | None:
+        """The paper whose procedure it follows."""
+        return self.source.paper if self.follows is None else Reference.of_entry(cited_entry(self.follows))
+
+    @model_validator(mode="after")
+    def _fits_its_source(self) -> Subset:
+        if self.source.unbounded and self.count is None:
+            raise ValueError(f"set count, the number of {self.source.makes}s to sample")
+        if self.source.whole and self.count is not None:
+            raise ValueError(
+                f"{self.source.kind} plans all that it reads; set count on the stage that it reads instead"
+            )
+        for chosen in self.filters:
+            if self.source.copies is not None:
+                raise ValueError(f"filter {chosen.kind} would judge what is copied; put it on the stage that is copied")
+            if self.source.makes == "table":
+                raise ValueError(f"filter {chosen.kind} judges images, and a table has none; remove it")
+            if self.source.makes != "pair" and chosen.judges != "frames":
+                raise ValueError(
+                    f"filter {chosen.kind} judges {chosen.judges}, and these are {self.source.makes}s; use filters of "
+                    "single images alone"
+                )
+        return self
+
+
+class Recipe(Settings):
+    """A whole build.
+
+    name: of the recipe; cards and Prefect's flows show it. description: in words.
+    title: of the published dataset. authors: who answers for it, each ``Family, Given`` or the name of a group.
+    citation: BibTeX of the text that presents it. date: of its publication, ``YYYY-MM-DD``.
+    seed: that all random choices are made from.
+    stages: what subsets are planned from and no reader of the dataset needs. subsets: what is published.
+    rates: what stages took where they were measured, for estimates.
+    max_missing: share of candidates (0-1) whose media may be missing before the build fails.
+    allow_mixed_runtimes: whether shards that a network made on different types of machine may be in one stage.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
+    description: str = ""
+    title: str = ""
+    authors: tuple[Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"\w")], ...] = ()
+    citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
+    date: datetime.date | None = None
+    seed: int = Field(default=0, ge=0)
+    max_missing: float = Field(default=0.01, ge=0, le=1)
+    allow_mixed_runtimes: bool = False
+    stages: dict[str, Subset] = Field(default={})
+    subsets: dict[str, Subset] = Field(default={})
+    rates: Rates | None = Field(default=None, exclude=True)  # no part of what a dataset records
+
+    @property
+    def all(self) -> dict[str, Subset]:
+        """Stages and subsets by name, each after those that it reads."""
+        every = {**self.stages, **self.subsets}
+        return {name: every[name] for name in TopologicalSorter({n: self.reads(n) for n in every}).static_order()}
+
+    def reads(self, name: str) -> list[str]:
+        """The stages of this recipe that a stage or subset is planned from."""
+        return [one for one in self[name].source.reads if "/" not in one]
+
+    def home(self, name: str) -> str:
+        """Where a stage or subset lies below OUT."""
+        return f"{STAGES}/{name}" if name in self.stages else name
+
+    def key(self, name: str) -> str:
+        """The key path of a stage or subset, for messages."""
+        return f"{'stages' if name in self.stages else 'subsets'}.{name}"
+
+    def paper(self, name: str) -> Reference | None:
+        """The paper whose procedure the samples of a stage follow: what it says itself, else that of `made_in`."""
+        return (self[name] if self[name].follows is not None else self.made_in(name)).paper
+
+    def origin(self, name: str) -> SourceSettings:
+        """The source that made the samples of a stage: that of `made_in`."""
+        return self.made_in(name).source
+
+    def made_in(self, name: str) -> Subset:
+        """The settings of a stage, or of the one whose samples it copies."""
+        found = self[name]
+        while found.source.copies in self.stages:  # stages do not read each other in a circle
+            found = self.stages[found.source.copies]
+        return found
+
+    def __getitem__(self, name: str) -> Subset:
+        return self.stages[name] if name in self.stages else self.subsets[name]
+
+    def only(self, names: Iterable[str]) -> Recipe:
+        """The named subsets or stages alone, with the stages that they read.
+
+        All subsets when no name is given: a stage that none of them reads, such as one of a choice that is not made, is
+        left out. A recipe without subsets has all its stages.
+        """
+        if not (asked := list(names) or list(self.subsets)):
+            return self
+        for name in asked:
+            if name not in self.stages and name not in self.subsets:
+                known = suggested(name, (*self.subsets, *self.stages))
+                raise WrongUse(f"recipe {self.name} has no subset {name!r}; {known}")
+        needed = set(asked)
+        for name in reversed(self.all):  # a stage comes after all that read it
+            if name in needed:
+                needed |= {*self.reads(name)}
+
+        def kept(every: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: one for name, one in every.items() if name in needed}
+
+        rates = self.rates and self.rates.model_copy(update={"stages": kept(self.rates.stages)})
+        return self.model_copy(update={"stages": kept(self.stages), "subsets": kept(self.subsets), "rates": rates})
+
+    @model_validator(mode="after")
+    def _reads_fit(self) -> Recipe:
+        if both := sorted(self.stages.keys() & self.subsets.keys()):
+            raise ValueError(f"{both[0]} is a stage and a subset; rename one")
+        for name in self.rates.stages if self.rates else ():
+            if name not in self.stages and name not in self.subsets:
+                raise ValueError(f"rates.stages.{name}: no stage; {suggested(name, (*self.stages, *self.subsets))}")
+        for name in (*self.stages, *self.subsets):
+            for read in self.reads(name):
+                readable = {**self.stages, **(self.subsets if self[name].source.reads_subsets else {})}
+                if read not in readable:
+                    listed = ", ".join(readable) or "none"
+                    raise ValueError(
+                        f"{name} reads {read!r}, which is not among the recipe's stages ({listed}); correct it, or "
+                        "write the folder of a stage that was built before, such as ./out/_stages/scene-graphs"
+                    )
+                if problem := self[name].source.misfit(self[read].source):
+                    raise ValueError(f"{name}: {problem}")
+        try:
+            TopologicalSorter({name: self.reads(name) for name in (*self.stages, *self.subsets)}).prepare()
+        except CycleError as error:
+            raise ValueError(f"stages read each other in a circle: {' -> '.join(error.args[1])}") from error
+        return self
+
+
+def content_of(subset: Subset, seed: int) -> dict[str, Any]:
+    """What of a stage's settings decides its shards' bytes: not where its files lie, where it runs, how many."""
+    settings = subset.model_dump(mode="json", exclude={"pool", "count", "language", "cites", "follows"})
+    described = [(subset.source, settings["source"]), *zip(subset.filters, settings["filters"], strict=True)]
+    for placed, values in described:
+        for path in placed.incidental:
+            *where, last = path.split(".")
+            inner: Any = values
+            for key in where:
+                inner = inner[int(key) if isinstance(inner, list) else key]
+            inner.pop(last)
+    if not subset.known_as:
+        del settings["known_as"]
+    return {"seed": seed, **settings}

@@ -1,0 +1,110 @@
+"""Words beside code: citations of ``references.bib`` by key, and what reasons of ``reasons.toml`` mean."""
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Self
+
+from twinset.contracts.shipped import shipped
+
+#: Control characters, and marks that turn text round.
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def bibtex(*keys: str) -> str:
+    """The BibTeX entries with these keys, in this order, with an empty line between them."""
+    return "\n\n".join(_entries()[key] for key in keys)
+
+
+def checked_bibtex(text: str) -> str:
+    """BibTeX that somebody wrote; raises `ValueError` where it is none."""
+    text = text.strip()
+    depths = list(accumulate((one == "{") - (one == "}") for one in text))
+    closed = not depths or (min(depths) >= 0 and not depths[-1])
+    entry = re.match(r"@\w+\s*\{\s*[^\s,{}]+\s*,", text) and closed and "```" not in text
+    if odd := _UNSEEN.search(text):
+        raise ValueError(f"BibTeX with the character {odd[0]!a}, which nobody sees; remove it")
+    if text and not entry:
+        raise ValueError(f"{text[:60]!r} is not BibTeX; write it as @misc{{key, title = {{Title}}}}")
+    return text
+
+
+def checked_cite(text: str) -> str:
+    """BibTeX that somebody wrote, or the key of an entry; raises `ValueError` where it is neither."""
+    if (text := text.strip()) in _entries():
+        return text
+    if not text.startswith("@"):
+        raise ValueError(f"{text[:60]!r} is neither BibTeX nor one of the keys known here: {', '.join(_entries())}")
+    return checked_bibtex(text)
+
+
+def cited_entry(cite: str) -> str:
+    """The BibTeX of what `checked_cite` accepts."""
+    return _entries().get(cite, cite)
+
+
+def entries_in(text: str) -> list[str]:
+    """The entries of BibTeX, each as it is written; what begins none belongs to the one before."""
+    return [entry.strip() for entry in re.split(r"(?m)^(?=@\w+\s*\{)", text) if entry.strip()]
+
+
+def field_of(entry: str, name: str) -> str:
+    """A field of a BibTeX entry, without braces and in one line; empty where it has none."""
+    depths = list(accumulate((one == "{") - (one == "}") for one in entry))
+    for begins in re.finditer(rf"[,\s]{name}\s*=\s*", entry, re.IGNORECASE):
+        if depths[begins.start()] == 1:  # not in the value of another
+            return _value(entry[begins.end() :])
+    return ""
+
+
+def _value(text: str) -> str:
+    """The value that a text begins with: in braces, in quotation marks, or up to a comma."""
+    depth, value = 0, ""
+    for one in text:
+        depth += (one == "{") - (one == "}")
+        ends = (one == '"' and value) if text.startswith('"') else one == ","
+        if depth < 0 or (ends and not depth):
+            break
+        value += one
+    return " ".join(value.removeprefix('"').replace("{", "").replace("}", "").split())
+
+
+def key_of(entry: str) -> str:
+    """The key of a BibTeX entry; of what is none, which other people's sources may give, its first words."""
+    found = re.match(r"@\w+\s*\{\s*([^\s,{}]+)", entry)
+    return found[1] if found else " ".join(entry.split())[:60]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """What to cite. title: as a card names it; address: of its page, or empty; bibtex: one entry or several."""
+
+    title: str
+    address: str = ""
+    bibtex: str = ""
+
+    @classmethod
+    def of_entry(cls, entry: str) -> Self:
+        """Of BibTeX, under what stands before the colon of its title; an address is one of the web."""
+        title, address = field_of(entry, "title").partition(":")[0] or key_of(entry), field_of(entry, "url")
+        return cls(title, address if re.fullmatch(r"https?://[^\s()<>\[\]\"'`\\]+", address) else "", entry)
+
+
+@cache
+def _entries() -> dict[str, str]:
+    entries = (shipped("manifests") / "references.bib").read_text("utf-8").strip().split("\n\n")
+    return {key_of(entry): entry for entry in entries}
+
+
+def reasons_beside(module: str, *names: str) -> dict[str, str]:
+    """The reasons in these tables, in this order, with their meanings. module: ``__file__`` of what they lie beside."""
+    tables = _tables(Path(module).with_name("reasons.toml"))
+    return {reason: meaning for name in names for reason, meaning in tables[name].items()}
+
+
+@cache
+def _tables(file: Path) -> dict[str, dict[str, str]]:
+    return tomllib.loads(file.read_text("utf-8"))

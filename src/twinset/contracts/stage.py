@@ -1,0 +1,132 @@
+"""A stage of a build: what decides its bytes, its digest, and the record of its plan."""
+
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.receipt import Model
+
+# Of what the engine writes: rows, plan, receipts and the stage record. Raised with any change to their bytes, so that
+# older shards go stale and are made again.
+SCHEMA_VERSION = 4
+ANY_RUNTIME = "any"
+INTEL = "GenuineIntel"
+#: Distributions whose version can change what a neural network gives. They are part of the runtime class: GPU workers
+#: have other builds of them, planners none. Tokenizers, readers of packed weights and of images are among them.
+NETWORK_LIBRARIES = (
+    *("torch", "torchvision", "diffusers", "transformers", "tokenizers", "gguf", "open_clip_torch"),
+    *("dlib-bin", "dlib"),
+)
+#: Distributions that are accepted, and recorded, in place of another: the same code without windows on a screen.
+SAME_BYTES = {"opencv-python": "opencv-python-headless"}
+
+
+class Stage(Model):
+    """Written last of a plan, as its receipt.
+
+    facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
+    digest. plan: digest over all slices. count: how many candidates were requested, None for all. plan_inputs: digest
+    of what else decides the plan (`shards.contracts.Generator.plan_inputs`). kinds: candidates by what they are counted
+    as. excluded: what planning left out, by reason; examples: the first of it, reason and place.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    name: str
+    facts: dict[str, Any]
+    content: str
+    plan: str
+    count: int | None = None
+    plan_inputs: str = ""
+    planned: int
+    shards: int
+    kinds: dict[str, int] = Field(default={})
+    excluded: dict[str, int]
+    examples: list[tuple[str, str]] = Field(default=[])
+
+
+def parse_stage(where: str, content: bytes) -> Stage:
+    """The stage record; raises `WrongUse` when the file is not one."""
+    try:
+        stage = Stage.model_validate(json.loads(content))
+        kinds = {"makes": str, "settings": dict, "inputs": str, "generator": dict, "filters": list, "libraries": dict}
+        if not all(isinstance(stage.facts.get(name), kind) for name, kind in kinds.items()):
+            raise ValueError("facts of another kind")
+        canonical_json(stage.facts)  # no NaN
+        return stage
+    except (ValueError, RecursionError, ValidationError) as error:
+        raise WrongUse(
+            f"{where}: not a stage record of this version of twinset; if it was damaged, run the same build again; "
+            "else build into a new --out"
+        ) from error
+
+
+def stage_facts(
+    makes: str,
+    settings: Mapping[str, Any],
+    inputs: str,
+    generator: Mapping[str, Any],
+    filters: Iterable[Mapping[str, Any]],
+    libraries: Iterable[str],
+) -> dict[str, Any]:
+    """What decides a stage's bytes.
+
+    makes: name of the kind of its samples, or ``table``. settings: those of the stage without locations
+    (`contracts.recipe.content_of`). inputs: digest of what planning reads, such as the sha256 of the annotation file.
+    generator, filters: kind, version and sha256 of weights of each. libraries: distributions that touch the bytes,
+    recorded with their versions.
+    """
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "makes": makes,
+        "settings": dict(settings),
+        "inputs": inputs,
+        "generator": dict(generator),
+        "filters": [dict(one) for one in filters],
+        "libraries": {name: _version(name) for name in sorted(set(libraries))},
+    }
+
+
+def runtime_class(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> str:
+    """Machines of one class give the same bytes where a neural network takes part."""
+    return digest(runtime_facts(device, threads, micro_batch))
+
+
+def runtime_facts(device: str = "cpu", threads: int = 1, micro_batch: int = 1) -> dict[str, Any]:
+    """What a runtime class is the digest of.
+
+    device: ``cpu`` or the GPU's model name. threads: torch threads. micro_batch: samples a forward pass.
+    """
+    return {
+        "machine": platform.machine(),
+        "instructions": _instruction_set() if device == "cpu" else "",
+        "device": device,
+        "threads": threads,
+        "micro_batch": micro_batch,
+        "libraries": {name: _version(name) for name in NETWORK_LIBRARIES},
+    }
+
+
+def _instruction_set(about: str = "/proc/cpuinfo") -> str:
+    # Kernels are chosen by the widest vector unit and, in MKL, by the maker; they round differently.
+    try:
+        with open(about, encoding="ascii", errors="replace") as stream:
+            first = stream.read().partition("\n\n")[0]
+    except OSError:
+        return platform.processor()
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    flags, maker = facts.get("flags", "").split(), facts.get("vendor_id", INTEL)
+    widest = next((name for name in ("avx512f", "avx2", "avx", "sse4_2") if name in flags), "")
+    return widest if maker == INTEL else f"{maker} {widest}".strip()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return _version(SAME_BYTES[name]) if name in SAME_BYTES else "absent"

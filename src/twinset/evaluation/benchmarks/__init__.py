@@ -1,0 +1,65 @@
+"""Benchmarks as they lie on disk: what twinset built, and what others released. One reader each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from twinset.contracts.doors import Registry
+from twinset.evaluation.benchmarks.reader import Reader
+
+#: Readers by name. A new one is a class and a line here.
+KINDS = {
+    "twinset": "twinset.evaluation.benchmarks.built_dataset:BuiltDataset",
+    "caption-pairs": "twinset.evaluation.benchmarks.pairs.caption_table:CaptionTables",
+    "rankings": "twinset.evaluation.benchmarks.rankings:Rankings",
+    "eqben": "twinset.evaluation.benchmarks.eqben:EqBen",
+    "winoground": "twinset.evaluation.benchmarks.pairs.two_images:Winoground",
+    "valse": "twinset.evaluation.benchmarks.foils:Valse",
+    "sugarcrepe": "twinset.evaluation.benchmarks.foils:SugarCrepe",
+    "bivlc": "twinset.evaluation.benchmarks.foils:BiVlc",
+    "colorswap": "twinset.evaluation.benchmarks.pairs.two_images:ColorSwap",
+    "vismin": "twinset.evaluation.benchmarks.pairs.two_images:VisMin",
+    "cola": "twinset.evaluation.benchmarks.pairs.two_images:Cola",
+    "cola-single": "twinset.evaluation.benchmarks.retrieval.cola:ColaSingle",
+    "coco-counterfactuals": "twinset.evaluation.benchmarks.pairs.two_images:CocoCounterfactuals",
+    "mmvp": "twinset.evaluation.benchmarks.pairs.two_images:Mmvp",
+    "mmvp-corrected": "twinset.evaluation.benchmarks.pairs.two_images:MmvpCorrected",
+    "mmvp-vlm": "twinset.evaluation.benchmarks.pairs.two_images:MmvpVlm",
+    "naturalbench": "twinset.evaluation.benchmarks.pairs.two_images:NaturalBench",
+    "vsr": "twinset.evaluation.benchmarks.pairs.statements:Vsr",
+    "whatsup": "twinset.evaluation.benchmarks.pairs.one_image:WhatsUp",
+    "aro": "twinset.evaluation.benchmarks.pairs.one_image:Aro",
+    "aro-order": "twinset.evaluation.benchmarks.pairs.one_image:AroOrder",
+    "sugarcrepe++": "twinset.evaluation.benchmarks.pairs.one_image:SugarCrepePlus",
+    "sugarcrepe++-text": "twinset.evaluation.benchmarks.pairs.one_image:SugarCrepePlusText",
+    "spec": "twinset.evaluation.benchmarks.pairs.one_image:Spec",
+    "vl-checklist": "twinset.evaluation.benchmarks.pairs.one_image:VlChecklist",
+    "genecis": "twinset.evaluation.benchmarks.composed_retrieval:GeneCis",
+    "cirr": "twinset.evaluation.benchmarks.composed_retrieval:Cirr",
+    "cirr-test": "twinset.evaluation.benchmarks.composed_retrieval:CirrTest",
+    "circo": "twinset.evaluation.benchmarks.retrieval.galleries:Circo",
+    "circo-test": "twinset.evaluation.benchmarks.retrieval.galleries:CircoTest",
+    "lasco": "twinset.evaluation.benchmarks.retrieval.galleries:Lasco",
+    "mit-states": "twinset.evaluation.benchmarks.composed_retrieval:MitStates",
+    "flickr30k": "twinset.evaluation.benchmarks.captioned_images:Flickr30k",
+    "coco": "twinset.evaluation.benchmarks.captioned_images:Coco",
+    "imagenet": "twinset.evaluation.benchmarks.retrieval.classes:ImageNet",
+    "gebc": "twinset.evaluation.benchmarks.boundaries:Boundaries",
+}
+BENCHMARKS = Registry[Reader]("benchmark", Reader, __name__, "twinset.benchmarks")
+
+
+def open_benchmark(name: str, data: Path | str, subsets: Sequence[str] = (), captions_only: bool = False) -> Reader:
+    """The benchmark of a name that lies in a folder.
+
+    Args:
+        name: of a benchmark.
+        data: the folder; for ``twinset`` also a URL.
+        subsets: those that are read; all that lie there when empty.
+        captions_only: whether images that are files of their own may be absent. None is looked for or can be read.
+
+    Raises:
+        WrongUse: there is no such benchmark, or the folder does not hold it.
+    """
+    opened = BENCHMARKS.find(name)(data, subsets)
+    opened.captions_only = captions_only
+    return opened

@@ -1,0 +1,290 @@
+"""Two images with a caption or an answer each: Winoground, ColorSwap, VisMin, Cola, COCO-Counterfactuals, MMVP,
+NaturalBench.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.benchmarks.json_items import text_of
+from twinset.evaluation.benchmarks.records import REFETCH, Record, TwoByTwo, read_records
+from twinset.evaluation.examples import OwnQuestion
+
+
+class Winoground(TwoByTwo):
+    """Captions of the same words in another order (Thrush et al., 2022)."""
+
+    name = "winoground"
+    image_folders = ("images", "data/images")
+    title = "Winoground (2022)"
+    citation = "https://arxiv.org/abs/2204.03162"
+    licence = "research only"
+    counts: ClassVar = {"test": 400}
+    expects = "examples.jsonl and a folder of the images that it names (ex_0_img_0.png …), or Parquet files"
+    obtained = "Both are in the data set facebook/winoground of Hugging Face, once its terms are accepted"
+
+    every: ClassVar = {"test": "examples.jsonl"}
+    splits: ClassVar = {"test": "test"}
+    images_of, captions_of = ("image_0", "image_1"), ("caption_0", "caption_1")
+    image_fields, word_fields = images_of, ("id", *captions_of, "collapsed_tag")
+    identity, kind = "id", "collapsed_tag"
+
+
+class ColorSwap(TwoByTwo):
+    """Captions whose colour words are exchanged (Burapacheep et al., 2024); scored as Winoground is."""
+
+    name = "colorswap"
+    title = "ColorSwap (2024)"
+    citation = "https://arxiv.org/abs/2402.04492"
+    licence = "MIT"
+    counts: ClassVar = {"train": 700, "test": 300}
+    expects = "test.json, train.json and the folder images, or Parquet files"
+    obtained = "They are in the data set stanfordnlp/colorswap of Hugging Face, once its terms are accepted"
+
+    apart = True
+    every: ClassVar = {"train": "train.json", "test": "test.json"}
+    splits: ClassVar = {"train": "train", "test": "test"}
+    images_of, captions_of = ("image_1", "image_2"), ("caption_1", "caption_2")
+    image_fields, word_fields = images_of, ("id", *captions_of)
+    identity = "id"
+
+
+class VisMin(TwoByTwo):
+    """One thing changes: object, attribute, count or relation (Awal et al., 2024); text, image and group score.
+
+    About half of the rows have their texts the other way round: ``sim_solution.csv`` tells which, by the order of rows.
+    """
+
+    name = "vismin"
+    title = "VisMin (2024)"
+    citation = "https://arxiv.org/abs/2407.16772"
+    licence = "CC BY 4.0"
+    counts: ClassVar = {"test": 2084}
+    expects = "test as Parquet (default/test/0000.parquet …) and sim_solution.csv, with a row for each of its rows"
+    obtained = (
+        "Rows: mair-lab/vismin-bench of Hugging Face, branch refs/convert/parquet; answers: the folder "
+        "vismin-bench/solutions of the repository rabiulcste/vismin"
+    )
+
+    splits: ClassVar = {"test": "test"}
+    every: ClassVar = {"test": ""}
+    images_of, captions_of = ("image_0", "image_1"), ("text_0", "text_1")
+    image_fields, word_fields = images_of, (*captions_of, "category")
+    kind = "category"
+    _IN_ORDER, _SWAPPED = "T0_I0 > T1_I0 & T1_I1 > T0_I1", "T1_I0 > T0_I0 & T0_I1 > T1_I1"
+
+    def found(self) -> Sequence[str]:
+        return super().found() if self._answers() is not None else []
+
+    def files(self) -> Sequence[Path]:
+        return [*super().files(), *filter(None, [self._answers()])]
+
+    def records(self, subset: str) -> Iterator[Record]:
+        """As `Records.records`, with the texts in the order of the images."""
+        path = self._answers()
+        answers = read_records(path) if path is not None else iter(())
+        for record in super().records(subset):
+            if (answer := next(answers, None)) is None:
+                raise WrongUse(f"{record.where}: {path} has no row for it; fetch both again")
+            fields = dict(record.fields)
+            said = text_of(answer[2], "Text", f"{path} {answer[0]}")
+            if said not in (self._IN_ORDER, self._SWAPPED) or answer[2].get("category") != fields["category"]:
+                raise WrongUse(f"{path} {answer[0]}: is not the answer to {record.where}; fetch both again")
+            if said == self._SWAPPED:
+                fields["text_0"], fields["text_1"] = fields["text_1"], fields["text_0"]
+            yield replace(record, fields=fields)
+
+    def _answers(self) -> Path | None:
+        return self.in_folders("sim_solution.csv", "", "solutions", "data", "vismin-bench/solutions")
+
+
+class Cola(TwoByTwo):
+    """Attributes of several objects (Ray et al., 2023); its accuracy is the image score."""
+
+    name = "cola"
+    title = "Cola, multi-object (2023)"
+    citation = "https://arxiv.org/abs/2305.03689"
+    licence = "MIT"
+    counts: ClassVar = {"multi-objects": 210}
+    expects = "COLA_multiobjects_matching_benchmark.json, and the images of Visual Genome (2390970.jpg …) below"
+    obtained = "The annotation is in the folder data of the repository arijitray1993/COLA, with the images' addresses"
+
+    every: ClassVar = {"multi-objects": "COLA_multiobjects_matching_benchmark.json"}
+    positions = ("image_0", "caption_0", "image_1", "caption_1")
+    images_of, captions_of = ("image_0", "image_1"), ("caption_0", "caption_1")
+    shared = True
+
+    def image_name(self, record: Record, field: str) -> str:
+        """The last part of the image's address."""
+        return super().image_name(record, field).rpartition("/")[2]
+
+
+class CocoCounterfactuals(TwoByTwo):
+    """A noun of a COCO caption exchanged, both images generated (Le et al., 2023)."""
+
+    name = "coco-counterfactuals"
+    title = "COCO-Counterfactuals (2023)"
+    citation = "https://arxiv.org/abs/2309.14356"
+    licence = "CC BY 4.0"
+    expects = "examples.jsonl, and images.zip unpacked below"
+    obtained = "Both are in the folder data of Intel/COCO-Counterfactuals at Hugging Face"
+
+    every: ClassVar = {"test": "examples.jsonl"}
+    images_of, captions_of = ("image_0", "image_1"), ("caption_0", "caption_1")
+    identity = "id"
+
+    def image_name(self, record: Record, field: str) -> str:
+        """Names have no suffix."""
+        return f"{super().image_name(record, field)}.jpg"
+
+
+class MmvpVlm(TwoByTwo):
+    """Pairs that CLIP takes for alike, 15 of each of nine patterns (Tong et al., 2024). Accuracy: the image score.
+
+    Texts get "a photo of " before them, as in the released code.
+    """
+
+    name = "mmvp-vlm"
+    title = "MMVP-VLM (2024)"
+    citation = "https://arxiv.org/abs/2401.06209"
+    licence = "MIT"
+    counts: ClassVar = {"test": 135}
+    image_folders = ("MLLM_VLM Images",)
+    expects = "Questions.csv (number, pattern, statement) and the folder 'MLLM_VLM Images'"
+    obtained = "Both are in the data set MMVP/MMVP_VLM of Hugging Face"
+
+    every: ClassVar = {"test": "Questions.csv"}
+    positions = ("id", "pattern", "statement")
+    together = 2
+    images_of, captions_of = ("id_0", "id_1"), ("statement_0", "statement_1")
+    kind = "pattern_0"
+
+    def image_name(self, record: Record, field: str) -> str:
+        """Images lie in a folder for each pattern."""
+        return f"{record.text('pattern_0')}/{super().image_name(record, field)}.jpg"
+
+    def captions(self, record: Record) -> tuple[str, str]:
+        first, second = super().captions(record)
+        return f"a photo of {first}", f"a photo of {second}"
+
+
+class Mmvp(TwoByTwo):
+    """The same question about two images, with opposite answers (Tong et al., 2024).
+
+    A caption is the question with an answer; models that answer get the question with its options. MMVP's accuracy,
+    both images right, is the text score; that of single questions the mean of ipos2t and ineg2t. The first column is
+    called ``lndex`` in the release, and rightly in copies.
+    """
+
+    name = "mmvp"
+    title = "MMVP (2024)"
+    citation = "https://arxiv.org/abs/2401.06209"
+    licence = "MIT"
+    counts: ClassVar = {"test": 150}
+    image_folders = ("MMVP Images",)
+    expects = "Questions.csv (lndex, Question, Options, Correct Answer) and the folder 'MMVP Images' (1.jpg …)"
+    obtained = "Both are in the data set MMVP/MMVP of Hugging Face"
+
+    every: ClassVar = {"test": "Questions.csv"}
+    renamed: ClassVar = {"Index": "lndex", "index": "lndex"}
+    together = 2
+    images_of = ("lndex_0", "lndex_1")
+    asks = "mmvp 1"
+    _LETTER = "Answer with the option's letter from the given choices directly."
+    _OPTIONS = re.compile(r"\s*\(a\)\s*(.+?)\s*\(b\)\s*(.+?)\s*")
+
+    def image_name(self, record: Record, field: str) -> str:
+        """Images are called by the number of their question."""
+        return f"{super().image_name(record, field)}.jpg"
+
+    def captions(self, record: Record) -> tuple[str, str]:
+        options = self._OPTIONS.fullmatch(record.text("Options_0"))
+        answers = [record.text(f"Correct Answer_{row}").strip() for row in (0, 1)]
+        if (
+            options is None
+            or sorted(answers) != ["(a)", "(b)"]
+            or record.text("Question_1") != record.text("Question_0")
+        ):
+            raise WrongUse(f"{record.where}: not a question about two images with the answers (a) and (b); {REFETCH}")
+        question = record.text("Question_0")
+        asked = f"{question} {record.text('Options_0')} {self._LETTER}"
+        first, second = (
+            OwnQuestion(f"{question} {option}", asked, ("a", "b"), right)
+            for right, option in enumerate(options.groups())
+        )
+        return (first, second) if answers[0] == "(a)" else (second, first)
+
+
+class MmvpCorrected(Mmvp):
+    """MMVP with the four answers that were found to be the wrong way round."""
+
+    name = "mmvp-corrected"
+    title = "MMVP (2024), answers corrected"
+    correction = "mmvp-1"
+
+
+class NaturalBench(TwoByTwo):
+    """Two questions about two images, each with both answers (Li et al., 2024).
+
+    A caption is a question; of one with options, the question with the option that is right for its own image. Models
+    that answer get the question as released, with its request for yes, no or the letter. The published Acc, Q-Acc,
+    I-Acc and G-Acc need P(yes): see `evaluation.metrics.questions`.
+    """
+
+    name = "naturalbench"
+    title = "NaturalBench (2024)"
+    citation = "https://arxiv.org/abs/2410.14669"
+    licence = "Apache-2.0"
+    counts: ClassVar = {"test": 950, "train": 1900}
+    metrics = ("yes-no",)
+    asks = "naturalbench 1"
+    expects = "the Parquet files of the split train, or test_set.json with the images that it names"
+    obtained = "Parquet is in the data set BaiqiL/NaturalBench of Hugging Face"
+
+    every: ClassVar = {"test": "test_set.json", "train": ""}
+    splits: ClassVar = {"train": "train"}
+    positions = ("Question", "Image", "Answer", "Question_Type")
+    together = 4  # both images with the first question, then with the second
+    images_of = ("Image_0", "Image_1")
+    _WORDS = ("Question_0", "Question_1", "Question_Type")
+    _ANSWERS = ("Image_0_Question_0", "Image_1_Question_0", "Image_0_Question_1", "Image_1_Question_1")
+    image_fields, word_fields = images_of, (*_WORDS, *_ANSWERS)
+    kind = "Question_Type"
+    _YES_NO, _LETTER = "Please answer Yes or No.", "Please output the letter corresponding to the correct option."
+    _ASKED = re.compile(rf"\s*(?:{_YES_NO}|{_LETTER})\s*$")
+    _OPTIONS = re.compile(r"(.+?)\s*Options?:\s*A:\s*(.+?)[;.]\s*B:\s*(.+?)[;.]?\s*", re.DOTALL)
+
+    def records(self, subset: str) -> Iterator[Record]:
+        """As `Records.records`, with the fields of the Parquet files."""
+        for record in super().records(subset):
+            rows = record.fields
+            if "Question_Type_0" in rows:
+                if any(rows[f"{name}_{one}"] != rows[f"{name}_{other}"] for name, one, other in self._SAME):
+                    raise WrongUse(f"{record.where}: not two questions about two images; {REFETCH}")
+                fields = {name: rows[f"Answer_{place}"] for place, name in enumerate(self._ANSWERS)}
+                fields |= {"Image_0": rows["Image_0"], "Image_1": rows["Image_1"]}
+                fields |= {"Question_0": rows["Question_0"], "Question_1": rows["Question_2"]}
+                record = replace(record, fields=fields | {"Question_Type": rows["Question_Type_0"]})
+            yield record
+
+    _SAME = (("Question", 0, 1), ("Question", 2, 3), ("Image", 0, 2), ("Image", 1, 3))
+
+    def captions(self, record: Record) -> tuple[str, str]:
+        answers = tuple(record.text(field) for field in self._ANSWERS)
+        asked = [self._ASKED.sub("", record.text(field).strip()) for field in self._WORDS[:2]]
+        wants = self._YES_NO if answers == ("Yes", "No", "No", "Yes") else self._LETTER
+        whole = [one + wants for one in asked]  # as test_set.json has it; for Parquet the released code does this
+        if wants == self._YES_NO:
+            return OwnQuestion(asked[0], whole[0]), OwnQuestion(asked[1], whole[1])
+        options = [self._OPTIONS.fullmatch(one) for one in asked]
+        if answers not in (("A", "B", "B", "A"), ("B", "A", "A", "B")) or not all(options):
+            raise WrongUse(f"{record.where}: {', '.join(answers)} are not the answers of NaturalBench; {REFETCH}")
+        first, second = (
+            OwnQuestion(f"{one[1]} {one['AB'.index(answer) + 2]}", question, ("a", "b"), "AB".index(answer))
+            for one, question, answer in zip(options, whole, answers[::3], strict=True)
+            if one
+        )
+        return first, second

@@ -1,0 +1,130 @@
+"""A table of scores that other code wrote, a row an example, put beside those of a run."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation import examples as asked
+from twinset.evaluation.examples import IDENTITY, TOP, Benchmark, Example, LeftOut, Matching
+from twinset.evaluation.metrics.matching import CORRECT, FINER, PAIRING, RELEASED, SCORES
+from twinset.evaluation.metrics.measure import APART
+from twinset.evaluation.report.model_answers import OPTIONAL, scores_path
+from twinset.evaluation.run import WrittenScores
+from twinset.evaluation.score_files.batch import Batch
+from twinset.evaluation.score_files.opening import ScoreFile, open_scores
+from twinset.shards.storage.whole_file import whole_file
+
+KEY = "key"
+#: What a file may be, by what its benchmark asks; and how other code calls a column.
+TABLES: dict[type[Example], tuple[pa.Schema, ...]] = {
+    asked.Matching: (asked.MATCHING_SCORES, asked.MATCHING_CHOICES, asked.MATCHING_OUTCOMES),
+    asked.Query: (asked.QUERY_RANKS,),
+    asked.Statement: (asked.STATEMENT_MARGINS,),
+    asked.Grounding: (asked.GROUNDING_ERRORS,),
+}
+CALLED = dict(zip((*RELEASED[0], FINER[0]), (*RELEASED[1], *CORRECT), strict=True))
+SECOND_IMAGE = {*SCORES[2:], *FINER[1:]}  # columns that are null of one image
+
+
+def take_scores(
+    file: Path, benchmark: Benchmark, model: str, out: Path, threshold: float | None = None
+) -> WrittenScores:
+    """Write a run's score file from a table with the columns of `evaluation.examples`, and ``key`` as they have it.
+
+    A table without keys has a row for each example, in their order. Subset, category and group are the benchmark's.
+    Examples without a row count as left out.
+
+    Raises:
+        WrongUse: a key is there twice or is not the benchmark's, no example has a row, or a score is missing.
+    """
+    opened = open_scores(file)
+    first = next((one for one in benchmark.examples() if not isinstance(one, LeftOut)), None)
+    if first is None:
+        raise WrongUse(f"{benchmark.title}: all examples are left out; there is nothing to score")
+    schema, columns = _columns(opened, benchmark.name, first)
+    rows = _read(opened, schema, columns)
+    keyed = None
+    if KEY in opened.names:
+        opened.refuse_repeats([KEY], "keep one row of each")
+        keyed = {key: row for row, key in enumerate(rows.column(KEY).to_pylist())}
+    found, chosen, left_out = dict[str, list[str]](), list[int](), Counter[str]()
+    for name, _ in IDENTITY:
+        found[name] = []
+    for example in benchmark.examples():
+        if isinstance(example, LeftOut):
+            left_out[example.reason] += 1
+            continue
+        place = len(chosen) if keyed is None else keyed.pop(example.key, None)
+        if place is None:
+            left_out["no row"] += 1
+            continue
+        chosen.append(place)
+        for name, values in found.items():
+            values.append(getattr(example, name))
+    if keyed:
+        raise WrongUse(f"{file}: {len(keyed):,} keys are not of {benchmark.name}, the first {next(iter(keyed))!r}")
+    if not chosen or (keyed is None and len(chosen) != rows.num_rows):
+        raise WrongUse(
+            f"{file}: {rows.num_rows:,} rows without keys, and {benchmark.name} asks {len(chosen):,}; write "
+            "the column key, as `twinset eval run` does"
+        )
+    facts = {
+        **{"benchmark": benchmark.name, "title": benchmark.title, "model": model, "left_out": dict(left_out)},
+        **{"model_digest": sha256_of_file(file)[0], "data_digest": benchmark.digest()},
+        **({} if threshold is None else {"threshold": threshold}),
+        **({"metrics": [*benchmark.metrics]} if benchmark.metrics else {}),
+        **({APART: True} if benchmark.apart and len({*found["subset"]}) > 1 else {}),
+    }
+    table = {**found, **{name: rows.column(name).take(chosen) for name in columns}}
+    # A kind of table is known by its columns: those that the file lacks are null.
+    table |= {one.name: pa.nulls(len(chosen), one.type) for one in schema if one.name not in {*table, *OPTIONAL}}
+    fields = [field for field in schema if field.name in table]
+    metadata = {"twinset": json.dumps(facts, sort_keys=True)}
+    path = scores_path(out, benchmark.name, model)
+    with whole_file(path) as beside:
+        pq.write_table(pa.Table.from_pydict(table, pa.schema(fields, metadata)), beside)
+    return WrittenScores(benchmark.name, model, path, len(chosen), 0)
+
+
+def _columns(file: ScoreFile, benchmark: str, example: Example) -> tuple[pa.Schema, dict[str, str]]:
+    """The table that a file is, of those that such an example has; and what the file calls its columns."""
+    one_image = isinstance(example, Matching) and len(example.images) == 1
+    optional = OPTIONAL | {*PAIRING, "margin"} | (SECOND_IMAGE if one_image else set())
+    wanted = []
+    for schema in TABLES[type(example)]:
+        names = [name for name in schema.names[len(IDENTITY) :] if name != TOP]
+        found = {name: called for name in names for called in (CALLED.get(name, ""), name) if called in file.names}
+        if {*names} - optional <= found.keys():
+            return schema, found
+        wanted.append(", ".join(name for name in names if name not in optional))
+    raise WrongUse(f"{file.where}: no scores in its columns: {file.listed}; {benchmark} needs {'; or '.join(wanted)}")
+
+
+def _read(file: ScoreFile, schema: pa.Schema, names: dict[str, str]) -> pa.Table:
+    keys = [KEY] if KEY in file.names else []
+    lots = [
+        pa.table(
+            {name: batch.texts(name, empty=False) for name in keys}
+            | {name: _column(batch, called, schema.field(name).type) for name, called in names.items()}
+        )
+        for batch in file.batches([*keys, *names.values()])
+    ]
+    return pa.concat_tables(lots).combine_chunks()
+
+
+def _column(batch: Batch, name: str, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_list(kind):
+        values, begins = batch.lists(name)
+        return pa.ListArray.from_arrays(np.append(begins, len(values)).astype(np.int32), values.astype(np.float32))
+    if pa.types.is_boolean(kind) or name in CORRECT:
+        return pa.array(batch.flags(name)).cast(kind)
+    if pa.types.is_integer(kind) and name not in OPTIONAL:
+        return pa.array(batch.counts(name), kind)
+    numbers = batch.numbers(name, nullable=name not in (*SCORES[:2], "margin"))
+    return pa.array(numbers, kind, from_pandas=True)

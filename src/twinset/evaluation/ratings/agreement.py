@@ -1,0 +1,73 @@
+"""How far the scores of checks go with people's ratings of the same images."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.metrics.correlation import LEAST, correlations
+from twinset.evaluation.metrics.figures import Figure, figures_json
+from twinset.evaluation.ratings.released import Ratings
+
+PEOPLE = "people: one against the others"
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Correlations of one check with the mean rating, over n images; the intervals are of prompts.
+
+    published: what is reported of the same scores, by figure.
+    """
+
+    n: int
+    figures: dict[str, Figure]
+    published: Mapping[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"n": self.n, **figures_json(self.figures), "published": dict(self.published)}
+
+
+@dataclass(frozen=True, slots=True)
+class Agreements:
+    """By check. `PEOPLE`: the first rating of each image against the mean of its others. notes: for people."""
+
+    where: str
+    checks: Mapping[str, Agreement]
+    notes: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        checks = {name: one.as_json() for name, one in self.checks.items()}
+        return {"ratings": self.where, "checks": checks, "notes": self.notes}
+
+
+def agreement(
+    ratings: Ratings, scores: Mapping[str, Mapping[str, float]], seed: int = 0, resamples: int = 2000
+) -> Agreements:
+    """The agreement of all checks: those that come with the ratings, and others.
+
+    Raises `WrongUse`: a check scored fewer than `LEAST` of the images.
+    """
+    found, notes = dict[str, Agreement](), [*ratings.notes]
+    for name, given in {**ratings.scores, **scores}.items():
+        keys = [key for key in ratings.images if key in given]
+        if len(keys) < LEAST:
+            raise WrongUse(
+                f"{name}: scores {len(keys)} of the {len(ratings.images):,} images of {ratings.where}, and {LEAST} are "
+                f"needed; keys there are such as {next(iter(ratings.images), 'none')!r}, here such as "
+                f"{next(iter(given), 'none')!r}"
+            )
+        if missing := len(ratings.images) - len(keys):
+            notes.append(f"{name}: {missing:,} images have no score and are left out")
+        people = [ratings.images[key].mean for key in keys]
+        groups = [ratings.images[key].group for key in keys]
+        figures = correlations([given[key] for key in keys], people, groups, seed, resamples)
+        found[name] = Agreement(len(keys), figures, ratings.published.get(name, {}))
+    several = [one for one in ratings.images.values() if len(one.ratings) > 1]
+    if len(several) >= LEAST:
+        first = [one.ratings[0] for one in several]
+        others = [sum(one.ratings[1:]) / (len(one.ratings) - 1) for one in several]
+        figures = correlations(first, others, [one.group for one in several], seed, resamples)
+        found[PEOPLE] = Agreement(len(several), figures, {})
+    if not found:
+        raise WrongUse(f"{ratings.where}: no scores, and one rating an image; name scores with --scores FILE")
+    return Agreements(ratings.where, found, notes)

@@ -1,0 +1,165 @@
+"""Models on benchmarks: a file of scores for each pair of them, ``OUT/scores/BENCHMARK/MODEL.parquet``."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.benchmarks.reader import NothingAsked
+from twinset.evaluation.examples import Benchmark
+from twinset.evaluation.features.detections import ByDetections, Detections
+from twinset.evaluation.features.pairs import ByChoices, ByPairs
+from twinset.evaluation.features.prior import remove_prior
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures, Similarities
+from twinset.evaluation.features.store import FeatureStore, default_cache
+from twinset.evaluation.report.model_answers import RUN, scores_path
+from twinset.evaluation.scorers.kinds import check_model, note_on, open_model
+from twinset.models.encoders.contract import Chooser, Composer, DualEncoder, Matcher, NotApplicable, Running, Scorer
+from twinset.shards.storage.whole_file import write_text
+
+_LOG = logging.getLogger("twinset")
+OnProgress = Callable[[str, str, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenScores:
+    """A file of scores that was written.
+
+    rows: examples in it. computed: features or scores of pairs that were not in the cache.
+    """
+
+    benchmark: str
+    model: str
+    path: Path
+    rows: int
+    computed: int
+
+
+def run(
+    benchmarks: Sequence[Benchmark],
+    models: Sequence[str],
+    out: Path,
+    cache: Path | None = None,
+    running: Running | None = None,
+    on_progress: OnProgress | None = None,
+    called: Mapping[str, str] | None = None,
+) -> list[WrittenScores]:
+    """Score benchmarks with models, one model after the other.
+
+    What was encoded stays in the cache, also when the run is killed: the same call goes on from there.
+
+    Args:
+        models: as `evaluation.scorers.kinds.open_model` takes them.
+        cache: folder of features; the user's own by default.
+        on_progress: called with benchmark, model and the number of examples done.
+        called: names of models in files and reports, where they are other than in ``models``, such as without a place.
+
+    Returns:
+        The files, by model and then by benchmark. A model that cannot answer a benchmark is left out with a warning.
+
+    Raises:
+        WrongUse: a model or a benchmark is wrong, or no model can answer any of the benchmarks.
+    """
+    running = running or Running()
+    for what, names in (("--benchmark", [one.name for one in benchmarks]), ("--model", list(models))):
+        if not names:
+            raise WrongUse(f"{what}: name at least one")
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise WrongUse(f"{what} {twice}: is named twice; its scores would go to the same file")
+    shown = {model: (called or {}).get(model, model) for model in models}
+    for benchmark in benchmarks:
+        for name in shown.values():
+            _check_free(scores_path(out, benchmark.name, name), name, [*shown.values()])
+    scored: list[WrittenScores] = []
+    refused: list[WrongUse] = []
+    for model in models:
+        check_model(model)
+    for model in models:
+        scorer = open_model(model, running)
+        similarities = similarities_of(scorer, cache or default_cache(), running)
+        facts: dict[str, Any] = {
+            "model": shown[model],
+            "model_digest": scorer.digest(),
+            "device": running.device_name(),
+        }
+        if note := note_on(model):
+            facts["note"] = note
+        if scorer.words:
+            facts["prompt"] = scorer.words
+        if scorer.threshold is not None:
+            facts["threshold"] = scorer.threshold
+        try:
+            for benchmark in benchmarks:
+                path = scores_path(out, benchmark.name, shown[model])
+                of_benchmark = {"benchmark": benchmark.name, "title": benchmark.title}
+                if scorer.words and benchmark.asks:
+                    of_benchmark["prompt"] = benchmark.asks
+                before, replaced = similarities.passes.done, _about(path).get("data_digest")
+                tell = partial(on_progress, benchmark.name, model) if on_progress else lambda done: None
+                try:
+                    rows = write_scores(benchmark, similarities, path, facts | of_benchmark, tell)
+                    if isinstance(scorer, Matcher) and scorer.has_prior:
+                        remove_prior(path)
+                except (NotApplicable, NothingAsked) as error:
+                    refused.append(error)
+                    _LOG.warning("%s: %s", benchmark.name, error)
+                    continue
+                if replaced not in (None, benchmark.digest()):
+                    _LOG.warning("%s: took the place of scores on other data; take one --out a dataset", path)
+                computed = similarities.passes.done - before
+                # Beside the scores, which are the same whether features came from the cache.
+                write_text(path.with_suffix(RUN), json.dumps({"computed": computed}))
+                scored.append(WrittenScores(benchmark.name, model, path, rows, computed))
+        finally:
+            similarities.close()
+    if not scored:
+        raise refused[0]
+    return scored
+
+
+def _check_free(path: Path, model: str, models: Sequence[str]) -> None:
+    """Raise `WrongUse` where a file of scores is, or will be, another model's whose name reads the same as a file."""
+    like = [one for one in models if one != model and scores_path(path.parent, "", one).name == path.name]
+    held = _about(path).get("model", model)
+    if like or held != model:
+        other = like[0] if like else held
+        raise WrongUse(
+            f"--model {model}: its scores and those of {other} would be one file, {path}; score one of them in another "
+            "--out, or name it another way, such as by a link to its folder"
+        )
+
+
+def _about(path: Path) -> dict[str, Any]:
+    """What a score file says of itself; nothing where there is none, or a broken one, which is written again."""
+    try:
+        return dict(json.loads((pq.read_schema(path).metadata or {})[b"twinset"]))
+    except (OSError, pa.ArrowException, ValueError, LookupError, TypeError, RecursionError):
+        return {}
+
+
+def similarities_of(scorer: Scorer, cache: Path, running: Running) -> Similarities:
+    """The similarities that a scorer gives, with its store in the cache. Raises `WrongUse`: it is none of the kinds
+    that score images with texts.
+    """
+    if isinstance(scorer, Detections):
+        return ByDetections(scorer, FeatureStore(cache, scorer.digest()), running.batch)
+    composer = scorer if isinstance(scorer, Composer) else None
+    encoder = composer.encoder if composer is not None else scorer
+    # A composer's features are its encoder's, which other composers share.
+    store = FeatureStore(cache, digest([encoder.digest(), running.runtime()]))
+    if isinstance(encoder, DualEncoder):
+        return ByFeatures(encoder, store, running.batch, composer)
+    if isinstance(encoder, Matcher):
+        return ByPairs(encoder, store, running.batch)
+    if isinstance(encoder, Chooser):
+        return ByChoices(encoder, store, running.batch)
+    raise WrongUse(f"--model {scorer.name}: does not score images with texts")

@@ -1,0 +1,226 @@
+"""Opens a table of scores and streams the columns asked for, so that memory does not grow with its rows."""
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.score_files.batch import Batch
+from twinset.shards.storage.parquet_reader import batches
+
+ROWS = 16_384  # a batch
+_BLOCK = 1 << 19  # bytes of CSV at a time; pyarrow reads ahead, and holds some thirty such blocks
+_LARGEST = 256 << 20
+_NO_WHOLE_ROW = ("straddling object", "cannot infer number of columns")  # what pyarrow says of a block without one
+_NAMED = 20  # columns in a message
+_METADATA = b"twinset"
+_DELIMITER = {"csv": ",", "tsv": "\t"}
+
+
+@dataclass(frozen=True)
+class ScoreFile:
+    """A table of scores: of ours, or of anyone's.
+
+    where: for messages. names: of its columns. about: what our own score files say of themselves, else empty.
+    """
+
+    where: str
+    names: tuple[str, ...]
+    about: Mapping[str, Any]
+    _source: pa.Table | Path
+    _format: str
+
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """The named columns, in batches; raises `WrongUse` for a column that is not there and for a broken file."""
+        names = list(dict.fromkeys(names))
+        for name in names:
+            self.require(name, "")
+        first = 1
+        try:
+            for columns in self._read(names):
+                if columns.num_rows:
+                    arrays = {name: columns.column(name) for name in names}
+                    yield Batch(self.where, first, arrays, text=self._format != "parquet")
+                    first += columns.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise WrongUse(f"{self.where}: cannot be read after row {first - 1}: {_first_line(error)}") from error
+        if first == 1:
+            raise WrongUse(f"{self.where}: no rows; write a row for each example")
+
+    @property
+    def listed(self) -> str:
+        """Its columns for messages; of very many the first."""
+        more = len(self.names) - _NAMED
+        return (", ".join(self.names[:_NAMED]) or "none") + (f" and {more:,} more" if more > 0 else "")
+
+    def require(self, name: str, asked_by: str) -> None:
+        """Raise `WrongUse` unless there is exactly one column of this name; asked_by: option that names it, or ""."""
+        asked = f" for {asked_by}" if asked_by else ""
+        if name not in self.names:
+            raise WrongUse(f"{self.where}: no column {name!r}{asked}; it has {self.listed}")
+        if self.names.count(name) > 1:
+            raise WrongUse(f"{self.where}: several columns {name!r}{asked}; give them different names")
+
+    def refuse_repeats(self, names: Sequence[str], remedy: str) -> None:
+        """Raise `WrongUse` where two rows have the same values in columns that are the key of a row."""
+        keys = np.concatenate([digests(batch, names) for batch in self.batches(names)])
+        _, begins, counts = np.unique(keys, return_index=True, return_counts=True)
+        if (counts > 1).any():
+            first = int(begins[counts > 1].min())
+            second = int(np.flatnonzero(keys == keys[first])[1])
+            columns = ([key.as_py() for one in self.batches(names) for key in one.texts(name)] for name in names)
+            key = " / ".join(values[first] for values in columns)
+            what = f"rows {first + 1} and {second + 1} have the same {', '.join(names)}, {key!r}"
+            raise WrongUse(f"{self.where}: {what} (repeated rows: {len(keys) - len(counts):,}); {remedy}")
+
+    def _read(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        if isinstance(self._source, pa.Table):
+            yield from self._source.select(names).to_batches(max_chunksize=ROWS)
+        elif self._format == "parquet":
+            yield from batches(self._source, names, ROWS)
+        else:
+            yield from self._read_csv(names)
+
+    def _read_csv(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        """Read it again in larger blocks, from the row reached, where one row does not fit into a block."""
+        # All as text: types guessed from the first block would be wrong for a later one.
+        convert = pa.csv.ConvertOptions(
+            column_types={name: pa.string() for name in names}, include_columns=names, strings_can_be_null=False
+        )
+        # Captions have line breaks. An empty line of a file with one column is a row without a value.
+        parse = pa.csv.ParseOptions(
+            delimiter=_DELIMITER[self._format], newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
+        )
+        block, done = _BLOCK, 0
+        while True:
+            known = done
+            try:
+                with pa.csv.open_csv(self._source, pa.csv.ReadOptions(block_size=block), parse, convert) as opened:
+                    for columns in opened:
+                        fresh = columns.slice(known)
+                        known = max(0, known - columns.num_rows)
+                        done += fresh.num_rows
+                        yield fresh
+                return
+            except pa.ArrowInvalid as error:
+                if not any(words in str(error) for words in _NO_WHOLE_ROW):
+                    raise
+                if block == _LARGEST:
+                    problem = f"row {done + 1} has over {_LARGEST >> 20} MiB; is a quotation mark missing?"
+                    raise WrongUse(f"{self.where}: {problem}") from error
+                block = min(8 * block, _LARGEST)
+
+
+def open_scores(source: pa.Table | str | Path) -> ScoreFile:
+    """Open a table of scores.
+
+    Args:
+        source: a table; or a Parquet file, or CSV (UTF-8, with a header; ``.tsv`` with tabs).
+
+    Raises:
+        WrongUse: no such file, or one that is neither Parquet nor CSV.
+    """
+    if isinstance(source, pa.Table):
+        about = _about(source.schema, "table")
+        return ScoreFile("table", tuple(source.column_names), about, source, "parquet")
+    path, where = Path(source), str(source)
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(4096)
+    except FileNotFoundError as error:
+        raise WrongUse(f"{where}: no such file") from error
+    except OSError as error:
+        raise WrongUse(f"{where}: cannot be read: {error.strerror}; name a Parquet or CSV file") from error
+    if not head:
+        raise WrongUse(f"{where}: empty file; write scores into it as Parquet or CSV")
+    if head.startswith(b"PAR1"):
+        try:
+            schema = pq.read_schema(path)
+        except (pa.ArrowException, OSError) as error:
+            raise WrongUse(f"{where}: broken Parquet, copy or write it again: {_first_line(error)}") from error
+        return ScoreFile(where, tuple(schema.names), _about(schema, where), path, "parquet")
+    if path.suffix.lower() in (".parquet", ".pq") or b"\0" in head or head.lstrip()[:1] in (b"{", b"["):
+        raise WrongUse(f"{where}: neither Parquet nor CSV; write scores into it as one of them, CSV in UTF-8")
+    kind = "tsv" if path.suffix.lower() == ".tsv" else "csv"
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:  # Excel begins a file with a byte order mark
+            names = next(csv.reader(lines, delimiter=_DELIMITER[kind]), [])
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise WrongUse(f"{where}: neither Parquet nor CSV in UTF-8: {error}") from error
+    return ScoreFile(where, tuple(names), {}, path, kind)
+
+
+def _about(schema: pa.Schema, where: str) -> dict[str, Any]:
+    text = (schema.metadata or {}).get(_METADATA)
+    try:
+        about = json.loads(text) if text is not None else {}
+    except (ValueError, RecursionError) as error:
+        raise WrongUse(f"{where}: its metadata 'twinset' is not JSON; write the file again") from error
+    if not isinstance(about, dict):
+        raise WrongUse(f"{where}: its metadata 'twinset' is not a JSON object; write the file again")
+    return about
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0]
+
+
+MOST_LABELS = 1000
+_BETWEEN = "\x1f"  # a control character
+Digests = NDArray[np.uint64]
+
+
+class Labels:
+    """Numbers the values of some columns as batches come; of two columns a value is a pair of theirs.
+
+    names: the values met so far, in order of their numbers; "value / value" for two columns.
+    """
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.columns, self._numbers = tuple(columns), dict[str, int]()
+
+    @property
+    def names(self) -> list[str]:
+        """The values, raises `WrongUse` where two of them read the same."""
+        names = [value.replace(_BETWEEN, " / ") for value in self._numbers]
+        if len({*names}) < len(names):
+            raise WrongUse(f"--by {','.join(self.columns)}: values with ' / ' in them cannot be told apart")
+        return names
+
+    def numbered(self, batch: Batch) -> NDArray[np.uint16]:
+        """The number of each row's value; raises `WrongUse` for a null, and for more than `MOST_LABELS` values."""
+        encoded = _joined(batch, self.columns).dictionary_encode()
+        for value in encoded.dictionary.to_pylist():
+            self._numbers.setdefault(value, len(self._numbers))
+        if len(self._numbers) > MOST_LABELS:
+            what = f"--by {','.join(self.columns)}: more than {MOST_LABELS:,} values"
+            raise WrongUse(f"{batch.where}: {what}; name columns of categories")
+        numbers = np.array([self._numbers[value] for value in encoded.dictionary.to_pylist()], np.uint16)
+        return np.asarray(numbers[np.asarray(encoded.indices)])
+
+
+def _joined(batch: Batch, columns: Sequence[str], empty: bool = True) -> pa.Array:
+    """The values of some columns as one text a row: ("a", "bc") is not ("ab", "c")."""
+    parts = [batch.texts(name, empty) for name in columns]
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, _BETWEEN)
+
+
+def digests(batch: Batch, columns: Sequence[str], empty: bool = True) -> Digests:
+    """64-bit digests of the values of some columns together, shape (n,).
+
+    Of 2,000,000 different values two agree with probability 1e-7.
+    """
+    encoded = _joined(batch, columns, empty).cast(pa.binary()).dictionary_encode()
+    found = b"".join(hashlib.blake2b(value, digest_size=8).digest() for value in encoded.dictionary.to_pylist())
+    return np.asarray(np.frombuffer(found, "<u8")[np.asarray(encoded.indices)])

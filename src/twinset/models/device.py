@@ -1,0 +1,194 @@
+"""The device that runs a network: the settings that name it, whether there is a GPU, and whether memory ran out."""
+
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import ClassVar, Literal, TypeVar
+
+from pydantic import Field
+
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.parts import OutOfMemory
+from twinset.contracts.recipe.overrides import PARTS
+from twinset.contracts.source import PlacedSettings, Pool
+
+T = TypeVar("T")
+
+# Read when MKL multiplies first. Else it rounds a row of a batch by its place in it and by the threads at work, on
+# processors without AVX-512 at least; kernels stay as fast.
+os.environ["MKL_CBWR"] = "AUTO,STRICT"
+
+GPU = "cuda:0"
+#: Errors that torch raises as plain RuntimeErrors: cuBLAS's and cuDNN's, the CUDA driver's, the CPU allocator's two,
+#: oneDNN's.
+RAN_OUT = (
+    *("ALLOC_FAILED", "ALLOCATION_FAILED", "out of memory", "can't allocate memory", "not enough memory"),
+    "could not create a primitive",
+)
+
+
+class OnDevice(PlacedSettings):
+    """A base of sources and engines with a network of their own; it stands before the others.
+
+    device: ``gpu`` is the first CUDA device, and one shard is made at a time unless --workers says otherwise. threads:
+    torch's, of each process.
+
+    extra: the optional dependencies that the network needs.
+    """
+
+    device: Literal["cpu", "gpu"] = "cpu"
+    threads: int = Field(default=1, ge=1, le=1024)
+
+    execution: ClassVar[tuple[str, ...]] = ("device", "threads")
+    extra: ClassVar[str] = "models"
+
+    @property
+    def pool(self) -> Pool:
+        return "gpu" if self.device == "gpu" else "cpu"
+
+    @property
+    def shards_at_a_time(self) -> int:
+        """As `contracts.source.SourceSettings.shards_at_a_time`: one on a GPU, which its shards would share."""
+        return 1 if self.device == "gpu" else 0
+
+    def device_name(self, setting: str) -> str:
+        """``cpu``, or the GPU's model name; raises `WrongUse` where the recipe asks for a GPU and there is none.
+
+        Args:
+            setting: key path of ``device``, for the message.
+        """
+        return "cpu" if self.device == "cpu" else gpu_name(setting)
+
+    def check_device(self, key: str) -> None:
+        """As `contracts.source.PlacedSettings.check_device`; ``key`` is that of these settings."""
+        if self.device == "cpu":
+            return
+        try:
+            check_gpu(f"{key}.device")
+        except ImportError as error:
+            raise WrongUse(f"{key}.device: {error}; pip install 'twinset[{self.extra}]'") from error
+
+
+def check_installed(key: str, libraries: Iterable[str], extra: str) -> None:
+    """Raise `WrongUse`, naming the setting and the optional dependencies, where a library is not installed."""
+    for library in libraries:
+        if find_spec(library) is None:
+            if extra == "render" and sys.version_info[:2] != (3, 11):
+                raise WrongUse(
+                    f"{key}: Kubric needs Python 3.11, the only one that Blender's module `bpy` 4.2 is published for; "
+                    f"this is Python {platform.python_version()}. Install twinset with Python 3.11 for this stage"
+                )
+            raise WrongUse(f"{key}: {library} is not installed; it is needed here: pip install 'twinset[{extra}]'")
+
+
+def check_opencv(key: str) -> None:
+    """Raise `WrongUse`, naming the setting and the remedy, where OpenCV cannot be imported.
+
+    Its usual package needs X libraries, which servers lack. The headless one of the same version makes the same bytes
+    without them, and counts as the same library in a stage's digest.
+    """
+    try:
+        import cv2  # noqa: F401
+    except ImportError as error:
+        raise WrongUse(
+            f"{key}: OpenCV cannot be imported ({error}). If it is not installed: pip install opencv-python. If a "
+            "library of the system is missing: apt-get install libgl1 libglib2.0-0 as root, or, without X: pip "
+            "uninstall opencv-python, then pip install opencv-python-headless"
+        ) from error
+
+
+def check_gpu(setting: str = "source.device") -> None:
+    """Raise `WrongUse`, naming the setting that asks for a GPU, where torch finds none; takes no memory of one."""
+    import torch
+
+    if not torch.cuda.is_available():
+        if setting.startswith("--"):
+            remedy = f"use {setting} cpu"
+        else:  # a key path of a recipe, or of settings whose place in it is not known here
+            remedy = f"use --set {setting}=cpu" if setting.partition(".")[0] in PARTS else "write `device: cpu`"
+        raise WrongUse(
+            f"{setting} is gpu, but torch finds no CUDA device here; {remedy}, or run this where `nvidia-smi` lists a "
+            "GPU (in a container: --gpus all)"
+        )
+
+
+def gpu_name(setting: str = "source.device") -> str:
+    """Model name of the GPU that draws; raises `WrongUse` where torch finds none."""
+    import torch
+
+    check_gpu(setting)
+    return str(torch.cuda.get_device_name(GPU))
+
+
+def round_alike(threads: int) -> None:
+    """From now on in this process: a number of threads, and the same kernels in every run.
+
+    The fastest convolution is found by trying, which can end differently from run to run.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.deterministic = True
+
+
+@contextmanager
+def inference(threads: int) -> Iterator[None]:
+    """The same for as long as it is entered, since other networks of a process have settings of theirs; no gradients.
+
+    Convolutions do without cuDNN: language models have none, and those that see images one, of their patches.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.inference_mode(), torch.backends.cudnn.flags(enabled=False, benchmark=False, deterministic=True):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether an error says that memory ran out: torch's or Python's own, or one that only its text tells."""
+    import torch
+
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return isinstance(error, RuntimeError) and any(saying in str(error) for saying in RAN_OUT)
+
+
+def within_memory(work: Callable[[], T]) -> T:
+    """What ``work`` returns; raises `OutOfMemory` when it needs more memory than there is, on the GPU or the CPU.
+
+    torch is imported where it is needed: a run that finds all in the cache does without.
+    """
+    try:
+        return work()
+    except (RuntimeError, MemoryError) as error:
+        if not ran_out(error):
+            raise
+        problem = str(error)
+    # Not within the except: the error holds all tensors of the work.
+    import torch
+
+    torch.cuda.empty_cache()
+    raise OutOfMemory(problem)
+
+
+def load_within_memory(what: str, load: Callable[[], T]) -> T:
+    """What ``load`` returns; raises `BuildFailed` when memory runs out, since smaller batches would not help.
+
+    Args:
+        what: is loaded, for the message.
+    """
+    try:
+        return within_memory(load)
+    except OutOfMemory as error:
+        raise BuildFailed(
+            f"memory runs out while {what} is loaded ({error}), before anything is made; end what else fills it, make "
+            "fewer shards at a time (--workers 1), set a smaller precision, or use a machine with more memory"
+        ) from error

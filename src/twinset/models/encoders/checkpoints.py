@@ -1,0 +1,142 @@
+"""Checkpoints in the layouts that papers published: read without code, and fitted to an architecture or refused.
+
+Layouts: plain weights; open_clip's training checkpoints, such as NegCLIP's (``state_dict``); BiVLC's
+(``model_state_dict``); GeneCIS's and CLIP4Cir's (``clip_model`` and ``combiner``, ``CLIP`` and ``Combiner``); any of
+them with ``module.`` before each name, as DistributedDataParallel writes it, ``_orig_mod.`` of torch.compile, or
+``model.`` of Lightning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from twinset.contracts.errors import WrongUse
+from twinset.models.files import ModelMissing
+from twinset.models.loading import loading, refuse_compressed
+
+if TYPE_CHECKING:
+    import torch
+
+CLIP_PARTS = ("model_state_dict", "state_dict", "clip_model", "CLIP", "model")
+COMBINER_PARTS = ("combiner", "Combiner", "model_state_dict", "state_dict")
+PREFIXES = frozenset({"module", "model", "_orig_mod", "clip_model", "clip"})
+#: Numbers that OpenAI's archives have among the weights; they are no tensors of the model.
+_SIZES = frozenset({"input_resolution", "context_length", "vocab_size"})
+Weights = dict[str, "torch.Tensor"]
+
+
+class _Number:
+    """Stands for what a file holds of NumPy beside its weights, such as the best score: nothing of it is read."""
+
+    def __init__(self, *_: Any) -> None: ...
+
+    def __setstate__(self, _: Any) -> None: ...
+
+
+_CORE = tuple(f"{core}.multiarray.{made}" for core in ("core", "_core") for made in ("scalar", "_reconstruct"))
+_NUMPY: list[Any] = [(_Number, f"numpy.{name}") for name in ("dtype", "ndarray", *_CORE)]
+
+
+def read_weights(path: Path, parts: tuple[str, ...] = CLIP_PARTS) -> Weights:
+    """Tensors of a checkpoint by their plain names.
+
+    Args:
+        path: ``.safetensors``, or a file of ``torch.save``; nothing but tensors and plain values is unpickled, and
+            numbers of NumPy are passed over.
+        parts: keys under which the model may lie, the likeliest first.
+
+    Raises:
+        ModelMissing: the file is not there.
+        WrongUse: it is damaged, holds code, or holds no weights.
+    """
+    if not path.is_file():
+        raise ModelMissing(f"there is no checkpoint {path}: put it there, or name its place after the last colon")
+    found = _loaded(path)
+    if isinstance(found, Mapping):
+        found = next((found[part] for part in parts if isinstance(found.get(part), Mapping)), found)
+    import torch
+
+    weights = {name: value for name, value in found.items() if name not in _SIZES} if isinstance(found, Mapping) else {}
+    wrong = next((name for name, value in weights.items() if not isinstance(value, torch.Tensor)), None)
+    if not weights or wrong is not None:
+        holds = f"under {wrong!r} a value that is not a tensor" if wrong is not None else "no tensors by name"
+        raise WrongUse(f"{path}: not weights of a model, it holds {holds}; known parts are {', '.join(parts)}")
+    while len(first := {name.partition(".")[0] for name in weights}) == 1 and first <= PREFIXES:
+        weights = {name.partition(".")[2]: value for name, value in weights.items()}
+    return weights
+
+
+def _loaded(path: Path) -> Any:
+    import torch
+
+    if path.suffix == ".safetensors":
+        from safetensors.torch import load_file
+
+        with loading(path):
+            return load_file(path)
+    refuse_compressed(path)
+    with loading(path), torch.serialization.safe_globals(_NUMPY):
+        try:
+            return torch.load(path, map_location="cpu", weights_only=True)
+        except RuntimeError as error:
+            if "TorchScript" not in str(error):
+                raise
+            raise WrongUse(
+                f"{path}: a TorchScript archive, which holds code (OpenAI's original files are such); it is not "
+                "loaded: name the tag instead, such as open_clip:ViT-B-32:openai, or convert its state_dict"
+            ) from error
+
+
+def fit(network: torch.nn.Module, weights: Weights, path: Path, architecture: str) -> None:
+    """Load weights into a network of which every tensor must be given, with its shape.
+
+    Args:
+        architecture: for messages.
+
+    Raises:
+        WrongUse: names or shapes differ; the first that does, in the network's order, is named. Or weights are NaN,
+            or quantised, sparse or complex: they would be loaded as other numbers.
+    """
+    import torch
+
+    expected = {name: tuple(value.shape) for name, value in network.state_dict().items()}
+    floating = {name: value.is_floating_point() for name, value in network.state_dict().items()}
+    scale = weights.get("logit_scale")
+    if scale is not None and scale.numel() == 1 and "logit_scale" in expected:
+        weights = weights | {"logit_scale": scale.reshape(expected["logit_scale"])}  # () or (1,), as versions have it
+    if any(name.startswith(("text_model.", "vision_model.")) for name in weights):
+        raise WrongUse(
+            f"{path}: weights in transformers' layout, and {architecture} is of open_clip; name the folder that holds "
+            "them with their config.json, as clip:FOLDER or siglip:FOLDER, or get the model in open_clip's layout"
+        )
+    for name, shape in expected.items():
+        if name not in weights:
+            like = next((found for found in weights if found.endswith(f".{name}")), next(iter(weights)))
+            raise WrongUse(
+                f"{path}: a checkpoint of another architecture, or of more than the model: {architecture} has {name} "
+                f"{shape}, which the file lacks (it has {len(weights)} tensors, such as {like}); name the architecture "
+                "that it was trained as, or save the model's part alone"
+            )
+        if tuple(weights[name].shape) != shape:
+            raise WrongUse(
+                f"{path}: a checkpoint of another architecture: {name} has the shape {tuple(weights[name].shape)} in "
+                f"the file and {shape} in {architecture}; name the architecture that it was trained as"
+            )
+    if extra := [name for name in weights if name not in expected]:
+        raise WrongUse(
+            f"{path}: a checkpoint of another architecture: it has {len(extra)} tensors that {architecture} lacks, "
+            f"first {extra[0]}; name the architecture that it was trained as"
+        )
+    for name, value in weights.items():
+        plain = value.layout == torch.strided and not value.is_meta and not value.is_complex()
+        if not plain or value.is_floating_point() != floating[name]:
+            kind = f"{value.layout} {value.dtype} on {value.device}"
+            raise WrongUse(
+                f"{path}: {name} holds numbers that {architecture} does not run with ({kind}), as quantised weights "
+                "do; get the checkpoint in float32, float16 or bfloat16"
+            )
+        if value.is_floating_point() and not torch.isfinite(value).all():
+            raise WrongUse(f"{path}: {name} holds NaN or infinity; get the checkpoint again")
+    network.load_state_dict(weights)

@@ -1,0 +1,228 @@
+"""What a scorer is: the four ways in which models compare images with texts, and the machine that runs them.
+
+A scorer inherits from one of these classes, which also declare what is optional, with its default.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.stage import runtime_class
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Floats = NDArray[np.float32]
+
+
+class NotApplicable(WrongUse):
+    """A model cannot answer what a benchmark asks, such as a plain CLIP a query of an image and a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How a model runs. It does not change what a model is, but it changes the last bits of what it gives.
+
+    batch: images, texts or pairs of a pass. threads: torch's; 0: one a core.
+    """
+
+    device: Literal["cpu", "gpu"] = "cpu"
+    batch: int = 32
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if self.device not in ("cpu", "gpu"):
+            raise WrongUse(f"device {self.device!r}: is neither cpu nor gpu, the first CUDA device")
+        if self.batch < 1 or self.threads < 0:
+            raise WrongUse(f"batch {self.batch}, threads {self.threads}: at least 1, and at least 0, for one a core")
+
+    def start(self) -> str:
+        """Set torch's threads; returns its name of the device. Raises `WrongUse` where there is no GPU."""
+        import torch
+
+        from twinset.models.device import GPU, check_gpu
+
+        if self.device == "gpu":
+            check_gpu("--device")
+        torch.set_num_threads(self._threads())
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # scores are float32
+        return GPU if self.device == "gpu" else "cpu"
+
+    def device_name(self) -> str:
+        """``cpu``, or the GPU's model name."""
+        from twinset.models.device import gpu_name
+
+        return "cpu" if self.device == "cpu" else gpu_name("--device")
+
+    def runtime(self) -> str:
+        """Digest of what decides the last bits: `contracts.stage.runtime_class`."""
+        return runtime_class(self.device_name(), self._threads(), self.batch)
+
+    def _threads(self) -> int:
+        return self.threads or len(os.sched_getaffinity(0))
+
+
+@runtime_checkable
+class Scorer(Protocol):
+    """A loaded model.
+
+    name: as ``--model`` names it.
+    threshold: score above which it says that an image and a text match; None for scores that only rank.
+    words: name and version of the prompt that it is asked by; "" where it is asked by none.
+    """
+
+    name: str
+    words: str = ""
+    threshold: float | None = None
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Of weights, transform, precision and versions of libraries: two of the same digest give the same scores."""
+
+    def too_long(self, texts: Sequence[str]) -> list[str]:
+        """Those of some texts that are longer than the model reads: it sees only their beginning. Optional."""
+        return []
+
+
+@runtime_checkable
+class DualEncoder(Scorer, Protocol):
+    """Images and texts are encoded apart from each other; their score is the cosine of their features.
+
+    Features are what the projection gives, float32, shape (n, d), **not** normalised: the Image+Text baseline averages
+    them so, and probes read them so. `encode_images` and `encode_texts` give them with norm 1.
+
+    several: whether an image has several features, one after the other in (n, k d): the one nearest to a text counts.
+    """
+
+    several: bool = False
+
+    @abstractmethod
+    def prepare(self, image: Image) -> Floats:
+        """An image through the model's own transform, mostly of shape (3, height, width). Threads may call it."""
+
+    @abstractmethod
+    def image_features(self, prepared: Sequence[Floats]) -> Floats:
+        """Features of images that `prepare` gave, in one pass."""
+
+    @abstractmethod
+    def text_features(self, texts: Sequence[str]) -> Floats:
+        """Features of texts, in one pass; what is longer than the model reads is cut."""
+
+    def encode_images(self, images: Sequence[Image]) -> Floats:
+        """Features of images with norm 1, in one pass."""
+        return unit(self.image_features([self.prepare(image) for image in images]))
+
+    def encode_texts(self, texts: Sequence[str]) -> Floats:
+        """Features of texts with norm 1, in one pass."""
+        return unit(self.text_features(texts))
+
+
+@runtime_checkable
+class Matcher(Scorer, Protocol):
+    """An image and a text are read together: fusion models with an image–text matching head, VQAScore.
+
+    reasons: why a pair may have no score, for models that can fail to answer. has_prior: whether the last column of
+    `score` is the score of the text alone, which `evaluation.features.prior` removes.
+    """
+
+    reasons: tuple[str, ...] = ()
+    has_prior: bool = False
+
+    @abstractmethod
+    def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
+        """Score of image i with text i, shape (n,); higher is more alike.
+
+        With ``reasons``, shape (n, 2): the score and 0, or NaN and the place of a reason; such pairs are counted.
+        """
+
+
+#: What a model that chooses is asked: which of two captions fits an image (I2T), which of two images a caption (T2I),
+#: or which caption belongs to which image (EqBen, 5.5).
+Direction = Literal["text", "image", "pairing"]
+
+
+class Question(NamedTuple):
+    """What is shown: one image and two captions, two images and one caption, or two of both, by ``direction``."""
+
+    direction: Direction
+    images: tuple[Image, ...]
+    captions: tuple[str, ...]
+
+
+@runtime_checkable
+class Chooser(Scorer, Protocol):
+    """A model that is shown images and captions, and names those that fit. directions: what it can be asked."""
+
+    directions: tuple[Direction, ...] = ("text",)
+
+    @abstractmethod
+    def choose(self, questions: Sequence[Question]) -> list[tuple[int, ...] | str]:
+        """For each question the place of the caption or image that it chose, in the order that it is shown them; of a
+        pairing the places of the captions of both images.
+
+        In place of a choice, why there is none, in a word or two by which they are counted. Several at a time, since a
+        server answers them side by side.
+        """
+
+
+@runtime_checkable
+class Composer(Scorer, Protocol):
+    """Composed retrieval: an image with a text that modifies it is a query, and an encoder's images are the gallery.
+
+    encoder: of the gallery, of the image, and of the text.
+    """
+
+    encoder: DualEncoder
+
+    @abstractmethod
+    def compose(self, images: Floats, texts: Floats) -> Floats:
+        """Queries of norm 1 from features of the encoder that are not normalised; all (n, d)."""
+
+    def compose_said(self, images: Floats, texts: Floats, said: Sequence[str]) -> Floats:
+        """As `compose`, for rules that read the texts themselves. Optional. said: the texts, as many as features."""
+        return self.compose(images, texts)
+
+    def queries(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
+        """Queries of norm 1 from images and texts, shape (n, d)."""
+        prepared = [self.encoder.prepare(image) for image in images]
+        return self.compose_said(self.encoder.image_features(prepared), self.encoder.text_features(texts), texts)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelKind:
+    """A kind of models that ``--model KIND:…`` names, an object of the door ``twinset.evaluation_models``.
+
+    open: loads one from the text as it was written, its parts after the kind, and how it runs. form: what is written
+    after the colon. parts: at most this number, so that the last one may hold colons. prompts: whether it is asked by a
+    prompt, which ``KIND/PROMPT:…`` names (`evaluation.scorers.prompts`). check: raises `WrongUse` from the
+    first two arguments of ``open``, as far as it can be seen from names and files, without torch. note: a sentence
+    that reports say of each of them.
+    """
+
+    open: Callable[[str, Sequence[str], Running], Scorer]
+    form: str
+    parts: int = 1
+    check: Callable[[str, Sequence[str]], object] = lambda name, parts: None
+    prompts: bool = False
+    note: str = ""
+
+
+def unit(features: Floats) -> Floats:
+    """Features divided by their norm, shape (..., d); zeros stay zeros."""
+    # Row by row in float64, so that a feature's norm does not depend on what else is in the array.
+    norms = np.sqrt(np.einsum("...d,...d->...", features, features, dtype=np.float64))[..., None]
+    divided: Floats = (features / np.maximum(norms, 1e-12)).astype(np.float32)
+    return divided
+
+
+def maybe_longer(texts: Sequence[str], most: int) -> list[str]:
+    """Texts that may have more tokens than ``most``: a token is a byte or more, besides three that mark the ends."""
+    return [text for text in texts if len(text.encode("utf-8", "surrogatepass")) + 3 > most]

@@ -1,0 +1,195 @@
+"""Engines within sources: what makes the samples is chosen by a setting, and has settings of its own."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from pydantic import Field
+
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import naming
+from twinset.contracts.parts import Component
+from twinset.contracts.source import Need, Place, PlacedSettings, Pool
+from twinset.contracts.tally import Tally
+from twinset.models.device import OnDevice, check_installed, load_within_memory
+from twinset.models.files import ModelFiles
+from twinset.shards.contracts import Context, Source, StageGenerator
+
+
+class Engine(Protocol):
+    """An engine at work; every attribute and method as of `contracts.parts.Component`.
+
+    micro_batch: what one pass of its network makes; for servers, requests that are handed over at a time.
+    """
+
+    micro_batch: int
+    threads: int
+
+    def device(self) -> str | None: ...
+
+    def weights(self) -> Mapping[str, str]: ...
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """The same engine, with its network as it is loaded."""
+
+
+class EngineSettings(PlacedSettings):
+    """Settings of an engine, light to import. Of an engine with a network here, `OnDevice` stands before this base.
+
+    worker: ``MODULE:CLASS`` of the engine, which these settings make. Heavy libraries are imported there.
+    """
+
+    worker: ClassVar[str]
+
+    def open(self) -> Any:
+        """The engine at work."""
+        module, _, name = self.worker.partition(":")
+        return getattr(import_module(module), name)(self)
+
+    @property
+    def pool(self) -> Pool:
+        """The work pool whose workers run it, unless the recipe names one."""
+        return "cpu"
+
+    @property
+    def shards_at_a_time(self) -> int:
+        return 0
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``stages.verified.source.engine``."""
+
+    @property
+    def metered(self) -> bool:
+        return False
+
+    def cost(self, spent: Tally) -> float | None:
+        return None
+
+
+class LocalSettings(OnDevice, EngineSettings):
+    """Settings of an engine with a network of transformers in this process.
+
+    model: a folder, or an id of the hub whose files are in the local cache. device, threads: as `OnDevice`.
+    micro_batch: what one pass makes; halved for a shard when memory runs out.
+    """
+
+    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
+    micro_batch: int = Field(default=8, ge=1, le=1024)
+
+    execution = (*OnDevice.execution, "micro_batch")
+
+    @abstractmethod
+    def files(self) -> ModelFiles:
+        """The model's files; raises `ModelMissing`, or `WrongUse` where they are of another kind."""
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        if "models" not in needs:
+            return
+        with naming(f"{key}.model"):
+            files = self.files()
+        if "media" in needs:
+            check_installed(key, files.libraries, self.extra)
+
+
+L = TypeVar("L", bound=LocalSettings)
+
+
+class LocalEngine(ABC, Generic[L]):
+    """As `Engine`, with a network of transformers that is loaded once.
+
+    name: of the model's files in `weights`.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, settings: L) -> None:
+        self.settings = settings
+        self.micro_batch, self.threads = settings.micro_batch, settings.threads
+
+    def device(self) -> str:
+        return self.settings.device_name("source.engine.device")
+
+    def weights(self) -> Mapping[str, str]:
+        return {self.name: self.settings.files().digest()}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        self.loaded  # noqa: B018 - the copy shares it
+        other = copy.copy(self)
+        other.micro_batch = micro_batch
+        return other
+
+    @cached_property
+    def loaded(self) -> Any:
+        """What `load` gives; raises `BuildFailed` where it does not fit into memory."""
+        return load_within_memory(self.settings.model, self.load)
+
+    @abstractmethod
+    def load(self) -> Any:
+        """The network with what goes with it."""
+
+
+class EngineSource(Source):
+    """A source whose work is done where its engine runs.
+
+    engine: its settings; subclasses say which ones there are.
+    """
+
+    engine: EngineSettings
+
+    @property
+    def pool(self) -> Pool:
+        return self.engine.pool
+
+    @property
+    def shards_at_a_time(self) -> int:
+        return self.engine.shards_at_a_time
+
+    @property
+    def metered(self) -> bool:
+        return self.engine.metered
+
+    def cost(self, spent: Tally) -> float | None:
+        return self.engine.cost(spent)
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        super().check_inputs(key, needs)
+        self.engine.check_inputs(f"{key}.engine", needs)
+
+    def check_device(self, key: str) -> None:
+        self.engine.check_device(f"{key}.engine")
+
+
+S = TypeVar("S", bound=EngineSource)
+
+
+class EngineGenerator(StageGenerator[S]):
+    """A generator whose samples an engine makes.
+
+    engine: at work. Subclasses say of which type, since each asks it something else.
+    """
+
+    engine: Engine
+
+    def __init__(self, source: S, context: Context) -> None:
+        super().__init__(source, context)
+        self.engine = source.engine.open()
+        self.micro_batch, self.threads = self.engine.micro_batch, self.engine.threads
+        if isinstance(self.engine, Component):  # each has its own; of a class as a rule
+            self.isolation, self.libraries = self.engine.isolation, self.engine.libraries  # type: ignore[misc]
+
+    def device(self) -> str | None:
+        return self.engine.device()
+
+    def weights(self) -> Mapping[str, str]:
+        weights = self.engine.weights()
+        if isinstance(self.engine, Component):
+            return {"engine": digest([self.source.engine.kind, self.engine.version]), **weights}
+        return weights
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        other = super().with_micro_batch(micro_batch)
+        other.engine = self.engine.with_micro_batch(micro_batch)
+        return other

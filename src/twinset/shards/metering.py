@@ -1,0 +1,92 @@
+"""What language models take for a shard: counted while it is made, kept in its log, and in nothing that is hashed.
+
+Answers that were kept on disk count like new ones: the numbers say what a stage takes, however often it was resumed.
+"""
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from twinset.contracts.tally import Tally
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+
+MOST = 2**63  # of answers or tokens that a log can tell
+PARALLEL_READS = 16  # logs are small: on an object store their latency is what costs
+_METER: ContextVar[list[Tally] | None] = ContextVar("meter", default=None)
+_ON_MADE: ContextVar[Callable[[], None] | None] = ContextVar("on_made", default=None)
+
+
+@contextmanager
+def metered() -> Iterator[list[Tally]]:
+    """Collects what `count` is told by this thread while it is entered."""
+    found = list[Tally]()
+    before = _METER.set(found)
+    try:
+        yield found
+    finally:
+        _METER.reset(before)
+
+
+def count(tally: Tally) -> None:
+    """Count answers for the shard that is being made."""
+    if (meter := _METER.get()) is not None:
+        meter.append(tally)
+
+
+@contextmanager
+def counting(on_count: Callable[[int], None]) -> Iterator[None]:
+    """Reports each candidate that this thread makes while it is entered. on_count: takes how many they are so far."""
+    count = itertools.count(1)
+    before = _ON_MADE.set(lambda: on_count(next(count)))
+    try:
+        yield
+    finally:
+        _ON_MADE.reset(before)
+
+
+def made_one() -> None:
+    """One more candidate of the shard that is being made is done."""
+    if (on_made := _ON_MADE.get()) is not None:
+        on_made()
+
+
+def total(tallies: Iterable[Tally]) -> Tally:
+    """Their sum."""
+    found = Tally()
+    for one in tallies:
+        found = found.plus(one)
+    return found
+
+
+def spent(store: Store, home: str) -> Tally:
+    """What the logs of a stage's shards say; shards whose log cannot be read count as nothing."""
+    return total(map(tally_in, read_logs(store, home).values()))
+
+
+def read_logs(store: Store, home: str, numbers: Iterable[int] | None = None) -> dict[int, dict[str, Any]]:
+    """The logs of some shards of a stage, of all when None; empty where one cannot be read."""
+    if numbers is None:
+        names = store.listing(layout.meta(home, "log"))
+        numbers = [number for name in names if (number := layout.shard_number(name, "json")) >= 0]
+    numbers = list(numbers)
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        return dict(zip(numbers, pool.map(lambda number: _log(store, layout.log(home, number)), numbers), strict=True))
+
+
+def _log(store: Store, path: str) -> dict[str, Any]:
+    try:
+        log = json.loads(store.read(path))
+        return log if isinstance(log, dict) else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def tally_in(log: Mapping[str, Any]) -> Tally:
+    """What language models took for a shard, by its log; nothing where that says no such numbers."""
+    found = Tally(*(log.get(name, 0) for name in Tally._fields))
+    return found if all(isinstance(one, int) and 0 <= one < MOST for one in found) else Tally()

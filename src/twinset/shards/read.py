@@ -1,0 +1,233 @@
+"""Reading samples back, with the suspicion that a file from elsewhere deserves."""
+
+import io
+import itertools
+import tarfile
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.kind import Stored, Takes, kinds_of, plural
+from twinset.contracts.licences.names import allowed
+from twinset.contracts.licences.terms import TERMS
+from twinset.contracts.plan import parquet_batches, parquet_columns
+from twinset.contracts.recipe import Recipe, Subset, recipe_from_json
+from twinset.shards.fields import REMEDY, stored
+from twinset.shards.ledger import Receipts, read_receipts
+from twinset.shards.rows import KEPT, Row, read_rows
+from twinset.shards.storage import layout
+from twinset.shards.storage.member_headers import member_places, read_members
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar
+
+
+class DamagedIndex(WrongUse):
+    """``index.parquet`` is not what a build wrote."""
+
+
+def read_settings(store: Store, subset: str) -> tuple[Recipe, Subset]:
+    """The recipe that a subset was planned from, and its own settings there.
+
+    Raises `WrongUse` when there is no such recipe, or it names a source or filter that is not installed.
+    """
+    path = layout.recipe(subset)
+    try:
+        recipe = recipe_from_json(store.read(path))
+        return recipe, recipe[subset.rpartition("/")[2]]
+    except (FileNotFoundError, NotADirectoryError, KeyError, ValueError, RecursionError) as error:
+        raise WrongUse(f"{store.root}/{path}: not the recipe of {subset} ({error}); run its build again") from error
+
+
+def finished(store: Store, subset: str) -> Receipts:
+    """Receipts of the finished shards, by number; numbers may be missing. Raises `BrokenTar` for what is no receipt."""
+    receipts, unreadable = read_receipts(store, subset)
+    if unreadable:
+        raise BrokenTar(f"{store.root}/{layout.receipt(subset, unreadable[0])}: not a receipt; {REMEDY}")
+    return receipts
+
+
+def finished_tars(store: Store, subset: str) -> Iterator[tuple[str, int]]:
+    """Tars of the finished shards in order, by path below OUT, each with the number of its samples."""
+    for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
+        if tar_size:
+            yield layout.tar(subset, split, number), kept
+
+
+def pictured_tars(store: Store, subset: str, use: str) -> Iterator[tuple[str, str, int]]:
+    """As `finished_tars`, with the split behind the path. Raises `WrongUse` for samples without images, which lie in
+    no tar, and as `term_counts` where samples are chosen by licence. use: what takes images, for the message.
+    """
+    rows = () if store.licences is None else index_rows(store, subset, ("tar", "licence"))
+    allowed_in = Counter(row["tar"] for row in rows if allowed(row["licence"], store.licences))
+    for number, split, kept, tar_size in finished(store, subset).columns("split", "kept", "tar_size"):
+        if kept and not tar_size:
+            raise WrongUse(
+                f"{subset} is an index without images, and {use} takes images; build it with "
+                f"subsets.{subset}.source.images"
+            )
+        if kept and (shown := kept if store.licences is None else allowed_in[layout.tar_name(split, number)]):
+            yield layout.tar(subset, split, number), split, shown
+
+
+def index_columns(store: Store, subset: str) -> list[str]:
+    """Names of the columns of ``index.parquet``; raises `DamagedIndex`."""
+    with opened_index(store, subset) as stream:
+        return parquet_columns(stream)
+
+
+def index_rows(store: Store, subset: str, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Columns of ``index.parquet``, row by row as a stream."""
+    for batch in index_batches(store, subset, columns):
+        yield from batch.to_pylist()
+
+
+def index_batches(store: Store, subset: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """As `index_rows`, a batch at a time."""
+    with opened_index(store, subset) as stream:
+        for batch in parquet_batches(stream, columns):
+            for name in {"key", "tar", *TERMS} & {*columns}:
+                if name not in batch.schema.names or batch[name].null_count or not pa.types.is_string(batch[name].type):
+                    raise pa.ArrowInvalid(f"a {name} is absent or no text")
+            yield batch
+
+
+@contextmanager
+def opened_index(store: Store, subset: str) -> Iterator[BinaryIO]:
+    """The file; what is found damaged in it while it is open is raised as `DamagedIndex`."""
+    path = layout.meta(subset, "index.parquet")
+    try:
+        with store.open(path) as stream:
+            yield stream
+    except pa.ArrowMemoryError:
+        raise
+    except pa.ArrowException as error:
+        remedy = f"remove {layout.meta(subset, 'index.json')} and run its build again"
+        raise DamagedIndex(f"{store.root}/{path}: cannot be read ({error}); {remedy}") from error
+
+
+def term_counts(store: Store, subset: str) -> dict[tuple[str, str], int]:
+    """Rows of ``index.parquet`` by licence and credit; raises as `index_batches`."""
+    columns, counts = ["licence", "credit"], Counter[tuple[str, str]]()
+    for batch in index_batches(store, subset, columns):
+        found = pa.Table.from_batches([batch]).group_by(columns, use_threads=False).aggregate([([], "count_all")])
+        counts.update({(row["licence"], row["credit"]): row["count_all"] for row in found.to_pylist()})
+    return dict(sorted(counts.items()))
+
+
+def read_samples(store: Store, subset: str, limit: int | None = None) -> Iterator[Stored[Any]]:
+    """Samples of all finished shards in plan order, at most ``limit``; holds one at a time.
+
+    Raises `BrokenTar`, with tar and member, for a member that `shards.storage.tar_reader` would not have written.
+    """
+    samples = itertools.chain.from_iterable(read_tar(store, tar) for tar, _ in finished_tars(store, subset))
+    return itertools.islice(samples, limit)
+
+
+def of_kind(samples: Iterable[Stored[Any]], takes: Takes, use: str) -> Iterator[Stored[Any]]:
+    """Samples that must be of certain kinds, else `WrongUse`. use: what takes only these, for the message."""
+    for sample in samples:
+        if sample.kind not in kinds_of(takes):
+            raise WrongUse(
+                f"{sample.key} is a {sample.kind.name}, and {use} takes {plural(takes)}; name other subsets with --only"
+            )
+        yield sample
+
+
+def _spread(shards: Sequence[tuple[str, int]], count: int) -> Iterator[tuple[str, set[int]]]:
+    """Shards of ``count`` samples that are evenly spread (all when there are fewer), with their places in the shard.
+
+    Sample k is the middle of the k-th of ``count`` equal parts, so that the same dataset shows the same.
+
+    Args:
+        shards: path of each and the number of samples in it.
+        count: samples that are wanted.
+    """
+    start, total = 0, sum(kept for _, kept in shards)
+    count = min(count, total)
+    wanted = {(2 * k + 1) * total // (2 * count) for k in range(count)}
+    for path, kept in shards:
+        if places := {place - start for place in wanted if start <= place < start + kept}:
+            yield path, places
+        start += kept
+
+
+def read_spread(store: Store, subset: str, count: int) -> list[Stored[Any]]:
+    """``count`` samples with images evenly spread over a subset (all when it has fewer), in plan order."""
+    found: list[Stored[Any]] = []
+    for tar, places in _spread(list(finished_tars(store, subset)), count):
+        upto = itertools.islice(read_tar(store, tar), max(places) + 1)
+        found += [sample for place, sample in enumerate(upto) if place in places]
+    return found
+
+
+def read_spread_rows(store: Store, subset: str, count: int) -> list[Row]:
+    """As `read_spread`, but the rows of samples without images, which lie in no tar."""
+    found: list[Row] = []
+    columns = finished(store, subset).columns("kept", "tar_size")
+    shards = [(layout.rows(subset, number), kept) for number, kept, tar_size in columns if not tar_size]
+    for path, places in _spread(shards, count):
+        with store.open(path) as stream:
+            kept = [row for row in read_rows(stream, f"{store.root}/{path}") if row.verdict == KEPT]
+        found += [row for place, row in enumerate(kept) if place in places]
+    return found
+
+
+def read_tar(store: Store, path: str) -> Iterator[Stored[Any]]:
+    """The samples of one tar, in order. Nothing is extracted: members are read into memory, each within a limit."""
+    where = f"{store.root}/{path}"
+    try:
+        with store.open(path) as stream:
+            yield from (one for one in _samples(stream, where) if allowed(one.json.licence, store.licences))
+    except FileNotFoundError as error:
+        raise BrokenTar(f"{where}: named by its receipt, but absent; {REMEDY}") from error
+
+
+def read_from_tar(store: Store, path: str, keys: Collection[str], version: str) -> Iterator[Stored[Any]]:
+    """Some samples of a tar, found by the places of its members, which a process reads once.
+
+    Args:
+        store, path: of the tar.
+        keys: of samples; one that the tar lacks is left out.
+        version: tells the tar from a later one of the same path.
+
+    Raises:
+        BrokenTar: as `read_tar`.
+    """
+    where = f"{store.root}/{path}"
+    try:
+        places = _places(store.root, path, version)
+        with store.open(path) as stream:
+            for key in sorted({*keys} & places.keys(), key=lambda one: places[one]):
+                start, end = places[key]
+                stream.seek(start)
+                yield from _samples(io.BytesIO(stream.read(end - start) + bytes(2 * tarfile.BLOCKSIZE)), where)
+    except FileNotFoundError as error:
+        raise BrokenTar(f"{where}: named by its receipt, but absent; {REMEDY}") from error
+
+
+@lru_cache(maxsize=64)
+def _places(root: str, path: str, _version: str) -> dict[str, tuple[int, int]]:
+    """Where the members of each sample begin and end in a tar, by key."""
+    found: dict[str, tuple[int, int]] = {}
+    with Store(root).open(path) as stream:
+        for name, start, end in member_places(stream, f"{root}/{path}"):
+            key = name.partition(".")[0]
+            found[key] = (found[key][0] if key in found else start, end)
+    return found
+
+
+def _samples(stream: BinaryIO, where: str) -> Iterator[Stored[Any]]:
+    members = read_members(stream, where)
+    for key, group in itertools.groupby(members, key=lambda member: member[0].partition(".")[0]):
+        fields: dict[str, bytes] = {}
+        for name, content in group:
+            field = name.partition(".")[2]
+            if field in fields:
+                raise BrokenTar(f"{where}: member {name!r} occurs twice; {REMEDY}")
+            fields[field] = content
+        yield stored(key, fields, where)

@@ -1,0 +1,256 @@
+"""The verdict on every candidate, one row each: what was kept, what was rejected, by whom and why.
+
+What filters say is checked: one verdict each, declared reasons, finite numbers, scores for all.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.errors import BuildFailed
+from twinset.contracts.kinds.kind import SampleKind
+from twinset.contracts.kinds.registry import KINDS
+from twinset.contracts.kinds.samples import Drop, Keep, MediaFile, Rejected, Score, TableRows, Verdict
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.plan import read_parquet
+from twinset.contracts.source import FILTERS, FilterSettings
+
+KEPT, REJECTED = "kept", "rejected"
+DUPLICATE = "duplicate"
+
+_SOURCE = pa.struct([("path", pa.string()), ("size", pa.int64()), ("sha256", pa.string())])
+#: Columns of every row, of samples and of tables.
+JUDGED = pa.schema(
+    [
+        ("key", pa.string()),
+        ("identity", pa.string()),
+        ("group", pa.string()),
+        ("split", pa.string()),
+        ("verdict", pa.string()),
+        ("filter", pa.string()),
+        ("reason", pa.string()),
+        ("score", pa.float64()),
+        ("detail", pa.string()),
+        *((name, pa.string()) for name in TERMS),
+    ]
+)
+_LAST = pa.schema([("content", pa.string()), ("sources", pa.list_(_SOURCE))])
+
+
+@dataclass(slots=True, kw_only=True)
+class Row:
+    """Verdict on one candidate for a sample.
+
+    identity: of the candidate, what its key was made from. filter: kind of the filter that rejected it; ``generator``
+    when it could not be made; empty when kept. reason: why it was rejected; of a kept one its flags, with spaces
+    between them.
+    words: by column (`contracts.kinds.kind.SampleKind.described`). numbers: scores by column. images: sha256 of the
+    encoded ones, by role.
+    content: digest of images and words; two samples of one content are duplicates. Empty when nothing was made.
+    licence, credit, source_url: as of `contracts.candidate.Candidate`.
+    """
+
+    kind: SampleKind
+    key: str
+    identity: str = ""
+    group: str
+    split: str
+    verdict: str
+    filter: str = ""
+    reason: str = ""
+    score: float | None = None
+    detail: str = ""
+    licence: str = ""
+    credit: str = ""
+    source_url: str = ""
+    words: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
+    images: dict[str, str] = field(default_factory=dict)
+    content: str = ""
+    sources: tuple[MediaFile, ...] = ()
+
+    @property
+    def terms(self) -> Terms:
+        """Its licence, credit and URL."""
+        return Terms(self.licence, self.credit, self.source_url)
+
+
+def schema_of(kind: SampleKind) -> pa.Schema:
+    """Columns of the rows of a kind of samples."""
+    own = pa.schema([(name, pa.string()) for name in (*kind.described, *kind.hashed)])
+    numbers = pa.schema([(name, pa.float64()) for name in kind.numbers])
+    return pa.schema([*JUDGED, *own, *numbers, *_LAST])
+
+
+def table_schema(columns: pa.Schema) -> pa.Schema:
+    """Columns of the rows of a table. columns: the generator's own, which are null where a candidate was rejected.
+
+    Raises ValueError when the generator has a column of a name that every row has.
+    """
+    if taken := sorted({*columns.names} & {*JUDGED.names}):
+        raise ValueError(f"a table has a column {taken[0]!r} of its own; rename the generator's")
+    return pa.schema([*JUDGED, *(pa.field(one.name, one.type) for one in columns)])
+
+
+def write_rows(rows: Sequence[Row], path: Path) -> None:
+    """Write the rows of a shard, at least one, as Parquet with bytes that depend on the rows alone."""
+    kind = rows[0].kind
+    found = [
+        {
+            **{name: getattr(row, name) for name in (*JUDGED.names, "content")},
+            **{name: row.words.get(name, "") for name in kind.described},
+            **{name: row.numbers.get(name) for name in kind.numbers},
+            **{f"{role}_sha256": row.images.get(role, "") for role in kind.images},
+            "sources": [asdict(one) for one in row.sources],
+        }
+        for row in rows
+    ]
+    _write(found, schema_of(kind), path)
+
+
+def write_table_rows(results: Iterable[tuple[Candidate, TableRows | Rejected]], columns: pa.Schema, path: Path) -> None:
+    """Write the rows of a table's shard as Parquet with bytes that depend on the rows alone.
+
+    Args:
+        results: candidates in plan order with what was made of them: several rows each, or one that says why not.
+        columns: the generator's own.
+
+    Raises:
+        ValueError: a generator gave no rows for a candidate that it did not reject.
+        pyarrow.ArrowException: a value does not fit its column.
+    """
+    found: list[Mapping[str, Any]] = []
+    for candidate, made in results:
+        judged = {name: getattr(candidate, name) for name in ("key", "identity", "group", "split", *TERMS)}
+        judged |= {"verdict": KEPT, "filter": "", "reason": "", "score": None, "detail": ""}
+        if isinstance(made, Rejected):
+            rejected = {"verdict": REJECTED, "filter": "generator", "reason": made.reason, "detail": made.detail}
+            found.append(judged | rejected)
+        elif made.rows:
+            found += [{**row, **judged} for row in made.rows]
+        else:
+            raise ValueError(f"{candidate.key}: a candidate of a table gave no row; its generator must reject it")
+    _write(found, table_schema(columns), path)
+
+
+def _write(rows: Sequence[Mapping[str, Any]], schema: pa.Schema, path: Path) -> None:
+    """Write rows as Parquet without statistics, whose bytes depend on the library that computes them."""
+    table = pa.Table.from_pylist(rows, schema)
+    # A file that pyarrow opens by its name stays open for as long as the error of a full disk lives.
+    with path.open("wb") as stream:
+        pq.write_table(table, stream, compression="zstd", store_schema=False, write_statistics=False)
+
+
+def read_rows(stream: BinaryIO, where: str = "rows of a shard") -> list[Row]:
+    """Rows of one shard, in plan order; `BuildFailed`, with ``where``, when they are of no kind of samples."""
+    try:
+        return _rows(read_parquet(stream))
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:  # and so those of pyarrow
+        raise BuildFailed(f"{where}: damaged ({error}); run the same build again") from error
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    kind = _kind_of(table.schema)
+    return [
+        Row(
+            kind=kind,
+            **{name: values[name] for name in (*JUDGED.names, "content")},
+            words={name: values[name] for name in kind.described},
+            numbers={name: values[name] for name in kind.numbers if values[name] is not None},
+            images={role: values[f"{role}_sha256"] for role in kind.images if values[f"{role}_sha256"]},
+            sources=tuple(MediaFile(**one) for one in values["sources"]),
+        )
+        for values in table.to_pylist()
+    ]
+
+
+def _kind_of(schema: pa.Schema) -> SampleKind:
+    """The kind of samples that rows are of, with the numbers that these have."""
+    doubles = [one.name for one in schema if one.type == pa.float64()]
+    for kind in KINDS.values():
+        found = kind.with_numbers([name for name in doubles if name not in (*JUDGED.names, *kind.numbers)])
+        if schema.names == (own := schema_of(found)).names:
+            if other := [name for name in schema.names if schema.field(name).type != own.field(name).type]:
+                raise ValueError(f"the column {other[0]} is of {schema.field(other[0]).type}")
+            return found
+    raise ValueError(f"columns {', '.join(schema.names)} are of no kind of samples")
+
+
+class BadVerdict(BuildFailed):
+    """A filter does not keep the contract of `shards.contracts`; the message names filter, sample and remedy."""
+
+
+class VerdictCheck:
+    """Checks what one filter says of the samples of one shard. settings: of the filter."""
+
+    def __init__(self, settings: FilterSettings) -> None:
+        self.kind = settings.kind
+        self._settings = settings
+        self._scored: tuple[str, str | None] | None = None  # the first that was kept, and the name of its score
+
+    def each(self, keys: Sequence[str], verdicts: Any) -> Sequence[Verdict]:
+        """The verdicts, one on each key; raises `BadVerdict` for any that the build cannot use."""
+        first = keys[0] if keys else "no sample"
+        if not isinstance(verdicts, Sequence):
+            self._refuse(first, f"a {type(verdicts).__name__}, not a list of verdicts; return one each, in order")
+        if len(verdicts) != len(keys):
+            self._refuse(first, f"{len(verdicts)} verdicts on {len(keys)} from this on; return one each, in order")
+        for key, verdict in zip(keys, verdicts, strict=True):
+            self._check(key, verdict)
+        return verdicts
+
+    def captions(self, candidate: CaptionedCandidate, judged: Any) -> CaptionedCandidate | Drop:
+        """As `each`, of a filter of captions."""
+        if isinstance(judged, Drop):
+            self._check(candidate.key, judged)
+            return judged
+        if isinstance(judged, CaptionedCandidate) and judged.key == candidate.key:
+            for name in ("captions0", "captions1"):
+                left, given = getattr(judged, name), getattr(candidate, name)
+                if not isinstance(left, tuple) or not left or not all(one in given for one in left):
+                    self._refuse(candidate.key, f"{name} are {left!r}; return a tuple of some of its own")
+            if judged != replace(candidate, captions0=judged.captions0, captions1=judged.captions1):
+                self._refuse(candidate.key, "more than its captions is changed; leave all other fields as they are")
+            return judged
+        found = judged.key if isinstance(judged, CaptionedCandidate) else type(judged).__name__
+        self._refuse(candidate.key, f"answered by {found}; return this candidate with fewer captions, or a Drop")
+
+    def added(self, key: str, scores: dict[str, float], name: str, value: float) -> None:
+        """Add a score to those of a sample; raises `BadVerdict` where it has one of this name."""
+        if name in scores:
+            self._refuse(key, f"has a score {name!r} already; name this one otherwise, or name the filter once")
+        scores[name] = value
+
+    def _check(self, key: str, verdict: Any) -> None:
+        if not isinstance(verdict, Keep | Drop | Score):
+            self._refuse(key, f"a {type(verdict).__name__}, not a Keep, Drop or Score; return one verdict a sample")
+        reason = verdict.reason if isinstance(verdict, Drop) else verdict.flag if isinstance(verdict, Score) else ""
+        if (reason or isinstance(verdict, Drop)) and reason not in [*self._settings.meanings]:
+            self._refuse(key, f"reason {reason!r} is not explained; add it to {type(self._settings).__name__}.reasons")
+        number = verdict.score if isinstance(verdict, Drop) else verdict.value if isinstance(verdict, Score) else None
+        if number is not None or isinstance(verdict, Score):
+            if not isinstance(number, float):
+                self._refuse(key, f"a score of type {type(number).__name__}; give a Python float: float(score)")
+            if not math.isfinite(number):
+                self._refuse(key, f"a score of {number}; drop the sample, or give a finite number")
+        name = verdict.name if isinstance(verdict, Score) else "score"
+        if not isinstance(name, str) or not name or name.encode(errors="ignore").decode() != name:
+            self._refuse(key, f"a score of name {name!r}; name it by a text that is not empty, of UTF-8")
+        if not isinstance(verdict, Drop):
+            self._same_score(key, verdict.name if isinstance(verdict, Score) else None)
+
+    def _same_score(self, key: str, name: str | None) -> None:
+        """Loaders need the same keys in the JSON of every sample."""
+        self._scored = self._scored or (key, name)
+        if name != self._scored[1]:
+            said = [f"scored as {one!r}" if one else "not scored" for one in (name, self._scored[1])]
+            self._refuse(key, f"{said[0]}, and {self._scored[0]} {said[1]}; score all that is kept, by one name")
+
+    def _refuse(self, key: str, problem: str) -> NoReturn:
+        raise BadVerdict(f"{FILTERS.named(self.kind)}: {key}: {problem}")

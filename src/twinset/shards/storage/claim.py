@@ -1,0 +1,176 @@
+"""One build at a time writes into OUT: a second one is told who the first is, and a dead one's claim is taken over."""
+
+import contextlib
+import errno
+import fcntl
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from twinset.contracts.errors import BuildFailed, TwinsetError
+from twinset.shards.storage.spool import is_running, refuse_link
+
+logger = logging.getLogger("twinset")
+
+CLAIM = "_building.json"  # below OUT, while a build runs
+BEAT = 15.0  # seconds between two signs of life of a build in an object store
+SILENT_FOR = 4 * BEAT  # after which a build on another machine counts as dead
+#: Where nothing can be written or locked, nothing is claimed: what writes there says why it cannot.
+_NO_CLAIM = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.ENOLCK}
+
+_held = set[str]()  # roots that this process builds: locks of files do not tell its threads apart
+_guard = threading.Lock()
+
+
+class Claimed(BuildFailed):
+    """Another build holds the store."""
+
+
+@contextlib.contextmanager
+def claimed(store: Any) -> Iterator[None]:
+    """Hold a store (`shards.storage.store.Store`) for one build.
+
+    In a local folder the claim is a lock of the file system, which ends with the process however that ends; in an
+    object store it is an object that says every `BEAT` seconds that its build lives, by its stamp alone, since clocks
+    differ. Shards can be made by anyone meanwhile: only who plans and finishes claims.
+
+    Raises `Claimed` where another build holds it, with its host and process.
+    """
+    with _guard:
+        if store.root in _held:
+            raise _taken(store.root, _read(_whoami()))
+        _held.add(store.root)
+    try:
+        with _claimed_remotely(store) if store.is_remote else _locked(Path(store.root)):
+            yield
+    finally:
+        _held.discard(store.root)
+
+
+@contextlib.contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    path = root / CLAIM
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        refuse_link(path)
+        file = _lock(path)
+    except OSError as error:
+        if error.errno not in _NO_CLAIM:
+            raise
+        yield
+        return
+    with file:
+        removed = f"{root}: was removed while a build wrote there; run the same command again to build it all"
+        try:
+            yield
+        except (TwinsetError, OSError) as error:
+            if not _lies_at(file, path):  # what the error says to remove is gone too
+                raise BuildFailed(removed) from error
+            raise
+        else:
+            if not _lies_at(file, path):
+                raise BuildFailed(removed)
+        finally:
+            if _lies_at(file, path):
+                path.unlink(missing_ok=True)
+
+
+def _lies_at(file: Any, path: Path) -> bool:
+    """Whether an open file is still the one of a path."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    return False
+
+
+def _lock(path: Path) -> Any:
+    """The claim, open and locked for this process; children that it forks do not hold it."""
+    while True:
+        file = path.open("a+b", buffering=0)
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            with file:
+                if error.errno in (errno.EACCES, errno.EAGAIN):
+                    file.seek(0)
+                    raise _taken(str(path.parent), _read(file.read(10_000))) from None
+                raise
+        if _lies_at(file, path):
+            try:
+                file.truncate(0)
+                file.write(_whoami())
+            except OSError:
+                path.unlink(missing_ok=True)
+                raise
+            return file
+        file.close()  # its build ended between the two calls and removed it
+
+
+@contextlib.contextmanager
+def _claimed_remotely(store: Any) -> Iterator[None]:
+    while not store.create(CLAIM, _whoami()):
+        _refuse_a_live_one(store)
+        store.remove(CLAIM)
+    ended = threading.Event()
+
+    def beat() -> None:
+        while not ended.wait(BEAT):
+            with contextlib.suppress(OSError):  # the build itself says what is wrong with its store
+                store.write(CLAIM, _whoami())
+
+    thread = threading.Thread(target=beat, name="claim", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        with contextlib.suppress(OSError):
+            store.remove(CLAIM)
+
+
+def _refuse_a_live_one(store: Any) -> None:
+    """Return where the build that claims a store is dead; it may take `SILENT_FOR` seconds to know."""
+    try:
+        other, stamp = _read(store.read(CLAIM)), store.listing("")[CLAIM].stamp
+    except (FileNotFoundError, KeyError):
+        return
+    if other.get("host") == socket.gethostname() and not is_running(other.get("process", 0)):
+        return
+    logger.warning("%s; looking for %d s whether that still lives", _taken(store.root, other), SILENT_FOR)
+    until = time.monotonic() + SILENT_FOR
+    while time.monotonic() < until:
+        time.sleep(min(1.0, BEAT))
+        entry = store.listing("").get(CLAIM)
+        if entry is None:
+            return
+        if entry.stamp != stamp:
+            raise _taken(store.root, other)
+
+
+def _whoami() -> bytes:
+    """What a claim says; other bytes at every call."""
+    who = {"host": socket.gethostname(), "process": os.getpid(), "beat": time.monotonic()}
+    return json.dumps(who).encode()
+
+
+def _read(content: bytes) -> dict[str, Any]:
+    """What a claim says; empty while it is being written."""
+    with contextlib.suppress(ValueError, RecursionError):
+        found = json.loads(content)
+        if isinstance(found, dict) and isinstance(found.get("process"), int):
+            return found
+    return {}
+
+
+def _taken(root: str, other: dict[str, Any]) -> Claimed:
+    who = f"process {other['process']} on {other.get('host')}" if other else "another process"
+    return Claimed(
+        f"{root}: {who} is building here; wait until it ends, or end it, and run the same command again: "
+        "what it finished stays"
+    )

@@ -1,0 +1,57 @@
+"""SQLite files that threads and processes share: opened, written in transactions, and what is said where one fails."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from twinset.contracts.errors import BuildFailed
+
+WAIT_SECONDS = 60.0  # for another process that writes
+_SHOWN = 200  # characters of an error
+#: Kinds of errors that are no fault of the file's content.
+_OF_THE_DISK = (
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_AUTH),
+)
+
+
+def connect(path: Path, remedy: str) -> sqlite3.Connection:
+    """The file, for all threads, made with its folder if absent; callers begin transactions.
+
+    Args:
+        remedy: what an error of the folder's says to do.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        error.add_note(remedy)
+        raise
+    return sqlite3.connect(path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+
+
+@contextmanager
+def transaction(database: sqlite3.Connection) -> Iterator[None]:
+    """A transaction, committed at the end and rolled back by any error."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:  # a full disk can end it
+            database.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def explained(path: Path, what: str, remedy: str) -> Iterator[None]:
+    """Raise `BuildFailed` for errors of SQLite. what: the file holds; remedy: where its content is at fault."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        said = str(error)[:_SHOWN]
+        # The lowest byte is the kind of error; one of Python's own, such as of text that is not UTF-8, has none.
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _OF_THE_DISK:
+            remedy = "see that it can be written and that its disk has room, and run the same command again"
+            raise BuildFailed(f"{path}: {said}; {remedy}") from error
+        raise BuildFailed(f"{path}: not a file of {what} ({said}); {remedy}") from error

@@ -1,0 +1,262 @@
+"""A dataset's folder, local or on an object store, in which a file is either whole or absent."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
+
+from twinset.contracts.canonical import sha256_of
+from twinset.contracts.errors import WrongUse
+from twinset.shards.storage import object_store
+from twinset.shards.storage.claim import claimed
+from twinset.shards.storage.spool import Spool, refuse_link
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file in a listing. size: in bytes; stamp: text that changes when the file is replaced."""
+
+    size: int
+    stamp: str
+
+
+class Store:
+    """Files under one root, by relative path with '/'. The root is a local folder or any fsspec URL (``s3://…``).
+
+    Local files are written under a temporary name on the same file system, fsynced and renamed; objects are spooled
+    locally and uploaded whole. Either way a reader never meets half a file.
+
+    licences: readers give only samples under these; None for all.
+    """
+
+    licences: frozenset[str] | None = None
+
+    def __init__(self, root: str) -> None:
+        self.root = root.rstrip("/") or "/"
+        self._local: Path | None = None
+        if (urlsplit(root).scheme if "://" in root else "") in ("", "file"):
+            place = root.removeprefix("file://")
+            if not place or "\0" in place:
+                raise WrongUse(f"{root!r} names no place; name a folder or a URL such as s3://bucket/prefix")
+            self._local = Path(os.path.abspath(place))
+            if self._local.is_file():
+                raise WrongUse(f"{self._local}: is a file; name a folder")
+            self.root = str(self._local)
+        else:
+            self._remote, self._base = object_store.connect(root)
+        self._spool = Spool(self._local)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether every look at a file costs a request."""
+        return self._local is None
+
+    def read(self, path: str) -> bytes:
+        """The whole file; FileNotFoundError when it is absent."""
+        if self._local is not None:
+            with _open_regular(self._local / path) as stream:
+                return stream.read()
+        with self._reaching(path):
+            return object_store.read(self._remote, f"{self._base}/{path}")
+
+    def read_part(self, path: str, start: int, size: int) -> bytes:
+        """``size`` bytes from byte ``start`` on, fewer where the file ends; FileNotFoundError when it is absent."""
+        if self._local is not None:
+            with _open_regular(self._local / path) as stream:
+                # One call asks for at most 2 GB, and may give less than was asked for.
+                return os.pread(stream.fileno(), size, start)
+        with self._reaching(path):
+            return object_store.read_part(self._remote, f"{self._base}/{path}", start, size)
+
+    @contextlib.contextmanager
+    def open(self, path: str) -> Iterator[BinaryIO]:
+        """The file as a seekable stream of bytes."""
+        if self._local is not None:
+            with _open_regular(self._local / path) as stream:
+                yield stream
+            return
+        with self._reaching(path):
+            remote = object_store.opened(self._remote, f"{self._base}/{path}", f"{self.root}/{path}")
+        with remote:
+            yield remote
+
+    def sha256(self, path: str) -> tuple[str, int]:
+        """sha256 and size of a file."""
+        with self.open(path) as stream:
+            return sha256_of(stream)
+
+    def size(self, path: str) -> int | None:
+        """Size in bytes, or None when the file is absent."""
+        try:
+            if self._local is not None:
+                return (self._local / path).stat().st_size
+            with self._reaching(path):
+                return int(self._remote.info(f"{self._base}/{path}")["size"])
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def names(self, folder: str) -> list[str]:
+        """Sorted names of the files and folders directly in a folder; empty when it is absent."""
+        if self._local is not None:
+            path = self._local / folder
+            return sorted(os.listdir(path)) if path.is_dir() else []
+        return sorted(self._children(folder))
+
+    def listing(self, folder: str) -> dict[str, Entry]:
+        """The files directly in a folder by name, of one listing; empty when it is absent.
+
+        Raises `WrongUse` where a pipe or a device lies there.
+        """
+        if self._local is None:
+            return {
+                name: Entry(int(entry["size"]), object_store.stamp(entry))
+                for name, entry in self._children(folder).items()
+                if entry["type"] == "file"
+            }
+        found = {}
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(self._local / folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(FileNotFoundError):  # another process can remove a file in between
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode):
+                        found[entry.name] = Entry(status.st_size, f"{status.st_mtime_ns}-{status.st_ino}")
+                    elif not stat.S_ISDIR(status.st_mode):
+                        raise _not_a_file(entry.path)
+        return found
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file whole."""
+        with self.spool() as folder:
+            spooled = folder / "file"
+            spooled.write_bytes(content)
+            self.move_in(spooled, path)
+
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a small object of an object store, unless there is one; returns whether it is this one now."""
+        try:
+            with self._reaching(path):
+                self._remote.pipe_file(f"{self._base}/{path}", content, mode="create")
+        except FileExistsError:
+            with contextlib.suppress(FileNotFoundError):
+                return self.read(path) == content  # an answer that was lost on the way is asked for again
+            return False
+        return True
+
+    def move_in(self, spooled: Path, path: str) -> None:
+        """Move a finished file from the spool to its place; when this returns it is durable and whole."""
+        if self._local is None:
+            with self._reaching(path):
+                large = spooled.stat().st_size > object_store.LARGE
+                (self._remote.patient if large else self._remote).put_file(str(spooled), f"{self._base}/{path}")
+            spooled.unlink()
+            return
+        with spooled.open("rb+") as stream:
+            os.fsync(stream.fileno())
+        target = self._target(self._local, path)
+        new = [folder for folder in target.parents if not folder.exists()]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.replace(spooled, target)
+        except IsADirectoryError as error:  # it names the spooled file
+            raise IsADirectoryError(error.errno, error.strerror, str(target)) from error
+        for folder in (target.parent, *(folder.parent for folder in new)):
+            sync(folder)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; nothing happens when it is absent."""
+        if self._local is not None:
+            self._target(self._local, path).unlink(missing_ok=True)
+            return
+        with contextlib.suppress(FileNotFoundError), self._reaching(path):
+            self._remote.rm_file(f"{self._base}/{path}")
+
+    def remove_folder(self, path: str) -> None:
+        """Remove the files directly in a folder, and the folder where it is empty then; nothing when it is absent."""
+        for name in self.listing(path):
+            self.remove(f"{path}/{name}")
+        if self._local is not None:
+            with contextlib.suppress(OSError):
+                self._target(self._local, path).rmdir()
+
+    def spool(self) -> contextlib.AbstractContextManager[Path]:
+        """A folder of this process for unfinished files (`shards.storage.spool.Spool.folder`)."""
+        return self._spool.folder()
+
+    def sweep(self) -> None:
+        """Remove what killed processes of this machine left in the spool."""
+        self._spool.sweep()
+
+    @contextlib.contextmanager
+    def for_one_build(self) -> Iterator[None]:
+        """`tidied`, while no other build writes here. Raises `BuildFailed`: one does (`shards.storage.claim`)."""
+        with self.tidied(), claimed(self):
+            yield
+
+    @contextlib.contextmanager
+    def tidied(self) -> Iterator[None]:
+        """Leave no empty folder behind that was not there before, and no spool; what killed processes left goes too."""
+        roots = [] if self._local is None else [self._local, *self._local.parents]
+        new = [folder for folder in roots if not folder.exists()]
+        self.sweep()
+        try:
+            yield
+        finally:
+            self.sweep()
+            for folder in new:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+    @staticmethod
+    def _target(root: Path, path: str) -> Path:
+        """Where a file is written or removed. A link in its place is replaced or removed; one above it is refused."""
+        *folders, name = path.split("/")
+        folder = root
+        for one in folders:
+            folder /= one
+            refuse_link(folder)
+        return folder / name
+
+    def _children(self, folder: str) -> dict[str, dict[str, Any]]:
+        """What the object store's own listing says of everything directly in a folder, by name."""
+        place = f"{self._base}/{folder}".rstrip("/")
+        try:
+            with self._reaching(folder):
+                entries = self._remote.ls(place, detail=True)
+        except FileNotFoundError:
+            return {}
+        paths = ((entry["name"].rstrip("/"), entry) for entry in entries)
+        # A listing can hold the folder itself: as an object of no bytes, or because the path is a file's.
+        return {path.rsplit("/", 1)[-1]: entry for path, entry in paths if path.strip("/") != place.strip("/")}
+
+    @contextlib.contextmanager
+    def _reaching(self, path: str) -> Iterator[None]:
+        """A request to the object store: nothing remembered from earlier ones, errors that name object and remedy."""
+        self._remote.invalidate_cache()
+        with object_store.explaining(f"{self.root}/{path}"):
+            yield
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open a file to read it; a pipe in its place, which would be waited for without end, raises `WrongUse`."""
+    stream = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise _not_a_file(path)
+    return stream
+
+
+def _not_a_file(path: str | Path) -> WrongUse:
+    return WrongUse(f"{path}: a pipe or a device, not a file; remove it and run the same command again")
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a folder, written to the disk itself."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

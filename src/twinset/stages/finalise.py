@@ -1,0 +1,96 @@
+"""The end of a stage: every new file hashed against its receipt, leftovers of older plans removed."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from twinset.contracts.plan import SHARDS_A_FILE, plan_file
+from twinset.shards.ledger import keep
+from twinset.shards.records import read_receipt
+from twinset.shards.storage import layout
+from twinset.shards.storage.store import Store
+from twinset.stages.status import StageState
+
+PARALLEL_HASHES = 4
+AT_ONCE = 1024  # files that wait to be hashed: a hundred thousand would take more memory than anything else
+
+
+def disagreeing(store: Store, state: StageState) -> tuple[StageState, list[int]]:
+    """Hash the rows and tars that changed since they were last hashed.
+
+    Returns the state with its ledger brought up to date, and the shards whose files are not what their receipt says.
+    """
+
+    def agrees(one: _ChangedFile) -> bool:
+        try:
+            return store.sha256(one.path)[0] == one.sha256
+        except FileNotFoundError:
+            return False
+
+    bad: set[int] = set()
+    stamps: dict[tuple[str, int], str] = {}
+    with ThreadPoolExecutor(PARALLEL_HASHES) as pool:
+        changed = _changed_files(state)
+        while files := list(islice(changed, AT_ONCE)):
+            bad |= {one.number for one, right in zip(files, pool.map(agrees, files), strict=True) if not right}
+            stamps |= {(one.column, one.number): one.stamp for one in files}
+    if not stamps:
+        return state, []
+    done = state.done.hashed({place: stamp for place, stamp in stamps.items() if place[1] not in bad})
+    keep(store, state.home, done)
+    return replace(state, done=done), sorted(bad)
+
+
+class _ChangedFile(NamedTuple):
+    """A file of a shard that is not the one that was hashed. column: of the ledger, that its stamp belongs to."""
+
+    number: int
+    column: str
+    path: str
+    sha256: str
+    stamp: str
+
+
+def _changed_files(state: StageState) -> Iterator[_ChangedFile]:
+    columns = state.done.columns("split", "rows_sha256", "rows_stamp", "tar_sha256", "tar_size", "tar_stamp")
+    for number, split, rows_sha256, rows_stamp, tar_sha256, tar_size, tar_stamp in columns:
+        stamp = state.rows[f"{number:05d}.parquet"].stamp
+        if stamp != rows_stamp:
+            yield _ChangedFile(number, "rows_stamp", layout.rows(state.home, number), rows_sha256, stamp)
+        if tar_size and (stamp := state.tars[layout.tar_name(split, number)].stamp) != tar_stamp:
+            yield _ChangedFile(number, "tar_stamp", layout.tar(state.home, split, number), tar_sha256, stamp)
+
+
+def forget(store: Store, home: str, numbers: Iterable[int]) -> None:
+    """Take back receipts, so that their shards are made again."""
+    for number in numbers:
+        store.remove(layout.receipt(home, number))
+
+
+def remove_leftovers(store: Store, state: StageState) -> list[str]:
+    """Remove tars, rows, receipts, logs and plan files that the present plan does not know; returns their paths.
+
+    Tars are looked for in the folders of splits that the plan or a receipt names: other folders are somebody else's.
+    """
+    home, removed = state.home, []
+    count = len(state.planned)
+    tars = {layout.tar(home, split, number) for number, split, size in state.done.columns("split", "tar_size") if size}
+    splits = {shard.split for shard in state.planned}
+    for name in store.listing(layout.meta(home, "receipts")):
+        number = layout.shard_number(name, "json")
+        if number >= count and (receipt := read_receipt(store, home, number)) is not None:
+            splits.add(receipt.split)
+    files = len({plan_file(number)[0] for number in range(0, count, SHARDS_A_FILE)})
+    folders = [(f"{home}/{split}", "tar", 0) for split in sorted(splits)]
+    folders += [(layout.meta(home, "rows"), "parquet", count), (layout.meta(home, "plan"), "parquet", files)]
+    # Receipts go last: should this be interrupted, they still name the splits of what is left.
+    folders += [(layout.meta(home, "log"), "json", count), (layout.meta(home, "receipts"), "json", count)]
+    for folder, suffix, first in folders:
+        for name in sorted(store.listing(folder)):
+            path = f"{folder}/{name}"
+            if layout.shard_number(name, suffix) >= first and (suffix != "tar" or path not in tars):
+                store.remove(path)
+                removed.append(path)
+    return removed

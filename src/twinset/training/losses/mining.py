@@ -1,0 +1,162 @@
+"""Hard negatives of a data set's images, and negatives sampled from them: EqBen C, coarse to fine.
+
+1. Coarse: the 128 images most similar to each image, by features of an image encoder (`generators.neighbours`).
+2. Fine: the matching head scores each image with all texts of its 128 neighbours, once before training. All pairs of
+   Flickr30K would take weeks; these take an hour.
+3. In each step an image gets 15 negatives: the 8 texts of the highest score with their images, which are "close", and 7
+   at random.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from torch import Tensor
+
+from twinset.contracts.errors import WrongUse
+from twinset.models.loading import saving
+from twinset.shards.storage.whole_file import whole_file
+from twinset.training.losses.names import ABSENT
+
+#: Places of images and of texts, each int64 (pairs,) → log-odds that they match, (pairs,).
+Score = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The texts of each image's nearest images, best first, after the fine step.
+
+    Attributes:
+        places: of the examples with these texts, int64, shape (images, k); `ABSENT` after the last, where an image has
+            fewer; never one that matches the image too.
+        scores: log-odds that the image matches the text, float32, shape (images, k), descending; then −∞.
+        examples: digest of the examples that places count, and of the models.
+        left_out: number in the data, place and reason, of each example that could not be read: no place counts these.
+    """
+
+    places: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    examples: str
+    left_out: tuple[tuple[int, str, str], ...] = ()
+
+    def save(self, path: Path) -> None:
+        """Write a safetensors file, whole or not at all."""
+        with whole_file(path) as beside, saving(path):
+            said = {"examples": self.examples, "left_out": json.dumps(self.left_out)}
+            save_file({"places": self.places, "scores": self.scores}, beside, said)
+
+
+def load_neighbours(path: Path, examples: str) -> Neighbours:
+    """Read what `Neighbours.save` wrote. Raises `WrongUse`: the file cannot be read, or its places count other
+    examples.
+    """
+    try:
+        with safe_open(path, "np") as file:
+            said = file.metadata()
+            left_out = tuple((int(number), where, why) for number, where, why in json.loads(said["left_out"]))
+            found = Neighbours(file.get_tensor("places"), file.get_tensor("scores"), said["examples"], left_out)
+    except (OSError, SafetensorError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise WrongUse(f"{path}: not a file of neighbours ({error}); score them again") from error
+    if found.examples != examples:
+        raise WrongUse(f"{path}: made of other examples than those that are trained on; score neighbours again")
+    return found
+
+
+#: Labels of n examples, int64, (kinds, n), such as which image and which text they have. Two that share a label of any
+#: kind match each other too: they are no negatives.
+Labels = NDArray[np.int64]
+
+
+def negatives_of_all(labels: Labels) -> int:
+    """Number of negatives that there are for every example, at least."""
+    alike = sum(np.bincount(one)[one] for one in labels) - (len(labels) - 1)
+    return int(labels.shape[1] - np.max(alike))
+
+
+def texts_of_neighbours(near: NDArray[np.int32], labels: Labels) -> NDArray[np.int64]:
+    """Examples of the nearest images, in their order, all texts of an image after each other.
+
+    Args:
+        near: numbers of the nearest images of each image, best first, then `ABSENT`; (images, k).
+        labels: number of each example's image, and of its text, (2, n).
+
+    Returns:
+        Places of examples, int64, (images, m), then `ABSENT`; without those that have a text of the image itself.
+    """
+    by_image = np.argsort(labels[0], kind="stable")
+    parts = np.split(by_image, np.cumsum(np.bincount(labels[0], minlength=len(near)))[:-1])
+    rows = []
+    for own, images in zip(parts, near, strict=True):
+        found = np.concatenate([by_image[:0], *(parts[image] for image in images if image != ABSENT)])
+        rows.append(found[~np.isin(labels[1, found], labels[1, own])])
+    places = np.full((len(near), max(map(len, rows))), ABSENT, np.int64)
+    for row, found in zip(places, rows, strict=True):
+        row[: len(found)] = found
+    return places
+
+
+def score_neighbours(score: Score, places: NDArray[np.int64], labels: Labels, examples: str, most: int) -> Neighbours:
+    """Order texts by how well the matching head says that they match an image.
+
+    Args:
+        score: the matching head, of places of examples with an image and with a text.
+        places: of the texts of each image, as `texts_of_neighbours` gives them.
+        labels: as there.
+        examples: digest of the examples.
+        most: pairs that are scored at a time; of one image at least.
+    """
+    firsts = np.unique(labels[0], return_index=True)[1]
+    images, slots = np.nonzero(places != ABSENT)
+    scores = np.full(places.shape, -np.inf, np.float32)
+    at_a_time = max(1, most // places.shape[1]) * places.shape[1]
+    with torch.no_grad():
+        for start in range(0, len(images), at_a_time):
+            some = images[start : start + at_a_time], slots[start : start + at_a_time]
+            pairs = torch.from_numpy(firsts[some[0]]), torch.from_numpy(places[some])
+            scores[some] = score(*pairs).float().cpu().numpy()
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return Neighbours(np.take_along_axis(places, order, 1), np.take_along_axis(scores, order, 1), examples)
+
+
+def sample_negatives(
+    neighbours: Neighbours,
+    rows: NDArray[np.int64],
+    rng: np.random.Generator,
+    negatives: int,
+    hard: int,
+    labels: Labels,
+) -> tuple[Tensor, Tensor]:
+    """Negatives of some examples: the ``hard`` best texts of their image's neighbours, and others at random.
+
+    Args:
+        labels: as `texts_of_neighbours` has them; `negatives_of_all` is at least ``negatives``.
+
+    Returns:
+        places: of examples, distinct, of another image and text, int64, shape (rows, negatives); the hard ones first.
+        close: whether each is one of the hard ones, bool, shape (rows, negatives).
+
+    Raises:
+        WrongUse: there are not enough neighbours, or examples.
+    """
+    n, k = labels.shape[1], int((neighbours.places != ABSENT).sum(axis=1).min())
+    if not 0 <= hard <= min(negatives, k) or negatives > n - 1:
+        raise WrongUse(
+            f"{negatives} negatives, {hard} of them hard: there are {k} neighbours and {n - 1} other examples"
+        )
+    places = np.empty((len(rows), negatives), np.int64)
+    places[:, :hard] = neighbours.places[labels[0, rows], :hard]
+    for place, row in enumerate(rows):
+        own = np.flatnonzero((labels == labels[:, row, None]).any(axis=0))
+        taken = np.union1d(places[place, :hard], own)
+        # The i-th example that is not taken: i, moved up by one for each taken one at or below it.
+        free = rng.choice(n - len(taken), negatives - hard, replace=False)
+        places[place, hard:] = free + np.searchsorted(taken - np.arange(len(taken)), free, side="right")
+    close = np.zeros(places.shape, bool)
+    close[:, :hard] = True
+    return torch.from_numpy(places), torch.from_numpy(close)

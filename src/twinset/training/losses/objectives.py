@@ -1,0 +1,152 @@
+"""Contrastive objectives: InfoNCE on a batch, with negative texts, or with negative pairs; and their sum with a
+regulariser.
+
+All use the logits L = scale · cosine and the mean of two cross-entropies, image → text and text → image. They differ in
+which rows and columns L has. With CE(row, i) = −log(exp(row_i) / Σ_j exp(row_j)):
+
+    loss = ½ · mean_i CE(L[i, :], i) + ½ · mean_i CE(L[:, i], i)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from twinset.contracts.errors import WrongUse, in_words
+from twinset.training.losses.features import Features, Loss, at_least_float32, similarities
+from twinset.training.losses.fusion import FusionLoss
+from twinset.training.losses.names import OBJECTIVES, REGULARISERS, Regulariser, fusion_form
+
+
+class InfoNCE:
+    """n images against n texts (CLIP). Negatives of a batch, if any, are ignored."""
+
+    def __call__(
+        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        logits = at_least_float32(scale) * similarities(features.images, features.texts)  # (n, n)
+        return contrast(logits, logits.T)
+
+    def matched(self, features: Features) -> Features:
+        """The matched pairs that this objective compares, for a regulariser to see the same."""
+        return Features(features.images, features.texts)
+
+
+class NegativeTexts(InfoNCE):
+    """n images against 2n texts; n texts against n images. There is no loss on the rows of negative texts.
+
+    Image row i of the logits (n, 2n) holds the n captions, then the n negative captions; its target is column i. Text
+    row i holds the n images. Released code of BiVLC (CLIP_TROHN-Text, Appendix E: 200 images × 400 captions) and of
+    NegCLIP (512 × 1024) compute this same formula. NegCLIP differs in its batch alone: half of its 512 images are
+    mined neighbours of the other half, with captions and negative captions of their own
+    (`training.losses.mining.nearest`).
+    """
+
+    def __call__(
+        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        texts = torch.cat([features.texts, features.require("negative_texts")])
+        logits = at_least_float32(scale) * similarities(features.images, texts)  # (n, 2n)
+        return contrast(logits, logits[:, : len(features)].T)
+
+
+class NegativePairs(InfoNCE):
+    """2n images against 2n texts: negative images and texts are pairs of their own (CLIP_TROHN-Img, BiVLC 5.2 and E).
+
+    200 positive and 200 negative pairs are 400 × 400 logits: image i has its negative text, and text i its negative
+    image, among its 399 wrong answers.
+    """
+
+    def __call__(
+        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        return super().__call__(features.all_pairs(), scale)
+
+    def matched(self, features: Features) -> Features:
+        """Positive and negative pairs."""
+        return features.all_pairs()
+
+
+def contrast(image_rows: Tensor, text_rows: Tensor) -> tuple[Tensor, dict[str, float]]:
+    """Mean of both cross-entropies, where the answer of row i is column i.
+
+    Args:
+        image_rows: logits of images against texts, shape (n, at least n).
+        text_rows: logits of texts against images, shape (n, at least n).
+
+    Returns:
+        The loss, and in-batch accuracies: shares of rows whose highest logit is the answer; their mean for guesses.
+    """
+    answers = torch.arange(len(image_rows), device=image_rows.device)
+    loss = (functional.cross_entropy(image_rows, answers) + functional.cross_entropy(text_rows, answers)) / 2
+    with torch.no_grad():
+        right = torch.stack([(rows.argmax(1) == answers).float().mean() for rows in (image_rows, text_rows)]).tolist()
+    chance = (1 / image_rows.shape[1] + 1 / text_rows.shape[1]) / 2
+    return loss, {"image_accuracy": right[0], "text_accuracy": right[1], "chance": chance}
+
+
+def open_objective(name: str) -> InfoNCE:
+    """A contrastive objective by its name; raises `UnknownKind`, or `WrongUse` where it is not an `InfoNCE`."""
+    try:
+        found = OBJECTIVES.get(name).open()
+    except (ImportError, AttributeError) as error:
+        raise WrongUse(f"{OBJECTIVES.named(name)} cannot be opened: {in_words(error)}; correct its package") from error
+    if not isinstance(found, InfoNCE):
+        raise WrongUse(
+            f"{OBJECTIVES.named(name)}: {type(found).__name__} is not a subclass of InfoNCE; correct its package"
+        )
+    return found
+
+
+def open_regulariser(name: str, **options: Any) -> Loss:
+    """A regulariser by its name. options: fields of its class, such as ``margin``, that differ from its defaults.
+
+    Raises:
+        UnknownKind: the name is unknown.
+        WrongUse: an option is.
+    """
+    return cast(Loss, _opened(name, REGULARISERS.get(name), options))
+
+
+def open_fusion_loss(name: str, **options: Any) -> FusionLoss:
+    """The form of a regulariser on scores of a matching head; otherwise as `open_regulariser`."""
+    return cast(FusionLoss, _opened(name, fusion_form(name), options))
+
+
+def _opened(name: str, kind: Regulariser, options: Mapping[str, Any]) -> Any:
+    try:
+        return kind.open(**options)
+    except TypeError as error:
+        raise WrongUse(f"regulariser {name}: {error}; see docs/training.md for its options") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """objective + weight · regulariser, where the regulariser sees the matched pairs that the objective compares.
+
+    With negative-pairs these are 2n pairs, twins among them; otherwise n. A weight of 0 is the control: the regulariser
+    is computed, sampled and logged, and the gradient is the objective's.
+    """
+
+    objective: InfoNCE
+    regulariser: Loss | None = None
+    weight: float = 0.0
+
+    def __call__(
+        self, features: Features, scale: Tensor, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        loss, logged = self.objective(features, scale)
+        if self.regulariser is None:
+            return loss, logged
+        extra, more = self.regulariser(self.objective.matched(features), scale, generator)
+        logged |= {"objective": float(loss.detach()), "regulariser": float(extra.detach()), **more}
+        return loss + self.weight * extra, logged
+
+
+def open_loss(objective: str, regulariser: str | None = None, weight: float = 0.0, **options: Any) -> Total:
+    """An objective with, or without, a regulariser of some weight and options."""
+    extra = None if regulariser is None else open_regulariser(regulariser, **options)
+    return Total(open_objective(objective), extra, weight)

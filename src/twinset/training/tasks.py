@@ -1,0 +1,87 @@
+"""What `twinset.train` trains, by name. torch is imported once settings, folders and files were checked."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from twinset.contracts.errors import WrongUse, suggested
+from twinset.contracts.locations import local_folder_of
+
+#: Class of the settings and function that trains, in ``settings`` and ``train`` of the folder of that name.
+TASKS = {
+    "clip": ("ClipSettings", "train_clip"),
+    "combiner": ("CombinerSettings", "train_combiner"),
+    "fusion": ("FusionSettings", "train_fusion"),
+    "detectors": ("DetectorSettings", "train_detectors"),
+}
+Task = Literal["clip", "combiner", "fusion", "detectors"]
+OnProgress = Callable[[int, int, dict[str, Any]], None]
+
+
+def train_task(
+    task: str, given: Mapping[str, Any], out: Path, cache: Path | None = None, on_progress: OnProgress | None = None
+) -> dict[str, Any]:
+    """As `twinset.train`. given: settings of the task, with its data."""
+    out = local_folder_of(out)
+    if task not in TASKS:
+        raise WrongUse(f"task {task!r}: {suggested(str(task), TASKS)}")
+    if not given.get("data"):
+        raise WrongUse("data: name at least one dataset that twinset built")
+    function = TASKS[task][1]
+    try:
+        settings = check_task(task, given, out)
+        train = getattr(import_module(f"twinset.training.{task}.train"), function)
+    except ImportError as error:
+        raise WrongUse(f"{error}; pip install 'twinset[models]'") from error
+    if task == "detectors":
+        detectors = train(settings, out, cache)
+        return {
+            "model": settings.model,
+            "out": str(out),
+            "report": str(out / "report.html"),
+            **detectors.detectors.facts,
+        }
+    done = train(settings, out, on_progress, **({"cache": cache} if task == "combiner" else {}))
+    return {
+        "model": done.model,
+        "best": str(done.best),
+        "last": str(done.last),
+        "sha256": done.digest,
+        "best_step": done.best_step,
+        "steps": done.history[-1]["step"],
+        "resumed_at": done.resumed_at,
+        "idle": done.idle,
+        "loss": done.history[-1]["loss"],
+        "validation": done.history[-1].get("validation", {}),
+        "report": str(out / "report.html"),
+    }
+
+
+def check_task(task: str, given: Mapping[str, Any], out: Path, models: bool = True) -> Any:
+    """The settings; raises `WrongUse` for what is wrong about them, the folder, the data or the models' files.
+
+    models: whether the models' files must be there.
+    """
+    from twinset.evaluation.scorers.kinds import check_model
+    from twinset.models.encoders.open_clip_files import find_architecture, find_checkpoint
+    from twinset.training.combiner.settings import CIRR
+    from twinset.training.examples.example_set import check_place
+    from twinset.training.runs.identity import check_folder
+    from twinset.training.runs.settings import EncoderSettings, checked
+
+    settings: Any = checked(getattr(import_module(f"twinset.training.{task}.settings"), TASKS[task][0]), dict(given))
+    check_folder(out)
+    for place in (*settings.data, *getattr(settings, "validation", ())):
+        if task != "combiner" or not place.startswith(CIRR):
+            check_place(place, "triplets" if task == "combiner" else "pairs")
+    if not models:
+        return settings
+    if not isinstance(settings, EncoderSettings):
+        for model in filter(None, (settings.model, getattr(settings, "neighbours_by", None))):
+            check_model(model)
+    elif settings.weights is None:
+        find_architecture(settings.model)
+    else:
+        find_checkpoint(f"open_clip:{settings.model}:{settings.weights}", (settings.model, settings.weights))
+    return settings

@@ -1,0 +1,202 @@
+"""Plans on disk: groups whole, splits apart, one row group a shard, the same digests every time."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from twinset.contracts.candidate import Candidate, arrow_schema, from_row, to_row
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.plan import (
+    LARGEST_GROUP,
+    SHARD_SCHEMA,
+    SHARDS_A_FILE,
+    PlanSummary,
+    parquet_rows,
+    plan_digest,
+    plan_file,
+    read_shards,
+    read_slice,
+    shards_of,
+    slice_digest,
+    write_plan,
+)
+from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.stages.plan import PlanCheck
+
+
+def candidate(key: str, group: str, split: str = "test", caption: str = "a dog") -> FramePairCandidate:
+    return FramePairCandidate(
+        key=key,
+        group=group,
+        split=split,
+        captions0=(caption, "second"),
+        captions1=(),
+        video=group,
+        at0=0.1,
+        at1=2.0,
+        change="step",
+        provenance="{}",
+    )
+
+
+def planned(groups: Sequence[tuple[str, int, str]]) -> list[Candidate]:
+    return [
+        candidate(f"k-{g}-{n}", g, split, "hostile \0 'é' 红\n") for g, count, split in groups for n in range(count)
+    ]
+
+
+def written(candidates: Sequence[Candidate], folder: Path, shard_size: int = 3) -> PlanSummary:
+    (folder / "plan").mkdir(parents=True)
+    return write_plan(iter(candidates), FramePairCandidate, shard_size, folder / "plan")
+
+
+def slice_at(folder: Path, shard: int) -> list[Candidate]:
+    file, row_group = plan_file(shard)
+    with (folder / "plan" / file).open("rb") as stream:
+        return read_slice(stream, row_group, FramePairCandidate)
+
+
+def test_groups_are_never_split_and_shards_fill_up() -> None:
+    sizes = [("a", 2, "test"), ("b", 2, "test"), ("c", 7, "test"), ("d", 1, "test"), ("e", 1, "test")]
+    shards = list(shards_of(iter(planned(sizes)), 3))
+    assert [[one.group for one in shard] for shard in shards] == [list("aabb"), list("ccccccc"), list("de")]
+
+
+def test_splits_never_share_a_shard_and_keep_their_order() -> None:
+    sizes = [("a", 2, "train"), ("b", 1, "val"), ("c", 2, "train"), ("d", 3, "val"), ("e", 1, "train")]
+    shards = list(shards_of(iter(planned(sizes)), 3))
+    assert [(shard[0].split, {one.split for one in shard}) for shard in shards] == [
+        ("train", {"train"}),
+        ("train", {"train"}),
+        ("val", {"val"}),
+    ]
+    assert [one.group for one in shards[2]] == list("bddd")
+
+
+def test_candidates_come_back_as_they_were(tmp_path: Path) -> None:
+    candidates = planned([("a", 4, "test"), ("b", 2, "val")])
+    summary = written(candidates, tmp_path)
+    back = [one for number in range(len(summary.shards)) for one in slice_at(tmp_path, number)]
+    assert back == candidates and summary.planned == 6
+    assert from_row(FramePairCandidate, to_row(candidates[0])) == candidates[0]
+    assert arrow_schema(FramePairCandidate).names[:3] == ["key", "group", "split"]
+
+
+def test_each_shard_is_a_row_group_and_its_digest_that_of_its_candidates(tmp_path: Path) -> None:
+    summary = written(planned([("a", 4, "test"), ("b", 2, "val"), ("c", 3, "test")]), tmp_path)
+    assert pq.ParquetFile(tmp_path / "plan/00000.parquet").num_row_groups == 3
+    with (tmp_path / "plan/shards.parquet").open("rb") as stream:
+        assert tuple(read_shards(stream, "shards.parquet")) == summary.shards
+    for shard in summary.shards:
+        candidates = slice_at(tmp_path, shard.shard)
+        assert shard.slice == slice_digest(candidates) and shard.planned == len(candidates)
+        assert {one.split for one in candidates} == {shard.split}
+    assert plan_digest(summary.shards) == summary.digest
+
+
+def test_the_same_plan_gives_the_same_bytes_and_any_change_another_digest(tmp_path: Path) -> None:
+    groups = [("a", 4, "test"), ("b", 2, "test")]
+    first, second = (written(planned(groups), tmp_path / name) for name in ("one", "two"))
+    assert first == second
+    for name in ("00000.parquet", "shards.parquet"):
+        assert (tmp_path / "one/plan" / name).read_bytes() == (tmp_path / "two/plan" / name).read_bytes()
+    others = [
+        written(planned([("a", 4, "test"), ("b", 3, "test")]), tmp_path / "longer"),
+        written(planned([("a", 4, "test"), ("b", 2, "val")]), tmp_path / "split"),
+        written(planned(groups), tmp_path / "size", shard_size=9),
+        written(planned(groups[::-1]), tmp_path / "order"),
+    ]
+    assert len({first.digest, *(other.digest for other in others)}) == 5
+
+
+def test_files_hold_a_thousand_shards_each(tmp_path: Path) -> None:
+    summary = written([candidate(f"k{n}", f"g{n}") for n in range(SHARDS_A_FILE + 2)], tmp_path, shard_size=1)
+    files = sorted(path.name for path in (tmp_path / "plan").iterdir())
+    assert files == ["00000.parquet", "00001.parquet", "shards.parquet"]
+    shards = [pq.ParquetFile(tmp_path / "plan" / name).metadata.num_row_groups for name in files[:2]]
+    assert shards == [SHARDS_A_FILE, 2] and len(summary.shards) == SHARDS_A_FILE + 2
+    assert plan_file(SHARDS_A_FILE + 1) == ("00001.parquet", 1)
+
+
+def checked(candidates: Sequence[Candidate]) -> None:
+    check = PlanCheck()
+    assert list(check.watch(iter(candidates))) == list(candidates)
+    check.finish("ann.json", lambda: iter(candidates))
+
+
+def test_a_key_that_is_planned_twice_is_refused_wherever_it_is() -> None:
+    whole = planned([("a", 2, "test"), ("b", 9, "test")])
+    checked(whole)
+    with pytest.raises(WrongUse, match=r"ann\.json: k-a-1 is planned twice, in group a and in group c; correct"):
+        checked([*whole, candidate("k-a-1", "c")])
+
+
+def test_a_group_that_is_interrupted_is_refused() -> None:
+    whole = [*planned([("a", 2, "test"), ("b", 2, "test")]), candidate("k-val", "a", "val")]
+    checked(whole)
+    with pytest.raises(WrongUse, match=r"ann\.json: the candidates of group a do not follow each other \(k-late comes"):
+        checked([*whole, candidate("k-late", "a")])
+
+
+def test_an_empty_plan_and_one_that_fails_half_way(tmp_path: Path) -> None:
+    summary = written([], tmp_path / "empty")
+    assert (summary.planned, summary.shards) == (0, ())
+
+    def fails() -> Iterator[Candidate]:
+        yield from planned([("a", 9, "test"), ("b", 9, "test")])
+        raise WrongUse("line 19 of the annotation")
+
+    with pytest.raises(WrongUse, match="line 19"):
+        write_plan(fails(), FramePairCandidate, 3, tmp_path)
+    assert not (tmp_path / "shards.parquet").exists()
+
+
+def test_a_group_that_no_worker_could_hold_is_refused_while_it_is_read(tmp_path: Path) -> None:
+    read = 0
+
+    def endless() -> Iterator[Candidate]:
+        nonlocal read
+        yield from planned([("small", 5, "test")])
+        for read in range(10 * LARGEST_GROUP):
+            yield candidate(f"k{read}", "huge")
+
+    with pytest.raises(WrongUse, match=r"ann\.json: 'huge' has more than 20,000 candidates.* correct or remove them"):
+        write_plan(endless(), FramePairCandidate, 3, tmp_path, "ann.json")
+    assert read == LARGEST_GROUP
+    whole = (candidate(f"k{n}", f"g{n // LARGEST_GROUP}") for n in range(2 * LARGEST_GROUP))
+    assert [len(shard) for shard in shards_of(whole, 1)] == [LARGEST_GROUP, LARGEST_GROUP]
+
+
+def test_planning_holds_one_shard_at_a_time() -> None:
+    alive = 0
+
+    def endless() -> Iterator[Candidate]:
+        nonlocal alive
+        for number in range(10_000):
+            alive = number
+            yield candidate(f"k{number}", f"g{number // 5}")
+
+    for count, shard in enumerate(shards_of(endless(), 10), 1):
+        assert len(shard) == 10 and alive <= count * 10
+
+
+def test_a_list_of_shards_with_other_columns_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "shards.parquet"
+    columns = {"shard": [0], "split": ["test"], "planned": [[4]], "slice": ["a"]}
+    pq.write_table(pa.table(columns), path)
+    with path.open("rb") as stream, pytest.raises(WrongUse, match=r"shards\.parquet: cannot be read .*columns"):
+        read_shards(stream, "shards.parquet")
+    pq.write_table(pa.Table.from_pylist([], SHARD_SCHEMA), path)
+    with path.open("rb") as stream:
+        assert read_shards(stream, "shards.parquet") == []
+
+
+def test_a_text_that_is_none_is_damage_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    broken = pa.array([b"caf\xe5"]).view(pa.string())
+    pq.write_table(pa.table({"text": broken}), path)
+    with path.open("rb") as stream, pytest.raises(pa.ArrowInvalid, match="UTF8"):
+        list(parquet_rows(stream, ["text"]))

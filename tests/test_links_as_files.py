@@ -1,0 +1,49 @@
+"""A checkout without links, as Windows and ZIP files give it: a file with the name of its target in place of each."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from PIL import Image
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("flows", "generators", "filters", "manifests")
+RECIPE = """
+name: mine
+subsets:
+  mine:
+    source: {kind: image-pairs, annotations: pairs.json, media: ., licence: 'other: mine'}
+    filters: [{kind: equal-captions}]
+"""
+PAIRS = """
+[{"id": "wall", "image0": "red.png", "image1": "blue.png", "caption0": "a red wall", "caption1": "a blue wall"}]
+"""
+
+
+def test_a_checkout_without_links_imports_plans_and_builds(tmp_path: Path) -> None:
+    checkout = tmp_path / "checkout"
+    ignored = shutil.ignore_patterns("__pycache__", *ROOMS)
+    shutil.copytree(ROOT / "src/twinset", checkout / "src/twinset", ignore=ignored)
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, checkout / room, ignore=shutil.ignore_patterns("__pycache__"))
+        (checkout / "src/twinset" / room).write_text(f"../../{room}")
+    for colour in ("red", "blue"):
+        Image.new("RGB", (48, 40), colour).save(tmp_path / f"{colour}.png")
+    (tmp_path / "pairs.json").write_text(PAIRS)
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    environment = {**os.environ, "PYTHONPATH": str(checkout / "src"), "PYTHONSAFEPATH": "1"}
+
+    def run(*command: str) -> str:
+        done = subprocess.run(
+            [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    code = "import twinset.flows.build, twinset.generators, twinset.filters; print(twinset.generators.__file__)"
+    assert run("-c", code).strip() == str(checkout / "generators/__init__.py")
+    run("-m", "twinset.cli.main", "plan", "recipe.yaml")
+    run("-m", "twinset.cli.main", "build", "recipe.yaml", "--out", "out")
+    assert "1 sample, 0 problems" in run("-m", "twinset.cli.main", "verify", "out")
+    run("-c", "import twinset; twinset.load_recipe('genecis')")
