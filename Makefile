@@ -48,11 +48,11 @@ browser:
 	bash docker/system_libraries.sh $(PYTHON) browser
 
 # requirements.lock is all that gets installed: versions and hashes, no dependency is resolved here.
-$(VENV)/installed: requirements.lock docker/uv.lock pyproject.toml demo/pyproject.toml | system
+$(VENV)/installed: requirements.lock docker/uv.lock pyproject.toml demo/pyproject.toml extras/pyproject.toml | system
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r docker/uv.lock
 	$(VENV)/bin/uv pip sync --quiet --python $(VENV)/bin/python --require-hashes requirements.lock
-	$(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --no-deps --no-build-isolation --editable . --editable demo
+	$(VENV)/bin/uv pip install --quiet --python $(VENV)/bin/python --no-deps --no-build-isolation --editable . --editable demo --editable extras
 	touch $@
 
 # After a change of pyproject.toml's dependencies.

@@ -1,0 +1,1 @@
+"""Parts for twinset that the papers of EqBen, BiVLC and GeneCIS do not need."""
