@@ -137,16 +137,6 @@ def test_a_card_rebuilds_what_was_screened_or_generated(used: tuple[Path, dict[s
     assert made and again == made
 
 
-def test_its_editor_fills_a_mask(used: tuple[Path, dict[str, Any]]) -> None:
-    asked = (
-        "import numpy, pydantic; from twinset.models.image_editor import *; "
-        "made = pydantic.TypeAdapter(ImageEditorEngine).validate_python({'kind': 'mylab-fill'}); "
-        "edit = Edit('k', numpy.full((2, 2, 3), 255, 'uint8'), numpy.eye(2, dtype=bool), '', '', 'a cup', '', 1); "
-        "print(made.masked, (next(made.open().edit([edit])).pixels == 255).all(axis=-1).tolist())"
-    )
-    assert run(used[0], "-c", asked).strip() == "True [[False, True], [True, False]]"
-
-
 def test_it_is_exported_with_its_format(used: tuple[Path, dict[str, Any]]) -> None:
     folder, found = used
     lines = (folder / "exported/pairs.tsv").read_text().splitlines()

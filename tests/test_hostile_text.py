@@ -16,13 +16,13 @@ from twinset.contracts.markdown import cell, plain, short
 from twinset.evaluation.answers.parser import LONGEST, parse
 from twinset.filters.motion_words import MotionWords
 from twinset.generators.captions.tables import FLICKR_ID, URL
-from twinset.generators.image_verification.questions.entities import _QUOTED
 from twinset.generators.kubric_scenes.assets.archives import references
 from twinset.generators.negative_captions.changes import _WORD
 from twinset.generators.negative_captions.rules.nouns import edited
 from twinset.generators.scene_graphs.source import photo_of
 from twinset.generators.video.action_genome import FRAME
 from twinset.generators.video.frame_pairs import as_sentence
+from twinset_extras.image_questions.entities import _QUOTED
 
 MEGABYTE = 1 << 20
 CAPTIONS = ("a dog on a mat", "a cat on a mat")

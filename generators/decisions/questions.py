@@ -1,20 +1,17 @@
 """The kinds of questions: which image, which caption, whether a pair is good (BiVLC, 3.1 and 3.2; EqBen, B.2)."""
 
 import tomllib
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
 from twinset.contracts.doors import Registry
-from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import Decision, Example, Layout, Option, ReviewQuestion, TaskCandidate
+from twinset.generators.decisions.question import Example, Layout, Option, ReviewQuestion, TaskCandidate
 
 KINDS = {
     "best-image": "twinset.generators.decisions.questions:BestImage",
     "fits-caption": "twinset.generators.decisions.questions:FitsCaption",
     "keep-pair": "twinset.generators.decisions.questions:KeepPair",
-    "rank-images": "twinset.generators.decisions.questions:RankImages",
     "match": "twinset.generators.decisions.questions:Match",
 }
 QUESTIONS = Registry[ReviewQuestion]("review question", ReviewQuestion, __name__, "twinset.questions")
@@ -100,34 +97,3 @@ class Match(ReviewQuestion):
         if len(task.images) == 1:
             return Layout((), (0,), tuple(Option(str(n), "Description", text=n) for n in range(2)))
         return Layout((0,), (), tuple(Option(str(n), "Image", image=n) for n in range(2)))
-
-
-REFERENCE = "reference"  # role of the image that is part of the question
-
-
-class RankImages(ReviewQuestion):
-    """One text, with or without a reference as first image: the images that fit it best, in order (EqBen, A.1)."""
-
-    name = "rank-images"
-    title, instructions, examples = _words(name)
-    ranked = True
-
-    def layout(self, task: TaskCandidate) -> Layout:
-        """As `ReviewQuestion.layout`; the values are the images' numbers."""
-        first = int(task.images[0].endswith(f"/{REFERENCE}"))
-        images = tuple(Option(str(number), "Image", image=number) for number in range(first, len(task.images)))
-        return Layout((0,), tuple(range(first)), images)
-
-    def compared(self, value: str) -> str:
-        """The image that is put first."""
-        return value.split(" ")[0]
-
-    def decide(self, answers: Sequence[Answer]) -> Decision:
-        """Images by their mean place; one without a place has the next after the last. Never a tie: equal means are
-        ordered by number.
-        """
-        given = [one.answer.split(" ") for one in answers]
-        sums = defaultdict[str, int](int)
-        for image in {image for order in given for image in order}:
-            sums[image] = sum(order.index(image) if image in order else len(order) for order in given)
-        return self.decided(" ".join(sorted(sums, key=lambda image: (sums[image], int(image)))), answers)

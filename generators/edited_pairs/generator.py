@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +13,11 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, Pixels, Rejected
-from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.locations import is_model_folder
-from twinset.generators.edited_pairs.source import EVERYWHERE, StableDiffusion
+from twinset.generators.edited_pairs.source import EVERYWHERE, DrawnPairs, StableDiffusion
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate, draw_edits, load_captions, vocabulary_file
-from twinset.generators.negative_captions.changes import spans
-from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.models.diffusion.model_files import model_digest
 from twinset.shards.contracts import Context, Generator
-from twinset.shards.finished_stage import FinishedStage
 
 if TYPE_CHECKING:
     from twinset.generators.edited_pairs.painter import Painted, Painter
@@ -34,25 +28,22 @@ LEVELS = 255  # of a colour channel
 NO_SIMILARITY = -1.0
 
 
-class EditedPairGenerator(Generator[StableDiffusion]):
+D = TypeVar("D", bound=DrawnPairs)
+
+
+class DrawnPairGenerator(Generator[D]):
     """Pairs of images that one noise and two captions give, the second under the attention of the first."""
 
-    version = 3
     # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
     isolation = "process"
     candidate = EditedCandidate
     # Torch, diffusers and transformers belong to the runtime class: GPU workers have other builds, and planners none.
     libraries = ("numpy",)
 
-    def __init__(self, source: StableDiffusion, context: Context) -> None:
+    def __init__(self, source: D, context: Context) -> None:
         super().__init__(source, context)
         self.micro_batch = source.micro_batch
         self.threads = source.threads
-
-    def inputs(self) -> str:
-        if self.source.negatives is not None:
-            return self.context.earlier(self.source.negatives).digest
-        return digest([sha256_of_file(vocabulary_file(self.source.vocabulary))[0]])
 
     def weights(self) -> dict[str, str]:
         """Digests of the models' files; raises `WrongUse` naming those that are not on this machine."""
@@ -60,48 +51,6 @@ class EditedPairGenerator(Generator[StableDiffusion]):
 
     def device(self) -> str:
         return self.source.device_name("source.device")
-
-    def plan(self) -> Iterator[EditedCandidate]:
-        """Pairs without end, or one a negative caption; how many are taken does not change the first ones."""
-        if self.source.negatives is not None:
-            yield from self._planned(self.context.earlier(self.source.negatives))
-            return
-        for drawn in draw_edits(load_captions(vocabulary_file(self.source.vocabulary)), self.seed, self.name):
-            region0, region1 = drawn.region or ("", "")
-            yield EditedCandidate(
-                **self.identified(drawn.index, group=f"drawing-{drawn.index:06d}"),
-                captions0=(drawn.captions[0],),
-                captions1=(drawn.captions[1],),
-                change=drawn.kind,
-                words0=drawn.words[0],
-                words1=drawn.words[1],
-                region0=region0,
-                region1=region1,
-                plain=drawn.plain,
-            )
-
-    def _planned(self, earlier: FinishedStage) -> Iterator[EditedCandidate]:
-        """A drawing a row: the caption is drawn alone, its negative under the caption's attention."""
-        model = self.source.brought_model
-        refuses = None if model is None else model.refuses
-        for batch in earlier.batches(["identity", *TERMS, *COLUMNS.names]):
-            for row in batch.to_pylist():
-                both = row["caption"], row["negative_caption"]
-                if refuses is not None and (reason := next(filter(None, map(refuses, both)), "")):
-                    self.excluded.add("caption-unfit", f"{row['caption_id']}: {reason[:200]}")
-                    continue
-                old, new = zip(*spans(*both), strict=True)
-                yield EditedCandidate(
-                    **self.identified(*json.loads(row["identity"]), shows=(Terms.of(row),)),
-                    captions0=(both[0],),
-                    captions1=(both[1],),
-                    change=row["subtype"] or "edit",
-                    words0=" ".join(chain.from_iterable(old)),
-                    words1=" ".join(chain.from_iterable(new)),
-                    region0="",
-                    region1="",
-                    plain=0,
-                )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model
@@ -156,6 +105,31 @@ class EditedPairGenerator(Generator[StableDiffusion]):
         from twinset.generators.edited_pairs.painter import Painter
 
         return Painter(self.name, self.source, self.seed)
+
+
+class EditedPairGenerator(DrawnPairGenerator[StableDiffusion]):
+    """Pairs of a vocabulary."""
+
+    version = 3
+
+    def inputs(self) -> str:
+        return digest([sha256_of_file(vocabulary_file(self.source.vocabulary))[0]])
+
+    def plan(self) -> Iterator[EditedCandidate]:
+        """Pairs without end; how many are taken does not change the first ones."""
+        for drawn in draw_edits(load_captions(vocabulary_file(self.source.vocabulary)), self.seed, self.name):
+            region0, region1 = drawn.region or ("", "")
+            yield EditedCandidate(
+                **self.identified(drawn.index, group=f"drawing-{drawn.index:06d}"),
+                captions0=(drawn.captions[0],),
+                captions1=(drawn.captions[1],),
+                change=drawn.kind,
+                words0=drawn.words[0],
+                words1=drawn.words[1],
+                region0=region0,
+                region1=region1,
+                plain=drawn.plain,
+            )
 
 
 def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from twinset.contracts.canonical import generator_for
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.edited_pairs.source import StableDiffusion
+from twinset.generators.edited_pairs.source import DrawnPairs
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.prompt_to_prompt.alignment import Edit, EditError
 from twinset.generators.prompt_to_prompt.pipeline import load_model
@@ -49,7 +49,7 @@ class Painter:
     with.
     """
 
-    def __init__(self, name: str, source: StableDiffusion, seed: int) -> None:
+    def __init__(self, name: str, source: DrawnPairs, seed: int) -> None:
         be_quiet()
         round_alike(source.threads)
         self._name, self._source, self._seed = name, source, seed

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from twinset.contracts.candidate import Candidate
-from twinset.generators.image_verification.questions.asking import ImageQuestion
-from twinset.generators.image_verification.scoring import YES, counted
+from twinset.generators.image_verification.questions import ImageQuestion, distinguishing
+from twinset.generators.image_verification.scoring import answered, score_of
 
 SIDES = (0, 1)
 SHOWN = ("image0_sha256", "image1_sha256", "caption0", "caption1")
@@ -48,11 +48,6 @@ class PairCandidate(Candidate):
         return {"image0": self.image0_sha256, "image1": self.image1_sha256}
 
 
-def distinguishing(one: Sequence[ImageQuestion], other: Sequence[ImageQuestion]) -> set[tuple[str, ...]]:
-    """Meanings of the questions of one caption that the other one does not ask."""
-    return {each.meaning for each in one} - {each.meaning for each in other}
-
-
 def row_of(
     one: PairCandidate, asked: tuple[Sequence[ImageQuestion], ...], found: Sequence[Mapping[str, float]]
 ) -> dict[str, Any]:
@@ -68,11 +63,7 @@ def row_of(
     told: list[dict[str, Any]] = []
     for side in SIDES:
         questions, alone = asked[side], distinguishing(asked[side], asked[1 - side])
-        ids, parents = [each.id for each in questions], [each.parents for each in questions]
-        own, other = (
-            counted(ids, parents, [found[image][each.question] >= YES for each in questions])
-            for image in (side, 1 - side)
-        )
+        own, other = (answered(questions, found[image]) for image in (side, 1 - side))
         told += [
             {
                 "caption": side,
@@ -84,7 +75,7 @@ def row_of(
             }
             for each, here, there in zip(questions, own, other, strict=True)
         ]
-    scores = [_share([each["counted"] for each in told if each["caption"] == side]) for side in SIDES]
+    scores = [score_of(asked[side], found[side]) for side in SIDES]
     apart = [each["right"] for each in told if each["distinguishes"]]
     return {
         **{name: getattr(one, name) for name in ("subject", *SHOWN)},
@@ -93,7 +84,7 @@ def row_of(
         "distinguishing_count": len(apart),
         "score0": scores[0],
         "score1": scores[1],
-        "distinguishing_score": _share(apart),
+        "distinguishing_score": sum(apart) / len(apart) if apart else 1.0,
     }
 
 
@@ -102,12 +93,14 @@ def problem_of(row: Mapping[str, Any], threshold: float) -> tuple[str, str] | No
     apart if there is one; None where these are all right and both images have the threshold by their own captions."""
     if row["distinguishing_score"] == 1 and min(row["score0"], row["score1"]) >= threshold:
         return None
-    wrong = [each for each in json.loads(row["questions"]) if not each["right"]]
-    first = next((each for each in wrong if each["distinguishes"]), wrong[0])
+    told = json.loads(row["questions"])
+    wrong = [each for each in told if not each["right"]]
+    first = next((each for each in wrong if each["distinguishes"]), (wrong or sorted(told, key=_own_yes))[0])
     yes = " and ".join(f"{value:.2f}" for value in first["yes"])
     detail = f"of caption {first['caption']}: {first['question'][:200]} yes {yes} for image 0 and 1"
     return f"wrong-{first['kind']}", detail
 
 
-def _share(right: Sequence[bool]) -> float:
-    return sum(right) / len(right) if right else 1.0
+def _own_yes(question: Mapping[str, Any]) -> float:
+    """The probability of yes for the image of the question's caption."""
+    return float(question["yes"][question["caption"]])

@@ -16,10 +16,16 @@ from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.image_verification import pairs
-from twinset.generators.image_verification.pairs import PairCandidate, distinguishing, problem_of
-from twinset.generators.image_verification.questions.asking import ImageQuestion
-from twinset.generators.image_verification.questions.generator import LONGEST, QuestionGenerator, QuestionSource
-from twinset.generators.image_verification.scoring import YES, counted
+from twinset.generators.image_verification.pairs import PairCandidate, problem_of
+from twinset.generators.image_verification.questions import (
+    LONGEST,
+    YES,
+    ImageQuestion,
+    QuestionGenerator,
+    QuestionSource,
+    distinguishing,
+)
+from twinset.generators.image_verification.scoring import answered, score_of
 from twinset.generators.papers import BIVLC
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
 
@@ -31,10 +37,11 @@ class ImageVerification(QuestionSource):
 
     A generated image is asked about its caption, both images of a pair about both captions.
 
-    images: the stage of text pairs or pairs, or the folder of a finished one. engine: what answers. threshold: images
-    with a lower score, 0 to 1, are rejected, by the kind of the first question that is answered no; none are when
-    absent. Pairs are rejected if one image has a lower score by its own caption, or if a question that one caption
-    alone asks is not answered yes for its image and no for the other.
+    images: the stage of text pairs or pairs, or the folder of a finished one. questions: who writes them; by itself
+    one question about each whole caption. engine: what answers. threshold: images with a lower score, 0 to 1, are
+    rejected, by the kind of the first question that is answered no; none are when absent. Pairs are rejected if one
+    image has a lower score by its own caption, or if a question that one caption alone asks is not answered yes for
+    its image and no for the other.
     licence: of the captions.
     """
 
@@ -169,7 +176,8 @@ class VerificationGenerator(QuestionGenerator[ImageVerification]):
         row = _row(one, stored, questions, found[0])
         if threshold is None or row["caption_score"] >= threshold:
             return TableRows(one.key, [row])
-        first = next(each for each in json.loads(row["questions"]) if each["yes"] < YES)
+        told = json.loads(row["questions"])
+        first = next((each for each in told if each["yes"] < YES), told[0])
         detail = f"score {row['caption_score']:.3f}; {first['question'][:200]}"
         return Rejected(one.key, f"wrong-{first['kind']}", detail)
 
@@ -196,8 +204,11 @@ def _row(
     questions: Mapping[str, list[ImageQuestion]],
     found: Mapping[str, float],
 ) -> dict[str, Any]:
-    told, score = _scored(questions[one.caption], found)
-    _, original = _scored(questions[one.negative_caption], found)
+    asked, original = questions[one.caption], questions[one.negative_caption]
+    told = [
+        {**each.as_json(), "yes": float(found[each.question]), "counted": counts}
+        for each, counts in zip(asked, answered(asked, found), strict=True)
+    ]
     caption_id, number = (stored.json.provenance.get(name) for name in ("caption_id", "number"))
     return {
         "image_key": one.image_key,
@@ -207,23 +218,7 @@ def _row(
         "negative_caption": one.negative_caption,
         "questions": json.dumps(told, ensure_ascii=False),
         "question_count": len(told),
-        "caption_score": score,
-        "original_score": original,
+        "caption_score": score_of(asked, found),
+        "original_score": score_of(original, found) if original else None,
         "number": number if isinstance(number, int) else 0,
     }
-
-
-def _scored(
-    questions: Sequence[ImageQuestion], found: Mapping[str, float]
-) -> tuple[list[dict[str, Any]], float | None]:
-    """Questions with their answers, and the share that counts; None without questions."""
-    if not questions:
-        return [], None
-    answers = [float(found[one.question]) for one in questions]
-    yes = [answer >= YES for answer in answers]
-    counting = counted([one.id for one in questions], [one.parents for one in questions], yes)
-    told = [
-        {**one.as_json(), "yes": answer, "counted": counts}
-        for one, answer, counts in zip(questions, answers, counting, strict=True)
-    ]
-    return told, sum(counting) / len(counting)

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 from measured import peak_mib, row
 
-from twinset.generators.caption_twins.columns import WORD, Captions
-from twinset.generators.caption_twins.neighbours import neighbours, phrases_in
-from twinset.generators.caption_twins.source import CaptionTwins
-from twinset.generators.caption_twins.vocabulary import vocabulary
 from twinset.generators.captions.sources import CaptionSources
 from twinset.generators.captions.tables import Caption
 from twinset.shards.contracts import Context
+from twinset_extras.caption_twins.columns import WORD, Captions
+from twinset_extras.caption_twins.neighbours import neighbours, phrases_in
+from twinset_extras.caption_twins.source import CaptionTwins
+from twinset_extras.caption_twins.vocabulary import vocabulary
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 RATINGS = SHARED / "concreteness" / "Concreteness_ratings_Brysbaert_et_al_BRM.txt"

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from measured import peak_mib, row
 
-from twinset.generators.confused_pairs.search import alike, cosines
 from twinset.models.encoders.contract import Floats, unit
+from twinset_extras.confused_pairs.search import alike, cosines
 
 SECONDS, GIB, PART, ABOVE, PARTNERS, WIDTH = 600.0, 6.0, 1024, 0.95, 1000, 512
 

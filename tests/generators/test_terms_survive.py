@@ -22,7 +22,6 @@ from twinset.generators import KINDS
 from twinset.generators.captions.json_files import read_json_captions
 from twinset.generators.captions.tables import Caption
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
-from twinset.generators.edited_photos.places import Instances
 from twinset.generators.exchanged_negatives.words import CaptionWords
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
@@ -31,6 +30,7 @@ from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
+from twinset_extras.edited_photos.places import Instances
 
 ADA = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
 CLOSED = Terms("CC-BY-ND-2.0", "Bob", "https://b.example/2")

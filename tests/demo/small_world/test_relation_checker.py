@@ -10,7 +10,6 @@ from PIL import Image
 
 from tests.demo.small_world.test_picture_checker import worn
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.image_verification.questions.asking import questions_of
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, Unanswered
@@ -27,6 +26,7 @@ from twinset_demo.small_diffusion.scenes import PLACES, Scene
 from twinset_demo.small_world.checker import Thing as SeenThing
 from twinset_demo.small_world.engine import SmallWorldChecker
 from twinset_demo.small_world.relations import SeenThings, judge_arrangement, read_arrangement_picture, relation_between
+from twinset_extras.image_questions.asking import questions_of
 
 SCENE = Arrangement(Thing("red", "ball"), "to the left of", Thing("blue", "box"), "in the snow")
 

@@ -7,13 +7,13 @@ import pytest
 from PIL import Image
 
 from twinset.contracts.errors import WrongUse
-from twinset.generators.image_verification.questions.asking import questions_of
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
 from twinset.models.visual_questions.settings import Inquiry, Unanswered
 from twinset_demo.small_diffusion.painter import paint
 from twinset_demo.small_diffusion.scenes import Scene
 from twinset_demo.small_world.engine import SmallWorldChecker
+from twinset_extras.image_questions.asking import questions_of
 
 SCENES = [
     Scene(size="small", colour="red", object="star", position="on the left", place="in the desert", time="at night"),

@@ -9,7 +9,6 @@ import numpy as np
 
 from twinset import Rejected
 from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
-from twinset.models.image_editor import Edit, ImageEditor, ImageEditorSettings
 from twinset.models.image_engine import Drawn, ImageEngineSettings, ImageGenerator, Request
 from twinset.models.language_models.answers import Answer, Schema
 from twinset.models.language_models.answers import Request as Chat
@@ -98,31 +97,3 @@ class FlatPainter(ImageGenerator):
                 continue
             colour = np.random.default_rng([one.seed, *one.caption.encode()]).integers(0, 200, 3)
             yield Drawn(one.key, np.full((64, 64, 3), colour, np.uint8), {"colour": colour.tolist()})
-
-
-class FilledMasks(ImageEditorSettings):
-    """Masks filled with one colour, which depends on the phrase."""
-
-    kind: Literal["mylab-fill"]
-    licence: str = "CC0-1.0"
-
-    title = "filled masks"
-    masked = True
-
-    def open(self) -> "Filler":
-        """As `EngineSettings.open`."""
-        return Filler()
-
-
-class Filler(ImageEditor):
-    """As `FilledMasks`."""
-
-    version = 1
-
-    def edit(self, edits: Sequence[Edit]) -> Iterator[Drawn | Rejected]:
-        """As `ImageEditor.edit`."""
-        for one in edits:
-            colour = np.random.default_rng([*one.phrase.encode()]).integers(0, 200, 3)
-            mask = one.mask if one.mask is not None else np.ones(one.pixels.shape[:2], np.bool_)
-            pixels = np.where(mask[..., None], colour, one.pixels).astype(np.uint8)
-            yield Drawn(one.key, pixels, {"colour": colour.tolist()})

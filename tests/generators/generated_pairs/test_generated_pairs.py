@@ -13,12 +13,12 @@ import twinset
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
-from twinset.generators.image_verification.questions.asking import KINDS
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 from twinset_demo.miniature.small_world import COLUMNS, write_small_world
+from twinset_extras.image_questions.asking import KINDS
 
 
 @pytest.fixture(scope="module")

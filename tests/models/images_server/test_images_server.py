@@ -24,11 +24,11 @@ from tests.models.language_models.chat_server import Body, ChatServer, Reply, fa
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.recipe import parse_recipe
-from twinset.models.image_editor import Edit
 from twinset.models.image_engine import Drawn, Request
 from twinset.models.images_server.engine import ServedEditor, ServedPainter
 from twinset.models.images_server.settings import ServedEdits, ServedImages
 from twinset.models.language_models.answers import Answers
+from twinset_extras.edited_photos.image_editor import Edit
 
 SIZE = (48, 32)
 Answer = Callable[[Body, int], Reply]

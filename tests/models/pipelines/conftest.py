@@ -8,10 +8,10 @@ import diffusers
 import pytest
 
 from tests.models.pipelines import tiny_pipelines
-from twinset.models.pipelines.editor import PipelineEditor
 from twinset.models.pipelines.opening import OpenPipeline
 from twinset.models.pipelines.painter import PipelinePainter
 from twinset.models.pipelines.settings import DiffusersEdits, DiffusersImages
+from twinset_extras.edited_photos.pipeline_editor import PipelineEditor
 
 Saved = Callable[[str], Path]
 Opens = Callable[..., Any]

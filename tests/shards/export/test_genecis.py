@@ -74,7 +74,7 @@ def test_what_a_format_does_not_hold_is_told_what_fits(
 ) -> None:
     with pytest.raises(
         WrongUse,
-        match=r"eq-ag holds pairs, and --format genecis takes templates.*bivlc, edit-preferences, eqben, llava",
+        match=r"eq-ag holds pairs, and --format genecis takes templates.*bivlc, eqben, llava",
     ):
         export(made_pairs.store, ["eq-ag"], "genecis", tmp_path / "to")
     for format in ("eqben", "openclip"):

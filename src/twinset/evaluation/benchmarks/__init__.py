@@ -10,7 +10,6 @@ from twinset.evaluation.benchmarks.reader import Reader
 KINDS = {
     "twinset": "twinset.evaluation.benchmarks.built_dataset:BuiltDataset",
     "caption-pairs": "twinset.evaluation.benchmarks.pairs.caption_table:CaptionTables",
-    "rankings": "twinset.evaluation.benchmarks.rankings:Rankings",
     "eqben": "twinset.evaluation.benchmarks.eqben:EqBen",
     "winoground": "twinset.evaluation.benchmarks.pairs.two_images:Winoground",
     "valse": "twinset.evaluation.benchmarks.foils:Valse",

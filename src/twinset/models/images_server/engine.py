@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,27 +15,24 @@ from typing import Any
 
 import numpy as np
 import openai
-from PIL import Image
 
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.tally import Tally
-from twinset.models.image_editor import Edit, ImageEditor
 from twinset.models.image_engine import Drawn, ImageGenerator, Request
-from twinset.models.images_server.settings import ImagesServer, ServedEdits, ServedImages
+from twinset.models.images_server.settings import ImagesServer, ServedImages
 from twinset.models.language_models import answers
-from twinset.models.language_models.answers import REFUSED, STOP, Answer, EncodedImage, Message
+from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
 from twinset.models.language_models.server_faults import SHOWN, BrokenAnswer
 from twinset.models.language_models.server_model import OnServer, PaidModel
 from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.storage.whole_file import whole_file
 
 SEEDS = 2**31  # servers take no larger ones
-EDITS = 64  # at a time: their pictures are held
 
 
 class ImagesModel(PaidModel[ImagesServer]):
-    """The model of a server: requests with an image are edits, the second image is the mask.
+    """The model of a server.
 
     The text of an answer is the sha256 of its picture, a file beside the file of answers.
     """
@@ -50,13 +46,7 @@ class ImagesModel(PaidModel[ImagesServer]):
         if not self.settings.plain:
             more["seed"] = request.seed
         images: Any = client.images.with_raw_response
-        if request.images:
-            if not self.settings.plain:  # OpenAI's own models paint few sizes
-                width, height = open_image(request.images[0].content).size
-                given["size"] = f"{width}x{height}"
-            named = zip(("image", "mask"), request.images, strict=False)
-            given |= {name: (f"{name}.png", one.content, one.media_type) for name, one in named}
-        response = await (images.edit if request.images else images.generate)(**given, extra_body=more)
+        response = await images.generate(**given, extra_body=more)
         content: bytes = response.http_response.content
         return content
 
@@ -80,16 +70,14 @@ class ImagesModel(PaidModel[ImagesServer]):
             beside.write_bytes(content)
         return Answer(sha256, answer.finish)
 
-    def pictures(self, requests: Sequence[answers.Request], size: str | None) -> Iterator[tuple[str, Pixels | str]]:
+    def pictures(self, requests: Sequence[answers.Request], size: str) -> Iterator[tuple[str, Pixels | str]]:
         """The sha256 and the pixels of each answer; for a refusal nothing, and what the server said.
 
         Raises `BuildFailed`: the model cannot be used now, or a file that was kept is not there any more.
         """
-        parameters: dict[str, Any] = {**self.settings.options, "n": 1}
+        parameters: dict[str, Any] = {**self.settings.options, "n": 1, "size": size}
         if not self.settings.plain:
             parameters["response_format"] = "b64_json"
-        if size is not None:
-            parameters["size"] = size
         for one in self.asked(requests, parameters):
             yield ("", one.text) if one.finish == REFUSED else (one.text, self._read(one.text))
 
@@ -110,8 +98,8 @@ class ImagesModel(PaidModel[ImagesServer]):
         return self.settings.answers_folder / "images" / sha256[:2] / f"{sha256}.bin"
 
 
-def _asked(prompt: str, seed: int, *images: EncodedImage) -> answers.Request:
-    return answers.Request((Message("user", prompt),), seed % SEEDS, images)
+def _asked(prompt: str, seed: int) -> answers.Request:
+    return answers.Request((Message("user", prompt),), seed % SEEDS)
 
 
 def _provenance(settings: ImagesServer, sha256: str, seed: int) -> dict[str, Any]:
@@ -140,42 +128,3 @@ class ServedPainter(OnServer, ImageGenerator):
                 yield Rejected(one.key, "blank")
             else:
                 yield Drawn(one.key, pixels, {**_provenance(self.settings, sha256, one.seed), "size": size})
-
-
-class ServedEditor(OnServer, ImageEditor):
-    """As `ImageEditor`."""
-
-    version = 1
-    libraries = ("pillow",)
-    micro_batch = EDITS
-
-    def __init__(self, settings: ServedEdits) -> None:
-        self.settings, self.model = settings, ImagesModel(settings)
-
-    def edit(self, edits: Sequence[Edit]) -> Iterator[Drawn | Rejected]:
-        shown = {n: one for n, one in enumerate(edits) if one.mask is None or one.mask.shape == one.pixels.shape[:2]}
-        asked = [_asked(one.instruction or one.wanted, one.seed, *_shown(one)) for one in shown.values()]
-        found = self.model.pictures(asked, None)
-        for number, one in enumerate(edits):
-            if number not in shown:
-                yield Rejected(one.key, "mask-size")
-                continue
-            sha256, pixels = next(found)
-            if isinstance(pixels, str):
-                yield Rejected(one.key, "refused", pixels[:200])
-            else:
-                yield Drawn(one.key, pixels, _provenance(self.settings, sha256, one.seed))
-
-
-def _shown(edit: Edit) -> list[EncodedImage]:
-    """The picture, and its mask: transparent where the picture may change."""
-    images = [Image.fromarray(edit.pixels)]
-    if edit.mask is not None:
-        alpha = np.where(edit.mask, 0, 255).astype(np.uint8)[..., None]
-        images.append(Image.fromarray(np.concatenate([edit.pixels, alpha], 2)))
-    found = []
-    for image in images:
-        buffer = io.BytesIO()
-        image.save(buffer, "PNG")
-        found.append(EncodedImage(buffer.getvalue(), "image/png"))
-    return found

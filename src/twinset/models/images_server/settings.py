@@ -1,4 +1,4 @@
-"""Settings of the engine ``images-server``, which draws and edits on a server."""
+"""Settings of the engine ``images-server``, which draws on a server."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from twinset.contracts.tally import Tally
-from twinset.models.image_editor import ImageEditorSettings
 from twinset.models.image_engine import ImageEngineSettings
 from twinset.models.paid_server import PaidServer
 
-OWN = {"model", "prompt", "n", "size", "seed", "response_format", "image", "mask"}  # parameters of the engine
+OWN = {"model", "prompt", "n", "size", "seed", "response_format"}  # parameters of the engine
 
 
 class ImagesServer(PaidServer):
@@ -42,9 +41,7 @@ class ImagesServer(PaidServer):
     def _cost_can_be_counted(self) -> ImagesServer:
         if self.max_cost is not None and not self.price:
             raise ValueError("max_cost needs price, that of a picture")
-        if own := sorted(
-            {*self.options} & {"model", "prompt", "n", "size", "seed", "response_format", "image", "mask"}
-        ):
+        if own := sorted({*self.options} & OWN):
             raise ValueError(f"options: {own[0]} is said by the engine itself; leave it out")
         return self
 
@@ -71,20 +68,3 @@ class ServedImages(ImagesServer, ImageEngineSettings):
     size: str = Field(default="1024x1024", pattern=r"^[1-9]\d{1,3}x[1-9]\d{1,3}$")
 
     worker = "twinset.models.images_server.engine:ServedPainter"
-
-
-class ServedEdits(ImagesServer, ImageEditorSettings):
-    """Pictures edited on a server that speaks OpenAI's images API (``/v1/images/edits``), such as vLLM-Omni.
-
-    A request shows the picture and says the instruction; a mask is sent as OpenAI's API has it, transparent where the
-    picture may change. Pictures are kept as those of `ServedImages` are.
-
-    model, base_url, api_key_variable, answers, concurrency, timeout, retries, longest_wait: as `PaidServer`. plain,
-    options, price, max_cost: as `ImagesServer`. licence: of what the model paints.
-    """
-
-    worker = "twinset.models.images_server.engine:ServedEditor"
-    reasons: ClassVar[Mapping[str, str]] = {
-        "refused": ImagesServer.reasons["refused"],
-        "mask-size": "the mask has another size than the picture",
-    }

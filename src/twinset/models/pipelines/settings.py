@@ -1,4 +1,4 @@
-"""Settings of the engines ``diffusers`` and ``diffusers-edit``: today's text-to-image models and editors."""
+"""Settings of the engine ``diffusers``: today's text-to-image models."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from twinset.contracts.errors import naming
 from twinset.contracts.locations import is_model_folder
 from twinset.contracts.source import Need, Place
 from twinset.models.device import OnDevice, check_installed
-from twinset.models.image_editor import ImageEditorSettings
 from twinset.models.image_engine import ImageEngineSettings
-from twinset.models.pipelines.folder import Found, check_side, find_pipeline
+from twinset.models.pipelines.folder import Found, find_pipeline
 
 
 class PipelineSettings(OnDevice):
@@ -89,41 +88,3 @@ class DiffusersImages(PipelineSettings, ImageEngineSettings):
     worker = "twinset.models.pipelines.painter:PipelinePainter"
     title = "a text-to-image model of diffusers"
     reasons = PipelineSettings.reasons
-
-
-class DiffusersEdits(PipelineSettings, ImageEditorSettings):
-    """Pictures edited by a pipeline of diffusers: told what to do (InstructPix2Pix, Kontext), or by inpainting a mask.
-
-    An edit is worked on alone, at about ``resolution`` squared pixels, and brought back to its picture's size.
-
-    model, resolution, steps, guidance, cut, precision: as `PipelineSettings`; device, threads: as `OnDevice`.
-    strength: of inpainting, from 0 to 1, where nothing of the old picture is left inside the mask. outside: what
-    stands outside the mask after inpainting: the picture's own pixels, or those of the model.
-    licence: of what the model paints.
-    """
-
-    kind: Literal["diffusers-edit"]
-    strength: float = Field(default=1.0, gt=0, le=1)
-    outside: Literal["own", "model"] = "own"
-
-    editing = True
-    worker = "twinset.models.pipelines.editor:PipelineEditor"
-    title = "an editing model of diffusers"
-    reasons: ClassVar[Mapping[str, str]] = {
-        **PipelineSettings.reasons,
-        "no-mask": "the model paints inside a mask, and there is none, or it is empty",
-        "mask-size": "the mask has another size than the picture",
-        "no-instruction": "the model is told what to do, and nothing is said",
-    }
-
-    def found(self) -> Found:
-        """As `PipelineSettings.found`; raises `WrongUse` too where neither ``resolution`` nor the model says a size."""
-        found = super().found()
-        if self.resolution is None:
-            check_side(found)
-        return found
-
-    @property
-    def masked(self) -> bool:  # type: ignore[override]
-        """Whether its model needs a mask; raises `ModelMissing` where the model is not on this machine."""
-        return "inpaint" in self.found().row.does

@@ -42,7 +42,6 @@ KINDS = {
     "negclip": "twinset.shards.export.negclip:NEGCLIP_FORMAT",
     "llava": "twinset.shards.export.chats:LLAVA_FORMAT",
     "preferences": "twinset.shards.export.chats:PREFERENCES_FORMAT",
-    "edit-preferences": "twinset.shards.export.edits:EDIT_PREFERENCES_FORMAT",
     "genecis": "twinset.shards.export.genecis:GENECIS_FORMAT",
     "genecis-training": "twinset.shards.export.genecis:GENECIS_TRAINING_FORMAT",
     "bivlc": "twinset.shards.export.generated_pairs:BIVLC_FORMAT",

@@ -1,0 +1,201 @@
+"""Pairs that one encoder confuses: what is planned and made, and all pairs of real photographs."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from extras.tests.confused_pairs.encoded_photos import (
+    FIRST_SECOND,
+    IMAGES,
+    context,
+    encoded,
+    image_features,
+    planned,
+    source,
+    table,
+)
+from tests.models.language_models.chat_server import Body, Reply, completion, serving
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.recipe import parse_recipe
+from twinset.generators.contract import check_source
+from twinset.generators.neighbours.table import read_features
+from twinset.shards.contracts import Context
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.media.decode import decode
+from twinset.shards.storage.store import Store
+from twinset.shards.storage.tar_reader import BrokenTar
+from twinset.stages.run_here import build_here
+from twinset_extras.caption_twins import choice
+from twinset_extras.confused_pairs import generator, search
+from twinset_extras.confused_pairs.generator import ConfusedCandidate
+from twinset_extras.confused_pairs.source import ConfusedPairs
+
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
+PHOTOS, TOKENS = SHARED / "images" / "flickr8k", SHARED / "captions" / "flickr8k_token.txt"
+
+
+def test_all_pairs_between_the_thresholds_are_planned_the_largest_difference_first(
+    photos: FinishedStage, stages: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = source(above=0.9, uses_of_image=IMAGES)
+    check_source(settings, stages)
+    assert max(Counter(one.group for one in planned(settings, stages)).values()) == choice.MOST_PAIRS
+    monkeypatch.setattr(choice, "MOST_PAIRS", 1000)
+    rows = photos.read(["image_sha256", "image_id", "split"]).to_pylist()
+    near, far = (encoded(photos, *how) for how in FIRST_SECOND.values())
+    expected = {}
+    for at, one in enumerate(rows):
+        for other in rows[at + 1 :]:
+            both = one["image_sha256"], other["image_sha256"]
+            cosines = [float(np.dot(*(every[sha256].astype(float) for sha256 in both))) for every in (near, far)]
+            if cosines[0] > 0.9 and cosines[1] < 0.6 and one["split"] == other["split"]:
+                expected[tuple(sorted((one["image_id"], other["image_id"])))] = cosines
+    found = planned(settings, stages)
+    assert len(expected) > 20 and {one.image_ids for one in found} == expected.keys()
+    for one in found:
+        assert (one.alike, one.apart) == pytest.approx(expected[one.image_ids], abs=1e-12)
+        assert one.split == ("train" if int(one.image_ids[0][:2]) % 4 == 3 else "test")
+        assert one.captions0 == tuple(f"{n} of {one.image_ids[0]}" for n in (0, 1))
+    gaps = [one.alike - one.apart for one in found]
+    firsts = [gap for gap, one in zip(gaps, found, strict=True) if one.group == one.key]
+    assert gaps[0] == max(gaps) and firsts == sorted(firsts, reverse=True) and 1 < len(firsts) < len(found)
+
+
+def test_every_pair_is_planned_or_counted(photos: FinishedStage, stages: Context) -> None:
+    settings = source(above=0.9, uses_of_image=30)
+    opened = settings.open(stages)
+    found = list(opened.plan())
+    assert isinstance(opened, generator.ConfusedPairGenerator)
+    assert len(found) + sum(opened.excluded.values()) == len(opened._found()[1])
+    assert opened.excluded.keys() <= settings.reasons.keys()
+    assert opened.excluded["large-group"] > 0 and opened.excluded["other-split"] > 0
+    assert "used-often" in planned_out(source(above=0.9, uses_of_image=1), stages)
+
+
+def planned_out(settings: ConfusedPairs, stages: Context) -> Mapping[str, int]:
+    opened = settings.open(stages)
+    list(opened.plan())
+    return opened.excluded
+
+
+def test_photographs_are_decoded_when_their_pair_is_taken(stages: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded = list[str]()
+
+    def counted(content: bytes, where: str) -> Image.Image:
+        decoded.append(where)
+        return decode(content, where)
+
+    monkeypatch.setattr(generator, "decode", counted)
+    opened = source(above=0.9).open(stages)
+    made = opened.make(list(opened.plan())[:5])
+    next(iter(made))
+    assert len(decoded) == 2
+
+
+def test_no_photograph_is_used_too_often(stages: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "MOST_PAIRS", 1000)
+    every = planned(source(above=0.9, uses_of_image=IMAGES), stages)
+    for uses in (1, 2, 3):
+        found = planned(source(above=0.9, uses_of_image=uses), stages)
+        assert Counter(name for one in found for name in one.image_ids).most_common(1)[0][1] == uses
+        left = Counter(name for one in found for name in one.image_ids)
+        gone = [one for one in every if one.key not in {kept.key for kept in found}]
+        assert all(max(left[name] for name in one.image_ids) >= uses for one in gone)
+
+
+def test_blocks_threads_and_order_of_the_other_table_change_nothing(
+    photos: FinishedStage, stages: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = planned(source(above=0.9, threads=1), stages)
+    turned = table(tmp_path, "turned", dict(reversed(encoded(photos, *FIRST_SECOND["second"]).items())))
+    monkeypatch.setattr(search, "ROWS", 3)
+    monkeypatch.setattr(search, "COLUMNS", 5)
+    assert planned(source(above=0.9, threads=2), context(photos, stages.earlier("first"), turned)) == expected
+
+
+def test_a_pair_has_the_photographs_and_all_their_captions(photos: FinishedStage, stages: Context) -> None:
+    opened = source(above=0.9).open(stages)
+    candidates = list(opened.plan())[:5]
+    for one, made in zip(candidates, opened.make(candidates), strict=True):
+        assert isinstance(made, Pair) and made.captions1 == one.captions1 and made.scores == {
+            "alike": one.alike, "apart": one.apart
+        }  # fmt: skip
+        pixels = np.asarray(Image.open(Path(photos.store.root).parent / one.image_ids[0]))
+        assert made.image0.pixels.shape == pixels.shape
+        assert np.abs(made.image0.pixels.astype(int) - pixels).mean() < 12  # JPEG of noise
+    wrong = replace(candidates[0], image_sha256s=("0" * 64, "1" * 64))
+    with pytest.raises(BrokenTar, match=r"stage://photos/.* is not what was planned from; run this build again"):
+        list(opened.make([wrong]))
+
+
+def test_a_language_model_writes_captions_of_both_photographs(stages: Context, tmp_path: Path) -> None:
+    def reply(body: Body, number: int) -> Reply:
+        photos = [json.loads(line) for line in body["messages"][-1]["content"].splitlines()[-2:]]
+        (first,), (second,) = (one.values() for one in photos)
+        if second.startswith(f"0 of {bad}"):
+            return completion(json.dumps({"caption0": "A dog.", "caption1": "a dog."}))
+        return completion(json.dumps({"caption1": f"not {first}".splitlines()[0], "caption0": " A cat. "}))
+
+    with serving(reply) as server:
+        engine = {"kind": "openai", "model": "m", "base_url": server.url, "answers": str(tmp_path / "answers")}
+        settings = source(above=0.9, engine=engine)
+        opened = settings.open(stages)
+        candidates = [one for one in opened.plan() if isinstance(one, ConfusedCandidate)][:5]
+        bad = candidates[3].image_ids[1]
+        made = list(opened.make(candidates))
+        check_source(settings, stages)
+    for one, pair in zip(candidates, made, strict=True):
+        if one.image_ids[1] == bad:
+            detail = "a caption is null, or both are the same"
+            assert isinstance(pair, Rejected) and pair.reason == "off-format" and pair.detail.startswith(detail)
+        else:
+            assert isinstance(pair, Pair) and pair.captions0 == ("A cat.", *one.captions0)
+            assert pair.captions1 == (f"not {one.captions0[0]}", *one.captions1)
+    assert isinstance(made[0], Pair) and isinstance(made[3], Rejected)
+    assert "own" in source().how_made({}) and "a language model wrote" in settings.how_made({})
+
+
+@pytest.mark.slow  # two encoders over 800 photographs
+@pytest.mark.skipif(not PHOTOS.is_dir(), reason="the photographs of Flickr8k are not here")
+def test_pairs_of_real_photographs_are_those_of_all_cosines(tmp_path: Path) -> None:
+    names = {path.name for path in PHOTOS.iterdir()}
+    lines = [line for line in TOKENS.read_text().splitlines() if line.partition("#")[0] in names]
+    (tmp_path / "tokens.txt").write_text("\n".join(lines) + "\n")
+    photos = {
+        "kind": "image-captions",
+        "captions": str(tmp_path / "tokens.txt"),
+        "images": str(PHOTOS),
+        "licence": "MIT",
+    }
+    pairs = {"kind": "confused-pairs", "images": "photos", "alike": "first", "apart": "second", "licence": "MIT"}
+    raw = {
+        "name": "n",
+        "stages": {
+            "photos": {"source": photos},
+            "first": image_features("photos", "small-clip"),
+            "second": image_features("photos"),
+        },
+        "subsets": {"pairs": {"source": pairs}},
+    }
+    counts = build_here(parse_recipe(raw), str(tmp_path / "out"), 1)["subsets"]
+    store = Store(str(tmp_path / "out"))
+    (first, near), (second, far) = (
+        read_features(FinishedStage(store, f"_stages/{one}")) for one in ("first", "second")
+    )
+    assert first == second and len(first) == 800
+    near, far = (one.astype(np.longdouble) @ one.T.astype(np.longdouble) for one in (near, far))
+    expected = np.argwhere(np.triu((near > 0.95) & (far < 0.6), 1))
+    settings = source(alike="first", apart="second")
+    opened = settings.open(Context("c", earlier=lambda one: FinishedStage(store, f"_stages/{one}")))
+    names_found, found, *_ = opened._found()
+    assert names_found == first and np.array_equal(found, expected) and len(found) > 1000
+    assert counts["pairs"]["kept"] > 100
+    used = FinishedStage(store, "pairs").read(["image0_sha256", "image1_sha256"])
+    assert max(Counter([*used[0].to_pylist(), *used[1].to_pylist()]).values()) == 2

@@ -1,0 +1,273 @@
+"""Boxes where the images of a pair differ: what is found, what it is called, what is asked, and what is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from pydantic import ValidationError
+
+import twinset
+from tests.generators.finished_stage import finished, write_index
+from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.kinds.pair import CopiedPair, DifferenceBox
+from twinset.contracts.kinds.samples import Pixels, Rejected
+from twinset.contracts.recipe import parse_recipe
+from twinset.generators.contract import check_source
+from twinset.models.visual_questions.settings import Answers, Inquiry, Unanswered
+from twinset.shards.contracts import Context
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.media.decode import decode
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
+from twinset_extras.difference_boxes.generator import DifferenceBoxGenerator
+from twinset_extras.difference_boxes.source import DifferenceBoxes
+
+HEIGHT, WIDTH = 120, 160
+RED, GREEN = (200, 40, 30), (20, 160, 40)
+#: Left, top, width and height of what is painted green in image 1, and the two captions.
+PAIRS: Mapping[str, tuple[Sequence[tuple[int, int, int, int]], str, str]] = {
+    "colour": ([(20, 30, 40, 24)], "A red car on a road.", "A green car on a road."),
+    "object": ([(100, 60, 30, 40)], "A dog in a park.", "A cat in a park."),
+    "absent": ([(20, 30, 20, 20), (120, 90, 24, 12)], "A park with a dog.", "A park without a dog."),
+    "count": ([(20, 30, 20, 20)], "Two dogs.", "A dog."),
+    "place": ([(20, 30, 20, 20)], "A tree on the left.", "A tree on the right."),
+    "same": ([(20, 30, 1, 1)], "A dog.", "A cat."),
+    "small": ([(20, 30, 3, 3)], "A dog.", "A cat."),
+    "large": ([(0, 0, WIDTH, HEIGHT)], "A dog.", "A cat."),
+    "many": ([(x, y, 12, 12) for x in (4, 60, 120) for y in (4, 90)], "A dog.", "A cat."),
+    "other-size": ([(20, 30, 20, 20)], "A dog.", "A cat."),
+}
+
+
+def painted(places: Sequence[tuple[int, int, int, int]]) -> Pixels:
+    pixels = np.full((HEIGHT, WIDTH, 3), RED, np.uint8)
+    for left, top, width, height in places:
+        pixels[top : top + height, left : left + width] = GREEN
+    return pixels
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset with the subset ``mine`` of all pairs, and below it the subset ``boxes`` of those of them."""
+    folder = tmp_path_factory.mktemp("pairs")
+    records = []
+    for name, (places, caption0, caption1) in PAIRS.items():
+        second = painted(places)[: HEIGHT - 8] if name == "other-size" else painted(places)
+        for side, pixels in enumerate((painted([]), second)):
+            Image.fromarray(pixels).save(folder / f"{name}-{side}.png")
+        images = {f"image{side}": f"{name}-{side}.png" for side in (0, 1)}
+        records.append({"id": name, **images, "caption0": caption0, "caption1": caption1, "group": name[0]})
+    (folder / "pairs.json").write_text(json.dumps(records))
+    source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(folder), "licence": "CC0"}
+    mine = {"source": source, "split": "train", "encoding": {"format": "webp"}}
+    boxes = {"source": {"kind": "difference-boxes", "pairs": "mine", "engine": {"kind": "unasked"}}, "shard_size": 2}
+    recipe = {"name": "boxed", "stages": {"mine": mine}, "subsets": {"boxes": boxes}}
+    twinset.build(parse_recipe(recipe), str(folder / "out"))
+    return folder / "out"
+
+
+@pytest.fixture
+def earlier(out: Path) -> Callable[[str], FinishedStage]:
+    return finished(out, "_stages/mine")
+
+
+def source(**given: Any) -> DifferenceBoxes:
+    whole: dict[str, Any] = {"kind": "difference-boxes", "pairs": "mine", "engine": {"kind": "unasked"}, **given}
+    return DifferenceBoxes.model_validate(whole)
+
+
+def made(
+    earlier: Callable[[str], FinishedStage], answerer: Any = None, **given: Any
+) -> dict[str, CopiedPair | Rejected]:
+    """What becomes of each pair, by its id."""
+    engine = {} if answerer is None else {"engine": {"kind": "transformers", "model": "/nowhere"}}
+    generator: Any = source(**engine, **given).open(Context("boxes", earlier=earlier))
+    assert isinstance(generator, DifferenceBoxGenerator)
+    if answerer is not None:
+        generator.engine = answerer
+    planned = list(generator.plan())
+    return {json.loads(one.identity)[0]: found for one, found in zip(planned, generator.make(planned), strict=True)}
+
+
+class Answerer:
+    """Says yes where a function of the question and the crop does."""
+
+    def __init__(self, says: Callable[[str, Pixels], float | None]) -> None:
+        self.says, self.asked = says, list[Inquiry]()
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
+        self.asked += inquiries
+        return [self._answered(one) for one in inquiries]
+
+    def _answered(self, one: Inquiry) -> Answers:
+        said = [self.says(question, np.asarray(decode(one.image, one.key))) for question in one.questions]
+        return Unanswered("no-answer", one.key) if None in said else [each for each in said if each is not None]
+
+
+def green(pixels: Pixels) -> bool:
+    """Whether most of a crop is of the second colour."""
+    return bool((pixels[..., 1] > pixels[..., 0]).mean() > 0.5)
+
+
+def test_the_contract_is_kept(earlier: Callable[[str], FinishedStage]) -> None:
+    check_source(source(), Context("boxes", earlier=earlier))
+
+
+def test_boxes_are_where_the_images_differ_and_named_as_the_captions_say(
+    earlier: Callable[[str], FinishedStage],
+) -> None:
+    found = made(earlier)
+    reasons = {name: one.reason for name, one in found.items() if isinstance(one, Rejected)}
+    assert reasons == {
+        "count": "no-question",
+        "place": "no-question",
+        "same": "no-difference",
+        "small": "no-difference",
+        "large": "difference-too-large",
+        "many": "too-many-boxes",
+        "other-size": "other-size",
+    }
+    labels = {"colour": ("red car", "green car"), "object": ("dog", "cat"), "absent": ("dog", "")}
+    for name, expected in labels.items():
+        one = found[name]
+        assert isinstance(one, CopiedPair)
+        boxes = one.record.boxes
+        assert {(box.label0, box.label1) for box in boxes} == {expected} and not any(box.answers for box in boxes)
+        for box, (left, top, width, height) in zip(boxes, PAIRS[name][0], strict=True):
+            off = np.array([box.left - left, box.top - top, box.width - width, box.height - height])
+            assert abs(off).max() <= 2, "the codec blurs an edge by a pixel or two"
+    absent = found["absent"]
+    assert isinstance(absent, CopiedPair)
+    assert absent.record.boxes[0].difference == "image 0: dog; image 1: no dog"
+
+
+def test_what_is_stored_is_the_pair_with_its_boxes(out: Path) -> None:
+    first, second = (
+        {one.json.provenance["id"]: one for one in read_samples(Store(str(out)), name)}
+        for name in ("_stages/mine", "boxes")
+    )
+    assert {*second} == {"colour", "object", "absent"}
+    for name, one in second.items():
+        assert {**one.fields, "json": b""} == {**first[name].fields, "json": b""}
+        before, after = (json.loads(each[name].fields["json"]) for each in (first, second))
+        largest = after["boxes"][0]
+        assert after["scores"] == {"boxes": len(after["boxes"]), **{edge: largest[edge] for edge in EDGES}}
+        assert {**before, "boxes": after["boxes"], "scores": after["scores"]} == after
+    rows = FinishedStage(Store(str(out)), "boxes").read(["key", "split", "boxes", *EDGES]).to_pylist()
+    assert [(row["key"], row["split"]) for row in rows] == [(one.key, "train") for one in second.values()]
+    assert all(
+        row[edge] == getattr(one.json.boxes[0], edge)
+        for row, one in zip(rows, second.values(), strict=True)
+        for edge in EDGES
+    )
+    card = " ".join((out / "boxes/README.md").read_text().split())
+    for words in ("image0.webp", "Nothing checked that a box shows", "jiao2025imgdiff", "At most 5 boxes"):
+        assert words in card, words
+    sheet = np.asarray(Image.open(io.BytesIO((out / "boxes/_meta/look.png").read_bytes())).convert("RGB"))
+    assert (sheet == (0xE3, 0xB5, 0x05)).all(axis=2).sum() > 100, "boxes are drawn"
+
+
+EDGES = ("left", "top", "width", "height")
+
+
+def test_a_box_stays_where_each_image_alone_shows_what_its_caption_says(
+    earlier: Callable[[str], FinishedStage],
+) -> None:
+    seen = {"Is the car red?": False, "Is the car green?": True, "Is there a dog?": False, "Is there a cat?": True}
+    right = Answerer(lambda asked, crop: float(green(crop) is seen[asked]))
+    found = made(earlier, right, crop=8)
+    kept = {name: one.record.boxes for name, one in found.items() if isinstance(one, CopiedPair)}
+    assert {name: len(boxes) for name, boxes in kept.items()} == {"colour": 1, "object": 1, "absent": 2}
+    told = [(one.question, one.caption, one.yes0, one.yes1) for one in kept["colour"][0].answers]
+    assert told == [("Is the car red?", 0, 1.0, 0.0), ("Is the car green?", 1, 0.0, 1.0)]
+    assert {one.media_type for one in right.asked} == {"image/png"}
+
+
+@pytest.mark.parametrize("answer", [0.0, 1.0])
+def test_no_box_stays_of_which_the_same_is_said_in_both_images(
+    earlier: Callable[[str], FinishedStage], answer: float
+) -> None:
+    found = made(earlier, Answerer(lambda *_: answer))
+    asked = {one.reason for name, one in found.items() if isinstance(one, Rejected) and name in ("colour", "absent")}
+    assert asked == {"box-does-not-hold"}
+
+
+def test_one_of_two_boxes_stays(earlier: Callable[[str], FinishedStage]) -> None:
+    answerer = Answerer(lambda _, crop: float(not green(crop) and crop.shape[0] > 15))
+    (box,) = made(earlier, answerer, crop=8)["absent"].record.boxes  # type: ignore[union-attr]
+    assert box.height > 15
+
+
+def test_a_crop_is_no_smaller_than_models_see(earlier: Callable[[str], FinishedStage]) -> None:
+    answerer = Answerer(lambda *_: None)
+    found = made(earlier, answerer, crop=200)
+    assert {decode(one.image, one.key).size for one in answerer.asked} == {(WIDTH, HEIGHT)}
+    assert isinstance(one := found["object"], Rejected) and one.reason == "no-answer"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"threshold": 0},
+        {"threshold": 256},
+        {"grain": 0},
+        {"smallest": 1},
+        {"largest": 0},
+        {"smallest": 0.3, "largest": 0.2},
+        {"most": 0},
+        {"crop": 0},
+        {"engine": {"kind": "nobody"}},
+        {"engine": {"kind": "unasked", "model": "x"}},
+    ],
+)
+def test_settings_out_of_range_are_refused(wrong: Mapping[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        source(**wrong)
+
+
+def test_stages_without_pairs_or_images_are_refused(out: Path, tmp_path: Path) -> None:
+    captions = {"kind": "replayed-negatives", "captions": "a.json", "licence": "CC0-1.0"}
+    subsets = {"boxes": {"source": {"kind": "difference-boxes", "pairs": "table", "engine": {"kind": "unasked"}}}}
+    with pytest.raises(
+        WrongUse, match="boxes are of pairs, and replayed-negatives makes tables; name a stage of pairs"
+    ):
+        parse_recipe({"name": "x", "stages": {"table": {"source": captions}}, "subsets": subsets})
+    whole = FinishedStage(Store(str(out)), "_stages/mine")
+    index = whole.read(whole.columns())
+    bare = index.set_column(index.column_names.index("tar"), "tar", [[""] * len(index)])
+    write_index(bare, tmp_path, "bare", len(index))
+    with pytest.raises(WrongUse, match=r"mine-.* has no image; name a stage whose source was given images"):
+        made(finished(tmp_path, "bare"))
+    write_index(index.drop_columns(["caption0"]), tmp_path, "other", len(index))
+    with pytest.raises(WrongUse, match="its index has no column 'caption0'; name a stage of the right kind"):
+        made(finished(tmp_path, "other"))
+
+
+def test_long_captions_are_counted(out: Path, tmp_path: Path) -> None:
+    whole = FinishedStage(Store(str(out)), "_stages/mine")
+    index = whole.read(whole.columns())
+    texts = ["a dog " * 400, *index["caption1"].to_pylist()[1:]]
+    write_index(index.set_column(index.column_names.index("caption1"), "caption1", [texts]), tmp_path, "long", 10)
+    generator = source().open(Context("boxes", earlier=finished(tmp_path, "long")))
+    assert len(list(generator.plan())) == len(PAIRS) - 1 and generator.excluded == {"caption-too-long": 1}
+
+
+def test_an_engine_that_gives_other_results_is_named(earlier: Callable[[str], FinishedStage]) -> None:
+    with pytest.raises(BuildFailed, match=r"^transformers: .* box 0 image0: answers \[nan"):
+        made(earlier, Answerer(lambda *_: math.nan))
+
+
+@pytest.mark.parametrize("given", [{"left": -1}, {"top": 10**30}, {"width": 0}, {"height": -5}])
+def test_a_box_that_no_picture_has_is_refused_when_it_is_read(given: Mapping[str, int]) -> None:
+    whole = {"left": 0, "top": 0, "width": 1, "height": 1, "label0": "", "label1": "", "difference": "", "answers": ()}
+    assert DifferenceBox.model_validate(whole)
+    with pytest.raises(ValidationError):
+        DifferenceBox.model_validate({**whole, **given})

@@ -1,0 +1,201 @@
+"""Images that people put in order: which ones, what answers come to, and models set beside them."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+
+import twinset
+from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.generators.decisions.tasks import answer, insert
+from tests.generators.finished_stage import write_index
+from twinset.cli.main import main
+from twinset.contracts.errors import DecisionsMissing, WrongUse
+from twinset.contracts.kinds.template import GALLERY
+from twinset.contracts.recipe import InvalidRecipe, Recipe, parse_recipe
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.examples import LeftOut, Query
+from twinset.evaluation.metrics.ranking import ORDERS, correlations
+from twinset.generators.contract import check_source
+from twinset.generators.decisions.answers import FILE, schema
+from twinset.generators.decisions.question import TaskCandidate
+from twinset.generators.decisions.questions import RankImages
+from twinset.shards.contracts import Context
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
+from twinset_extras.image_rankings import ImageRankings, places_of
+
+WORDS = ("red house", "red car", "blue house", "green tree", "red house by a road")
+
+
+def recipe_of(folder: Path, **settings: Any) -> Recipe:
+    source = {"kind": "image-pairs", "annotations": str(folder / "pairs.json"), "media": str(folder), "licence": "CC0"}
+    asking = {"kind": "image-rankings", "queries": "mine", "sample": 1, "images": 5, **settings}
+    subsets = {"mine": {"source": source, "encoding": {"format": "png"}}}
+    return parse_recipe({"name": "ranked", "stages": {"ranked": {"source": asking}}, "subsets": subsets})
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """OUT of pairs "a … left", "a … right"; two of them have one image in common."""
+    folder = tmp_path_factory.mktemp("ranked")
+    records = []
+    for n, words in enumerate(WORDS):
+        for side in (0, 1):
+            colour = (10, 0, 40) if (n, side) == (1, 0) else (40 * n, 90 * side, 40)
+            Image.new("RGB", (8, 8), colour).save(folder / f"{n}-{side}.png")
+        names = {f"image{side}": f"{n}-{side}.png" for side in (0, 1)}
+        records.append({"id": f"p{n}", **names, "caption0": f"A {words} left", "caption1": f"a {words} right"})
+    records[3]["image0"] = records[1]["image0"]
+    (folder / "pairs.json").write_text(json.dumps(records))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("twinset.cards.describe.describe", lambda store, name, of: store.write(f"{name}/README.md", b""))
+        patch.setattr("twinset.cards.describe.show", lambda *_: None)
+        twinset.build(recipe_of(folder), str(folder / "out"))
+    return folder / "out"
+
+
+def opened(out: Path, seed: int = 0, **settings: Any) -> Any:
+    source = ImageRankings.model_validate({"kind": "image-rankings", "queries": "mine", "answers": "none", **settings})
+    return source.open(Context("ranked", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name)))
+
+
+def test_both_captions_of_a_pair_are_asked_of_its_images_and_those_alike_in_words(out: Path) -> None:
+    generator = opened(out, sample=9)
+    check_source(generator.source, generator.context)
+    rows = FinishedStage(Store(str(out)), "mine").read(["key", "caption0"]).to_pylist()
+    said = {row["key"]: {*row["caption0"].lower().split()} for row in rows}
+    tasks: list[TaskCandidate] = generator.gathered.tasks
+    assert len(tasks) == 2 * len(WORDS) and {one.question for one in tasks} == {"rank-images"}
+    for first, second in zip(tasks[::2], tasks[1::2], strict=True):
+        assert first.images == second.images and first.texts[0].endswith("left") and second.texts[0].endswith("right")
+        assert first.images[:2] == (f"{first.subject}/image0", f"{first.subject}/image1")
+        assert len({*first.image_sha256s}) == len(first.images)
+        others = [name.split("/")[0] for name in first.images[2:]]
+        assert len({*others}) == len(others) >= 3  # one a group
+        words = said[first.subject] | {"right"}
+        alike = [len(words & said[key]) / len(words | said[key]) for key in others]
+        assert alike == sorted(alike, reverse=True)
+    assert len(opened(out, images=3).gathered.tasks[0].images) == 3
+
+
+def test_the_sample_depends_on_seed_and_keys_alone(out: Path) -> None:
+    def sampled(seed: int, sample: int) -> set[str]:
+        return {task.subject for task in opened(out, seed, sample=sample).gathered.tasks}
+
+    assert len(sampled(1, 2)) == 2 and sampled(1, 2) < sampled(1, 4)
+    assert len({frozenset(sampled(seed, 1)) for seed in range(20)}) > 1
+
+
+def test_of_a_template_its_gallery_is_ranked_against_the_reference(tmp_path: Path) -> None:
+    roles = ("reference", "target", *GALLERY)
+    rows = [
+        {"key": f"t{n}", "tar": "test/00000.tar", "split": "test", "group": f"t{n}", "condition": "same colour"}
+        | {f"{role}_sha256": f"{n}{role}" if at < 4 + n else None for at, role in enumerate(roles)}
+        for n in range(3)
+    ]
+    stage = write_index(pa.Table.from_pylist(rows), tmp_path, "templates", 3)
+    stage.stage.facts["makes"] = "template"
+    settings = {"kind": "image-rankings", "queries": "any", "images": 4, "answers": "none"}
+    source = ImageRankings.model_validate(settings)
+    tasks = source.open(Context("ranked", earlier=lambda _: stage)).gathered.tasks
+    assert [one.images for one in tasks] == [tuple(f"t{n}/{role}" for role in roles[: min(4 + n, 5)]) for n in range(3)]
+    layout = RankImages().layout(tasks[1])
+    assert layout.images == (0,) and [option.image for option in layout.options] == [1, 2, 3, 4]
+
+
+def task_of(images: int) -> TaskCandidate:
+    names = tuple(f"key{n}/image0" for n in range(images))
+    shown = {"texts": ("a cat",), "images": names, "image_tars": names, "image_sha256s": names}
+    return TaskCandidate(key="t", identity="[]", group="t", question="rank-images", subject="t", **shown)
+
+
+def test_an_answer_is_some_of_the_options_each_once() -> None:
+    task, question = task_of(4), RankImages()
+    assert all(question.takes(task, value) for value in ("2", "3 0", "0 1 2 3"))
+    assert not any(question.takes(task, value) for value in ("", "4", "1 1", "0  1", "0,1", " 0", "0 1 2 3 4"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "choice"),
+    [
+        (["2 0 1"], "2 0 1"),
+        (["0 1 2 3", "3 2 1 0"], "0 1 2 3"),  # all have the mean 1.5
+        (["0 1 2", "1 2 0", "1 0 2"], "1 0 2"),  # 1, 1/3, 5/3
+        (["3", "3 1", "1"], "3 1"),
+    ],
+)
+def test_several_answers_come_to_the_order_of_mean_places(answers: list[str], choice: str) -> None:
+    task = task_of(4)
+    found = RankImages().decide([answer(task, f"ann-{n}", one) for n, one in enumerate(answers)])
+    assert (found.choice, found.kept, found.votes) == (choice, True, len(answers))
+    assert found.agreement == sum(one == choice for one in answers) / len(answers)
+
+
+def test_images_without_a_place_tie_behind_the_others() -> None:
+    assert places_of(task_of(5), "3 1") == [2, 1, 2, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"annotators": {"kind": "simulated"}}, "nobody knows the right order"),
+        ({"images": 1}, "images"),
+        ({"images": 51}, "images"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidRecipe, match=words):
+        recipe_of(tmp_path, **settings)
+
+
+def test_people_answer_and_models_are_set_beside_them(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = recipe_of(out.parent, sample=2, enough=0.75)
+    with pytest.raises(WrongUse, match="Expected: a finished stage of image-rankings"):
+        open_benchmark("rankings", out)
+    with pytest.raises(DecisionsMissing, match="3 of 3 decisions are missing"):
+        twinset.build(recipe, str(out), only=["ranked"])
+    generator: Any = Job(recipe, Store(str(out))).worker("ranked").generator
+    tasks = generator.gathered.tasks
+    given = [
+        answer(task, "ann", value, stage="ranked")
+        for task, value in zip(tasks, ("4 0 1 2 3", "0 1", "2"), strict=False)
+    ]
+    (out / FILE).parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(out / FILE)) as connection:
+        schema(connection)
+        insert(connection, given)
+    twinset.build(recipe, str(out), only=["ranked"])
+
+    items = list(open_benchmark("rankings", out).examples())
+    asked = [one for one in items if isinstance(one, Query)]
+    assert [one.reason for one in items if isinstance(one, LeftOut)] == ["nobody put its images in order"]
+    assert [one.order for one in asked] == [(1, 2, 3, 4, 0), (0, 1, 2, 2, 2), (1, 1, 0, 1, 1)]
+    assert [one.targets for one in asked] == [{4}, {0}, {2}] and len({one.group for one in asked}) == 2
+
+    model, run = f"random:{open_clip_config(tmp_path)}", tmp_path / "run"
+    told = ["--cache", str(tmp_path / "cache"), "--out", str(run)]
+    assert main(["eval", "run", "--benchmark", f"rankings={out}", "--model", model, *told]) == 0
+    (path,) = run.glob("scores/rankings/*.parquet")
+    rows = pq.read_table(path).to_pylist()
+    assert [tuple(row["people"]) for row in rows] == [one.order for one in asked]
+    for row in rows:
+        assert [place for place in row["places"] if place < 1] and row["places"][row["top"][0]] == 0
+    said = capsys.readouterr().out
+    taus = [correlations(*(np.array(row[name], np.float64) for name in ORDERS))[0] for row in rows]
+    assert f"mean_kendall {np.mean(taus):.2f}" in " ".join(said.split())
+    page = (run / "report.html").read_text()
+    assert "People's order" in page and page.count("Kendall&#39;s tau") == 3
+    # Again from what was kept, without the dataset: the same page.
+    assert main(["eval", "report", str(run)]) == 0
+    assert (run / "report.html").read_text() == page

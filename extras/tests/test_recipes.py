@@ -1,0 +1,107 @@
+"""The recipes of edited and drawn twins build on the small models and a painted photo."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+import twinset
+from tests.models.visual_questions.tiny_models import save_blip
+from tests.stages.test_pipelines_build import kill_midway, tars
+from twinset.contracts.recipe import load_recipe
+from twinset_demo import miniature
+
+SMALL = "{kind: diffusion, model: small, steps: 2}"
+NEGATIVES = '{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv", licence: CC0-1.0}'
+
+
+def built(recipe: str, out: Path, *settings: str) -> dict[str, int]:
+    """How many pairs each subset keeps."""
+    miniature.ensure()
+    twinset.build(recipe, out, settings=settings)
+    return {name: one["kept"] for name, one in twinset.status(out)["subsets"].items()}
+
+
+@pytest.mark.slow
+def test_vismin(tmp_path: Path) -> None:
+    pixels = np.full((256, 320, 3), 120, np.uint8)
+    pixels[60:110, 40:90], pixels[60:110, 200:250] = (190, 40, 40), (40, 60, 190)
+    Image.fromarray(pixels).save(tmp_path / "7.jpg", quality=95)
+    boxes = [{"image_id": 7, "category_id": n, "bbox": [left, 60, 50, 50]} for n, left in ((1, 40), (2, 200))]
+    categories = [{"id": 1, "name": "car"}, {"id": 2, "name": "dog"}]
+    whole = {"images": [{"id": 7, "file_name": "7.jpg"}], "categories": categories, "annotations": boxes}
+    (tmp_path / "instances.json").write_text(json.dumps(whole))
+    row = {
+        "image": "7.jpg",
+        "caption": "A red car.",
+        "negative_caption": "A green car.",
+        "type": "replace",
+        "subtype": "att",
+    }
+    (tmp_path / "negatives.json").write_text(json.dumps([row]))
+    own = {"kind": "replayed-negatives", "captions": str(tmp_path / "negatives.json"), "licence": "CC0-1.0"}
+    blip = f"{{kind: transformers, model: {save_blip(tmp_path / 'blip')}}}"
+    kept = built(
+        "vismin",
+        tmp_path / "out",
+        f"stages.negatives.source={json.dumps(own)}",
+        f"stages.position-negatives.source={NEGATIVES}",
+        "stages.position-prompts.source.suffix=''",
+        "stages.position-images.source.suffix=''",
+        f"stages.position-images.source.engine={SMALL}",
+        "stages.position-verified.source.engine={kind: small-world}",
+        f"stages.object-edits.source.photos={tmp_path}",
+        f"stages.object-edits.source.instances={tmp_path / 'instances.json'}",
+        *(f"stages.{name}-verified.source.engine={blip}" for name in ("object", "attribute", "count")),
+        *(f"stages.{name}-edits.source.engine={{kind: mylab-fill}}" for name in ("object", "attribute", "count")),
+    )
+    assert kept["vismin-attribute"] == kept["vismin-object"] == kept["vismin-count"] == 0
+    told = json.loads((tmp_path / "out/vismin-attribute/_meta/screening.json").read_text())
+    assert told["model"] and told["made"] == 1 == sum(told["dropped"].values()), "weights at random know no cars"
+    assert kept["vismin-position"]
+    parts = twinset.verify(tmp_path / "out", media=True)["subsets"]
+    assert [problem for part in parts.values() for problem in part["problems"]] == []
+
+
+@pytest.mark.slow
+def test_coco_counterfactuals(tmp_path: Path) -> None:
+    source = "{kind: drawn-negatives, negatives: negatives, model: small, steps: 2}"
+    drift = "subsets.coco-counterfactuals.filters=[{kind: drift, difference: 60, shift: 9}]"
+    settings = (f"stages.negatives.source={NEGATIVES}", f"subsets.coco-counterfactuals.source={source}", drift)
+    kept = built("coco-counterfactuals", tmp_path / "out", *settings)
+    assert kept["coco-counterfactuals"] >= 4  # two steps may draw another scene
+
+
+@pytest.mark.slow
+def test_triplet_clip(tmp_path: Path) -> None:
+    kept = built(
+        "triplet-clip",
+        tmp_path / "out",
+        f"stages.negatives.source={NEGATIVES}",
+        f"stages.images.source.engine={SMALL}",
+        "subsets.triplet-clip.source.photos=miniature:small_world/photos",
+        "subsets.triplet-clip.source.licence=CC0-1.0",
+    )
+    assert kept == {"triplet-clip": 6}
+
+
+@pytest.mark.slow
+def test_img_diff_killed_and_resumed_is_the_same(tmp_path: Path) -> None:
+    settings = (
+        f"stages.negatives.source={NEGATIVES}",
+        "stages.pairs.source={kind: drawn-negatives, negatives: negatives, model: small, steps: 4}",
+        "stages.pairs.filters=[]",
+        "subsets.img-diff.source.engine={kind: small-world}",
+        "subsets.img-diff.shard_size=1",
+    )
+    kept = built("img-diff", tmp_path / "whole", *settings)
+    assert kept["img-diff"] >= 2  # a ball is blue, and a star is a heart
+    recipe = load_recipe("img-diff", settings).model_dump(mode="json", exclude_defaults=True)
+    (tmp_path / "recipe.yaml").write_text(yaml.safe_dump(recipe))
+    kill_midway(tmp_path, "killed", "img-diff")
+    twinset.build(str(tmp_path / "recipe.yaml"), tmp_path / "killed")
+    whole = tars(tmp_path, "whole", "img-diff")
+    assert len(whole) == kept["img-diff"] and tars(tmp_path, "killed", "img-diff") == whole

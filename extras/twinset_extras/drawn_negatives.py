@@ -1,0 +1,66 @@
+"""Negative captions drawn by prompt-to-prompt beside their captions (COCO-Counterfactuals, section 3; Img-Diff)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from typing import Literal
+
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.source import StageName
+from twinset.generators.edited_pairs.generator import DrawnPairGenerator
+from twinset.generators.edited_pairs.source import DrawnPairs
+from twinset.generators.edited_pairs.vocabulary import EditedCandidate
+from twinset.generators.negative_captions.changes import spans
+from twinset.generators.negative_captions.kinds import COLUMNS
+
+
+class DrawnNegatives(DrawnPairs):
+    """A pair a negative caption: its caption is drawn alone, the negative under the caption's attention.
+
+    model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`. guidance, scheduler,
+    cross_replace_steps, self_replace_steps, blend, precision, licence: as `DrawnPairs`.
+    negatives: the stage of negative captions.
+    """
+
+    kind: Literal["drawn-negatives"]
+    negatives: StageName
+
+    generator = f"{__name__}:DrawnNegativeGenerator"
+
+    @property
+    def whose_captions(self) -> str:
+        return f"captions and negative captions of the stage {self.negatives}"
+
+
+class DrawnNegativeGenerator(DrawnPairGenerator[DrawnNegatives]):
+    """Pairs in the order of the stage."""
+
+    version = 1
+
+    def inputs(self) -> str:
+        return self.context.earlier(self.source.negatives).digest
+
+    def plan(self) -> Iterator[EditedCandidate]:
+        """A drawing a row."""
+        model = self.source.brought_model
+        refuses = None if model is None else model.refuses
+        for batch in self.context.earlier(self.source.negatives).batches(["identity", *TERMS, *COLUMNS.names]):
+            for row in batch.to_pylist():
+                both = row["caption"], row["negative_caption"]
+                if refuses is not None and (reason := next(filter(None, map(refuses, both)), "")):
+                    self.excluded.add("caption-unfit", f"{row['caption_id']}: {reason[:200]}")
+                    continue
+                old, new = zip(*spans(*both), strict=True)
+                yield EditedCandidate(
+                    **self.identified(*json.loads(row["identity"]), shows=(Terms.of(row),)),
+                    captions0=(both[0],),
+                    captions1=(both[1],),
+                    change=row["subtype"] or "edit",
+                    words0=" ".join(chain.from_iterable(old)),
+                    words1=" ".join(chain.from_iterable(new)),
+                    region0="",
+                    region1="",
+                    plain=0,
+                )

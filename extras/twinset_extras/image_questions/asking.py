@@ -1,0 +1,95 @@
+"""Yes/no questions of a caption in the form of the Davidsonian Scene Graph (Cho et al. 2023, arXiv 2310.18235).
+
+An entity, an attribute, a count and a relation are each asked for on their own. Questions about entities are the
+parents of those that are about what these are like.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from twinset.generators.image_verification.questions import ImageQuestion
+from twinset.generators.scene_graphs.relations import parser_of
+from twinset.models.spacy_pipelines import find_pipeline
+from twinset_extras.image_questions.entities import Entities
+from twinset_extras.image_questions.facts import (
+    Fact,
+    attribute_facts,
+    be,
+    count_facts,
+    picture_facts,
+    text_facts,
+    time_facts,
+)
+from twinset_extras.image_questions.relations import Relations
+from twinset_extras.image_questions.vocabulary import vocabulary
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
+    from twinset_extras.image_questions.settings import Facts
+
+KINDS = ("global", "entity", "count", "attribute", "relation")
+
+
+def prepared(caption: str) -> str:
+    """A caption as it is parsed: in small letters where it shouts, which a parser does not know."""
+    return caption.lower() if caption.isupper() else caption
+
+
+def questions_of(doc: Doc) -> list[ImageQuestion]:
+    """The questions of a parsed caption, parents first; none where it names nothing that can be seen."""
+    words = vocabulary()
+    entities = Entities(doc, words)
+    facts: list[Fact] = [*picture_facts(entities, words), *text_facts(entities), *time_facts(doc, words)]
+    for entity in entities.all:
+        definite = entity.there == entity.the and entity.there.startswith("the ")
+        there = f"{be(entity)} {entity.there} visible" if definite else f"{be(entity)} there {entity.there}"
+        facts.append(Fact("entity", (entity,), (entity.name,), f"{there}?"))
+    facts += count_facts(doc, entities, words)
+    facts += attribute_facts(doc, entities, words)
+    facts += Relations(doc, entities, words).facts()
+    asked: dict[str, ImageQuestion] = {}
+    ids: dict[int, int] = {}
+    named, told = dict[int, str](), Counter[str]()
+    for entity in entities.all:
+        told[entity.singular] += 1
+        named[entity.number] = f"{entity.singular} {told[entity.singular]}"
+    for fact in sorted(facts, key=lambda one: KINDS.index(one.kind)):
+        if fact.question in asked:
+            continue
+        number = len(asked) + 1
+        if fact.kind == "entity":
+            ids[fact.about[0].number] = number
+            parents: tuple[int, ...] = ()
+        else:
+            parents = tuple(dict.fromkeys(ids[one.number] for one in fact.about))
+        others = {one.name for one in fact.about}
+        meaning = *(named[one.number] for one in fact.about), *(word for word in fact.words if word not in others)
+        asked[fact.question] = ImageQuestion(
+            number, parents, fact.kind, fact.words, fact.question, (fact.kind, *meaning)
+        )
+    return list(asked.values())
+
+
+class FactWriter:
+    """As `generators.image_verification.questions.QuestionWriter`."""
+
+    def __init__(self, settings: Facts) -> None:
+        self._pipeline = find_pipeline(settings.pipeline)
+
+    def questions(self, captions: Sequence[str]) -> list[list[ImageQuestion]]:
+        """Those of each caption, all parsed together."""
+        parser = parser_of(self._pipeline)
+        with parser.nlp.memory_zone():
+            return [*map(questions_of, parser.docs(map(prepared, captions)))]
+
+    def device(self) -> str:
+        """The parser is a network on the CPU."""
+        return "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the parser and of the word lists."""
+        return {"pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}
