@@ -12,7 +12,8 @@ from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
-from twinset.generators.image_verification.source import LONGEST, ImageVerification
+from twinset.generators.image_verification.questions import LONGEST
+from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.screened_pairs.source import ScreenedPairs
 from twinset.generators.triplets.source import Triplets
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
@@ -184,7 +185,9 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
     engine = Transformers(kind="transformers", model=str(save_blip(tmp_path_factory.mktemp("blip"))), micro_batch=4)
     context = Context("verified", earlier=lambda _: earlier)
     for threshold in (None, 0.5):
-        source = ImageVerification(kind="image-verification", images="pairs", engine=engine, threshold=threshold)
+        source = ImageVerification(
+            kind="image-verification", images="pairs", questions={"kind": "facts"}, engine=engine, threshold=threshold
+        )
         check_source(source, context)
         generator = source.open(context)
         planned = list(generator.plan())

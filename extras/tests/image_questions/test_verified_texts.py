@@ -12,7 +12,8 @@ from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
-from twinset.generators.image_verification.source import LONGEST, ImageVerification
+from twinset.generators.image_verification.questions import LONGEST
+from twinset.generators.image_verification.source import ImageVerification
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
 from twinset.shards.contracts import Context
 from twinset.shards.storage import layout
@@ -58,8 +59,9 @@ def opened(
 ) -> tuple[Any, Told]:
     earlier, engine = finish(folder, drawn), Told(yes)
     monkeypatch.setattr(Transformers, "open", lambda _: engine)
+    answering = Transformers(kind="transformers", model="told")
     source = ImageVerification(
-        kind="image-verification", images=HOME, engine=Transformers(kind="transformers", model="told"), **more
+        kind="image-verification", images=HOME, questions={"kind": "facts"}, engine=answering, **more
     )
     return source.open(Context("verified", earlier=lambda _: earlier)), engine
 
@@ -166,7 +168,7 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
     drawn += [Drawn("!", DOG, caption_id="8"), Drawn(CAT, DOG, caption_id="9", colour=BLUE)]
     earlier = finish(tmp_path, drawn)
     engine = Transformers(kind="transformers", model=str(save_blip(tmp_path_factory.mktemp("blip"))), micro_batch=4)
-    source = ImageVerification(kind="image-verification", images=HOME, engine=engine)
+    source = ImageVerification(kind="image-verification", images=HOME, questions={"kind": "facts"}, engine=engine)
     context = Context("verified", earlier=lambda _: earlier)
     check_source(source, context)
     generator = source.open(context)
@@ -187,10 +189,10 @@ def test_checks_name_the_setting(tmp_path: Path) -> None:
         kind="image-verification",
         images=HOME,
         engine=Transformers(kind="transformers", model=str(tmp_path)),
-        pipeline=str(tmp_path / "none"),
+        questions={"kind": "facts", "pipeline": str(tmp_path / "none")},
     )
     with pytest.raises(WrongUse, match=r"subsets\.v\.source\.engine\.model: .*lacks config\.json"):
         source.check_inputs("subsets.v.source", ["models"])
     engine = Transformers(kind="transformers", model=str(save_blip(tmp_path / "blip")))
-    with pytest.raises(WrongUse, match=r"subsets\.v\.source\.pipeline: "):
+    with pytest.raises(WrongUse, match=r"subsets\.v\.source\.questions\.pipeline: "):
         source.model_copy(update={"engine": engine}).check_inputs("subsets.v.source", ["models", "media"])

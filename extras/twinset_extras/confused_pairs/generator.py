@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -95,17 +94,14 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
                 yield candidate
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
-        """Pairs with their photographs, or why one has no captions.
+        """Pairs with their photographs.
 
         Raises `BrokenTar`: a photograph is absent, broken or not the one that was planned.
         """
         planned = cast(Sequence[ConfusedCandidate], candidates)
         places = {key: tar for one in planned for tar, key in zip(one.tars, one.keys, strict=True)}
         stored = self._images.samples((tar, key) for key, tar in places.items())
-        for one in self.worded(planned):
-            if isinstance(one, Rejected):
-                yield one
-                continue
+        for one in planned:
             # Decoded pair by pair: 64 photographs in pixels may be gigabytes.
             frames = [
                 self._frame(places[key], key, stored[key].images["image"], sha256)
@@ -119,10 +115,6 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
                 scores={"alike": one.alike, "apart": one.apart},
                 provenance={f"image_id{side}": name for side, name in enumerate(one.image_ids)},
             )
-
-    def worded(self, planned: Sequence[ConfusedCandidate]) -> Iterator[ConfusedCandidate | Rejected]:
-        """Pairs with the captions that they get, or why one gets none."""
-        return iter(planned)
 
     def _planned(self, both: Sequence[Row], near: float, far: float, group: str) -> ConfusedCandidate:
         both = sorted(both, key=lambda one: str(one["image_id"]))
@@ -154,7 +146,7 @@ class ConfusedPairGenerator(Generator[ConfusedPairs]):
         names, features = read_features(first)
         self._refuse_others(first, names, second, others)
         try:
-            pairs, near = alike(features, source.above, source.threads or len(os.sched_getaffinity(0)))
+            pairs, near = alike(features, source.above)
         except TooMany:
             raise WrongUse(
                 f"{first.where}: more than {MOST:,} pairs of images have a cosine above {source.above:g}; set a higher "
