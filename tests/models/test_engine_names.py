@@ -2,11 +2,8 @@
 
 import re
 from pathlib import Path
-from types import ModuleType
 
-import pytest
-
-from twinset.models import image_editor, image_engine
+from twinset.models import image_engine
 from twinset.models.pipelines.classes import PIPELINES
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -23,9 +20,8 @@ def test_pipelines_are_named_in_their_table_alone() -> None:
     assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models/pipelines/classes.py"}
 
 
-@pytest.mark.parametrize("contract", [image_engine, image_editor], ids=["drawing", "editing"])
-def test_no_code_asks_for_an_engine_by_its_name(contract: ModuleType) -> None:
-    for name, place in contract.KINDS.items():
+def test_no_code_asks_for_an_engine_by_its_name() -> None:
+    for name, place in image_engine.KINDS.items():
         own = f"{place.partition(':')[0].removeprefix('twinset.').replace('.', '/')}.py"
         assert naming(rf"""\bkind\b[^\n]{{0,60}}["'`]{re.escape(name)}["'`]""") == {own}, name
 

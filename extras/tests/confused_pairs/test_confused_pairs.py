@@ -1,6 +1,5 @@
 """Pairs that one encoder confuses: what is planned and made, and all pairs of real photographs."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,9 +19,7 @@ from extras.tests.confused_pairs.encoded_photos import (
     source,
     table,
 )
-from tests.models.language_models.chat_server import Body, Reply, completion, serving
 from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.neighbours.table import read_features
@@ -34,7 +31,6 @@ from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.run_here import build_here
 from twinset_extras.caption_twins import choice
 from twinset_extras.confused_pairs import generator, search
-from twinset_extras.confused_pairs.generator import ConfusedCandidate
 from twinset_extras.confused_pairs.source import ConfusedPairs
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -110,14 +106,13 @@ def test_no_photograph_is_used_too_often(stages: Context, monkeypatch: pytest.Mo
         assert all(max(left[name] for name in one.image_ids) >= uses for one in gone)
 
 
-def test_blocks_threads_and_order_of_the_other_table_change_nothing(
+def test_blocks_and_order_of_the_other_table_change_nothing(
     photos: FinishedStage, stages: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = planned(source(above=0.9, threads=1), stages)
+    expected = planned(source(above=0.9), stages)
     turned = table(tmp_path, "turned", dict(reversed(encoded(photos, *FIRST_SECOND["second"]).items())))
-    monkeypatch.setattr(search, "ROWS", 3)
-    monkeypatch.setattr(search, "COLUMNS", 5)
-    assert planned(source(above=0.9, threads=2), context(photos, stages.earlier("first"), turned)) == expected
+    monkeypatch.setattr(search, "BLOCK", 5)
+    assert planned(source(above=0.9), context(photos, stages.earlier("first"), turned)) == expected
 
 
 def test_a_pair_has_the_photographs_and_all_their_captions(photos: FinishedStage, stages: Context) -> None:
@@ -133,33 +128,6 @@ def test_a_pair_has_the_photographs_and_all_their_captions(photos: FinishedStage
     wrong = replace(candidates[0], image_sha256s=("0" * 64, "1" * 64))
     with pytest.raises(BrokenTar, match=r"stage://photos/.* is not what was planned from; run this build again"):
         list(opened.make([wrong]))
-
-
-def test_a_language_model_writes_captions_of_both_photographs(stages: Context, tmp_path: Path) -> None:
-    def reply(body: Body, number: int) -> Reply:
-        photos = [json.loads(line) for line in body["messages"][-1]["content"].splitlines()[-2:]]
-        (first,), (second,) = (one.values() for one in photos)
-        if second.startswith(f"0 of {bad}"):
-            return completion(json.dumps({"caption0": "A dog.", "caption1": "a dog."}))
-        return completion(json.dumps({"caption1": f"not {first}".splitlines()[0], "caption0": " A cat. "}))
-
-    with serving(reply) as server:
-        engine = {"kind": "openai", "model": "m", "base_url": server.url, "answers": str(tmp_path / "answers")}
-        settings = source(above=0.9, engine=engine)
-        opened = settings.open(stages)
-        candidates = [one for one in opened.plan() if isinstance(one, ConfusedCandidate)][:5]
-        bad = candidates[3].image_ids[1]
-        made = list(opened.make(candidates))
-        check_source(settings, stages)
-    for one, pair in zip(candidates, made, strict=True):
-        if one.image_ids[1] == bad:
-            detail = "a caption is null, or both are the same"
-            assert isinstance(pair, Rejected) and pair.reason == "off-format" and pair.detail.startswith(detail)
-        else:
-            assert isinstance(pair, Pair) and pair.captions0 == ("A cat.", *one.captions0)
-            assert pair.captions1 == (f"not {one.captions0[0]}", *one.captions1)
-    assert isinstance(made[0], Pair) and isinstance(made[3], Rejected)
-    assert "own" in source().how_made({}) and "a language model wrote" in settings.how_made({})
 
 
 @pytest.mark.slow  # two encoders over 800 photographs

@@ -1,5 +1,9 @@
 """Edits of each class of pipelines: the pipeline's own, of the picture's size, and nothing outside of a mask."""
 
+import json
+import shutil
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,9 +13,12 @@ from PIL import Image
 
 from tests.models.pipelines.conftest import Opens, Saved, in_time, published
 from tests.models.pipelines.tiny_pipelines import DRAWING, EDITING
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.models.image_engine import Drawn
 from twinset.models.pipelines.classes import PIPELINES, classes
+from twinset.models.pipelines.opening import OpenPipeline
+from twinset_extras.edited_photos.diffusers_edits import DiffusersEdits
 from twinset_extras.edited_photos.image_editor import Edit
 from twinset_extras.edited_photos.pipeline_editor import working_size
 
@@ -26,6 +33,12 @@ OWN: dict[str, dict[str, Any]] = {
 }
 TRIED = [*EDITING, "Flux2KleinPipeline"]
 INPAINTING = [name for name in EDITING if "Inpaint" in name or "Fill" in name]
+
+
+@pytest.fixture(scope="module")
+def edits(opens: Opens) -> Opens:
+    """As `opens`, by ``diffusers-edit``."""
+    return partial(opens, by=DiffusersEdits)
 
 
 @pytest.fixture(autouse=True)
@@ -58,9 +71,9 @@ def test_every_class_that_edits_is_tried() -> None:
 
 
 @pytest.mark.parametrize("name", TRIED)
-def test_an_edit_is_the_pipelines_own_for_the_same_noise(opens: Opens, saved: Saved, name: str) -> None:
+def test_an_edit_is_the_pipelines_own_for_the_same_noise(edits: Opens, saved: Saved, name: str) -> None:
     one, pipeline = edit(), published(saved(name), name)
-    (pixels,) = made(opens(name, editing=True, outside="model").edit([one]))
+    (pixels,) = made(edits(name, outside="model").edit([one]))
     given: dict[str, Any] = {"image": Image.fromarray(one.pixels), "prompt": one.instruction, "output_type": "np"}
     if name in INPAINTING:
         given |= {"prompt": one.phrase, "mask_image": Image.fromarray(one.mask), "height": 64, "width": 64}
@@ -73,9 +86,9 @@ def test_an_edit_is_the_pipelines_own_for_the_same_noise(opens: Opens, saved: Sa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [in_time(name) for name in TRIED])
-def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(opens: Opens, name: str) -> None:
+def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(edits: Opens, name: str) -> None:
     edits = [edit(0, 50, 70), edit(1, 120, 60), edit(2, 50, 70)]
-    engine = opens(name, editing=True)
+    engine = edits(name)
     results = made(engine.edit(edits))
     assert [one.shape for one in results] == [(70, 50, 3), (60, 120, 3), (70, 50, 3)]
     for at in (2, 1):
@@ -87,18 +100,18 @@ def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(opens: Op
 
 
 @pytest.mark.slow
-def test_a_text_to_image_model_is_taken_for_inpainting(opens: Opens) -> None:
+def test_a_text_to_image_model_is_taken_for_inpainting(edits: Opens) -> None:
     for name in DRAWING:
         taken = next((other for other, row in PIPELINES.items() if row.opens == name), None)
         if taken:
-            engine = opens(name, editing=True)
+            engine = edits(name)
             assert engine.pipeline.found.name == taken and engine.settings.masked
             assert len(made(engine.edit([edit()]))) == 1
 
 
-def test_the_words_that_an_edit_is_told(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_words_that_an_edit_is_told(edits: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, expected in (("FluxInpaintPipeline", ["a red cup", "a dog"]), ("FluxKontextPipeline", ["clear"] * 2)):
-        engine, read = opens(name, fresh=True), list[str]()
+        engine, read = edits(name, fresh=True), list[str]()
         encode = engine.pipeline._pipeline.encode_prompt
         monkeypatch.setattr(
             *(engine.pipeline._pipeline, "encode_prompt"),
@@ -119,15 +132,15 @@ def test_the_words_that_an_edit_is_told(opens: Opens, monkeypatch: pytest.Monkey
         ("QwenImageEditPipeline", {"instruction": "<|image_pad|> a cat"}, "special-token"),
     ],
 )
-def test_what_cannot_be_edited_is_rejected_alone(opens: Opens, name: str, changed: dict[str, Any], reason: str) -> None:
-    engine = opens(name)
+def test_what_cannot_be_edited_is_rejected_alone(edits: Opens, name: str, changed: dict[str, Any], reason: str) -> None:
+    engine = edits(name)
     first, rejected, last = engine.edit([edit(), edit(1, **changed), edit(2)])
     assert isinstance(rejected, Rejected) and (rejected.key, rejected.reason) == ("key-1", reason)
     assert reason in engine.settings.meanings and isinstance(first, Drawn) and isinstance(last, Drawn)
 
 
-def test_a_black_picture_is_rejected(opens: Opens) -> None:
-    engine = opens("FluxInpaintPipeline", fresh=True)
+def test_a_black_picture_is_rejected(edits: Opens) -> None:
+    engine = edits("FluxInpaintPipeline", fresh=True)
     engine.pipeline._pipeline.vae.decoder.conv_out.weight.data.fill_(0)
     engine.pipeline._pipeline.vae.decoder.conv_out.bias.data.fill_(-9)
     assert [one.reason for one in engine.edit([edit()])] == ["blank"]
@@ -136,3 +149,20 @@ def test_a_black_picture_is_rejected(opens: Opens) -> None:
 def test_sizes_that_are_worked_at_keep_the_ratio() -> None:
     assert working_size(640, 480, 1024) == (1184, 896) and working_size(2000, 10, 512) == (1024, 256)
     assert working_size(64, 64, 64) == (64, 64)
+
+
+@pytest.mark.parametrize("side", [0, -8, 10**9, "64", None])
+def test_a_size_that_is_none_is_refused_before_the_model_is_loaded(saved: Saved, tmp_path: Path, side: Any) -> None:
+    at = Path(shutil.copytree(saved("StableDiffusionInstructPix2PixPipeline"), tmp_path / "model"))
+    config = at / "unet/config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "sample_size": side}))
+    settings = DiffusersEdits.model_validate({"kind": "diffusers-edit", "model": str(at), "licence": "mit"})
+    with pytest.raises(WrongUse, match=r"engine\.model: .*unet/config\.json: sample_size is .*, no side of latents"):
+        settings.check_inputs("subsets.twins.source.engine", ["models"])
+    settings.model_copy(update={"resolution": 64}).check_inputs("subsets.twins.source.engine", ["models"])
+
+
+def test_a_model_that_says_no_size_edits_at_1024_pixels(saved: Saved) -> None:
+    given = {"kind": "diffusers-edit", "model": str(saved("ZImageInpaintPipeline")), "licence": "mit"}
+    side = OpenPipeline(DiffusersEdits.model_validate(given)).side
+    assert side == 1024

@@ -1,4 +1,4 @@
-"""All pairs of rows with a cosine above a threshold, exactly: products of float32, then those near or above it again."""
+"""All pairs of rows with a cosine above a threshold: products of float32, then those near or above it exactly."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def alike(features: Floats, above: float) -> tuple[Pairs, NDArray[np.float64]]:
     for first in range(0, len(features), BLOCK):
         for second in range(first, len(features), BLOCK):
             products = features[first : first + BLOCK] @ features[second : second + BLOCK].T
-            pairs = np.argwhere(products >= least) + (first, second)
+            pairs = np.argwhere(products >= least) + np.array([first, second])
             pairs = pairs[pairs[:, 0] < pairs[:, 1]]
             found = cosines(features, pairs)
             good = found > above

@@ -16,7 +16,7 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels, Rejected, encode_image
 from twinset.contracts.licences.names import forbids_changes
-from twinset.contracts.licences.terms import NOTHING, TERMS, Terms, together
+from twinset.contracts.licences.terms import TERMS, Terms, together
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
@@ -25,12 +25,11 @@ from twinset.models.image_engine import Drawn
 from twinset.shards.contracts import Context
 from twinset.shards.media.comparison import Bools, box_of, grown
 from twinset.shards.media.decode import decode
-from twinset_extras.edited_photos.detection import LocalDetector
 from twinset_extras.edited_photos.image_editor import Edit, ImageEditor
-from twinset_extras.edited_photos.places import BadMask, Instances, Place, chosen, largest_overlap, mask_of, stored
+from twinset_extras.edited_photos.places import BadMask, Instances, chosen, largest_overlap, mask_of, stored
 from twinset_extras.edited_photos.proof import against, figures
 from twinset_extras.edited_photos.source import EditedPhotos
-from twinset_extras.edited_photos.wording import Nouns, Wanted, names_of, nouns_of, wanted
+from twinset_extras.edited_photos.wording import Nouns, Wanted, names_of, wanted
 
 SLICE = 4096  # rows that are Python objects at a time
 
@@ -39,9 +38,8 @@ SLICE = 4096  # rows that are Python objects at a time
 class EditCandidate(CaptionedCandidate):
     """One edit. caption_id, image_id, type, subtype: of the negative caption. photo: name of the picture.
 
-    change, noun, phrase, instruction, count, removed: as `generators.edited_photos.wording.Wanted`. category: what a
-    detector looks for. places: what must change, as `generators.edited_photos.places.stored`; empty for a detector.
-    others: what else is annotated, likewise.
+    change, noun, phrase, instruction, count, removed: as `edited_photos.wording.Wanted`. category: of what must change.
+    places: what must change, as `edited_photos.places.stored`. others: what else is annotated, likewise.
     """
 
     caption_id: str
@@ -79,25 +77,14 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
         super().__init__(source, context)
         self.libraries = tuple({*self.engine.libraries, "numpy", "opencv-python", "pillow"})  # type: ignore[misc]
         self.passes = self.engine.passes
-        self.detector: LocalDetector | None = source.detector.open() if source.detector is not None else None
-        if self.detector is not None:
-            self.isolation = "process"  # type: ignore[misc] # torch's number of threads is its process's
-
-    def device(self) -> str | None:
-        return super().device() or (self.detector.device() if self.detector is not None else None)
 
     def inputs(self) -> str:
-        instances = self.source.instances and sha256_of_file(self.source.instances)[0]
-        return digest([self.earlier.digest, instances, vocabulary().digest])
-
-    def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), **({} if self.detector is None else self.detector.weights())}
+        return digest([self.earlier.digest, sha256_of_file(self.source.instances)[0], vocabulary().digest])
 
     def plan(self) -> Iterator[EditCandidate]:
         """Edits photo by photo, in the order in which negative captions first name them."""
-        file = self.source.instances
-        instances = None if file is None else Instances(file, self.excluded)
-        nouns = Nouns(names_of(instances.categories, vocabulary()) if instances else nouns_of(vocabulary()))
+        instances = Instances(self.source.instances, self.excluded)
+        nouns = Nouns(names_of(instances.categories, vocabulary()))
         table = self.earlier.read(["identity", *TERMS, *COLUMNS.names])
         photos = np.array([one["image"] or one["image_id"] for one in table.select(["image", "image_id"]).to_pylist()])
         _, first, codes = np.unique(photos, return_index=True, return_inverse=True)
@@ -110,9 +97,8 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
                 else:
                     yield planned
 
-    def _planned(self, row: Mapping[str, str], instances: Instances | None, nouns: Nouns) -> EditCandidate | str:
-        photographed = NOTHING if instances is None else instances.terms_of(row["image"], row["image_id"])
-        shown = together((Terms.of(row), photographed))
+    def _planned(self, row: Mapping[str, str], instances: Instances, nouns: Nouns) -> EditCandidate | str:
+        shown = together((Terms.of(row), instances.terms_of(row["image"], row["image_id"])))
         if self.source.derives and forbids_changes(shown.licence):
             return "no-derivatives"
         change = wanted(row["caption"], row["negative_caption"], row["type"], nouns)
@@ -122,12 +108,9 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             return "other-change"
         if not (photo := row["image"] or row["image_id"]):
             return "no-photo"
-        places: list[Place] | str = []
-        there = [] if instances is None else instances.of(row["image"], row["image_id"])
-        if there is None:
+        if (there := instances.of(row["image"], row["image_id"])) is None:
             return "not-annotated"
-        if instances is not None:
-            places = chosen([one for one in there if one.category in change.categories], change.count, change.removed)
+        places = chosen([one for one in there if one.category in change.categories], change.count, change.removed)
         if isinstance(places, str):
             return places
         group = sample_key(self.name, "image", photo)
@@ -141,7 +124,7 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
             subtype=row["subtype"],
             photo=photo,
             category=change.categories[0],
-            places=stored(places) if places else "",
+            places=stored(places),
             others=stored([one for one in there if one not in places]),
             **_of(change),
         )
@@ -169,17 +152,10 @@ class EditedPhotoGenerator(EngineGenerator[EditedPhotos]):
     def _asked(self, one: EditCandidate, photo: Frame | UnusableImage) -> Edit | Rejected:
         if isinstance(photo, UnusableImage):
             return photo.rejected(one.key)
-        places, others = one.places, one.others
-        if self.detector is not None:
-            found = [Place(one.category, box, None, False) for box in self.detector.boxes(photo.pixels, one.category)]
-            which = chosen(found, one.count, one.removed)
-            if isinstance(which, str):
-                return Rejected(one.key, which, f"{len(found)} x {one.category}")
-            places, others = stored(which), stored([place for place in found if place not in which])
         try:
-            mask = mask_of(places, *photo.pixels.shape[:2])
+            mask = mask_of(one.places, *photo.pixels.shape[:2])
             mask = grown(mask, self.source.margin) if mask.any() else mask
-            shared = largest_overlap(others, mask)
+            shared = largest_overlap(one.others, mask)
         except BadMask as error:
             return Rejected(one.key, "bad-mask", str(error))
         share = float(mask.mean())

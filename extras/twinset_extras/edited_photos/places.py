@@ -20,7 +20,6 @@ from twinset.shards.media.comparison import Bools
 
 SIDES = 2  # numbers of a corner
 FARTHEST = 1e9  # pixels
-LONGEST_RUN = 60  # bits of a number
 
 
 class BadMask(Exception):
@@ -187,36 +186,16 @@ def outline_mask(outline: Any, height: int, width: int) -> Bools:
 
 
 def _runs(outline: Mapping[str, Any], height: int, width: int) -> Bools:
-    """Lengths of runs down the columns, of nothing first; as a list of numbers, or COCO's text of five bits a sign."""
-    counts = outline.get("counts")
+    """Lengths of runs down the columns, of nothing first."""
+    runs = outline.get("counts")
     if outline.get("size") != [height, width]:
         raise BadMask(f"a mask of size {str(outline.get('size'))[:60]} in a picture of {width} x {height}")
-    runs = _unpacked(counts) if isinstance(counts, str) else counts
     if not isinstance(runs, list) or not all(type(run) is int and 0 <= run <= height * width for run in runs):
         raise BadMask("runs that are no numbers")
     if sum(runs) != height * width:
         raise BadMask(f"runs of {sum(runs)} pixels in a picture of {width} x {height}")
     flat = np.repeat(np.arange(len(runs)) % 2 == 1, runs)
     return flat.reshape(width, height).T
-
-
-def _unpacked(text: str) -> list[int]:
-    """Run lengths of COCO's text: groups of five bits, the lowest first, from the third on as differences to the last
-    but one of the same kind."""
-    runs, value, shift = list[int](), 0, 0
-    for sign in text:
-        bits = ord(sign) - 48
-        value |= (bits & 0x1F) << shift
-        shift += 5
-        if shift > LONGEST_RUN:
-            raise BadMask("runs that are no numbers")
-        if bits & 0x20:
-            continue
-        if bits & 0x10:
-            value -= 1 << shift
-        runs.append(value + (runs[-2] if len(runs) > 2 else 0))
-        value, shift = 0, 0
-    return runs
 
 
 def _is_number(value: Any) -> bool:

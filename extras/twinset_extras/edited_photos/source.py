@@ -6,17 +6,16 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from twinset.contracts.licences.terms import DerivingTerms
 from twinset.contracts.references import reasons_beside
-from twinset.contracts.source import AnnotationFile, MediaFolderPath, Need, Pool, Settings, StageName
+from twinset.contracts.source import AnnotationFile, MediaFolderPath, Need, Settings, StageName
 from twinset.generators.image_files import IMAGE_REASONS
 from twinset.generators.papers import VISMIN
 from twinset.models.device import check_opencv
 from twinset.models.engines import EngineSource
 from twinset.shards.media.media_folder import ImageFolder, Media
-from twinset_extras.edited_photos.detection import Detector
 from twinset_extras.edited_photos.image_editor import ImageEditorEngine
 
 Change = Literal["object", "attribute", "count", "removal"]
@@ -40,22 +39,20 @@ class Bounds(Settings):
 class EditedPhotos(DerivingTerms, EngineSource):
     """A photo with its caption, and an edit of it that shows the negative caption, changed in one place and proved so.
 
-    negatives: the stage of negative captions, whose rows name the photos. photos: folder of the photos, of folders of
-    them, or of tars. instances: COCO's, whose boxes and masks say where a noun of the caption is. detector: finds it
-    instead, for nouns that the rules for negative captions know. engine: the editor. changes: those that are made: an
-    ``object`` becomes another, an ``attribute`` changes, a ``count`` falls, or what a negative denies is removed.
-    margin: pixels that a mask is wider than the outline. smallest, largest: share of the picture that a place may
-    have (0-1). shared: most of another instance that may lie in it (0-1). paste: whether what lies outside of the
-    mask is taken from the photo after the shift was measured, for editors that redraw the whole picture. bounds: of
-    the proof.
+    negatives: the stage of negative captions, whose rows name the photos. photos: folder of the photos, of folders
+    of them, or of tars. instances: COCO's, whose boxes and masks say where a noun of the caption is. engine: the
+    editor. changes: those that are made: an ``object`` becomes another, an ``attribute`` changes, a ``count``
+    falls, or what a negative denies is removed. margin: pixels that a mask is wider than the outline. smallest,
+    largest: share of the picture that a place may have (0-1). shared: most of another instance that may lie in it
+    (0-1). paste: whether what lies outside of the mask is taken from the photo after the shift was measured, for
+    editors that redraw the whole picture. bounds: of the proof.
     licence: of what the editor paints.
     """
 
     kind: Literal["edited-photos"]
     negatives: StageName
     photos: MediaFolderPath
-    instances: AnnotationFile | None = None
-    detector: Detector | None = None
+    instances: AnnotationFile
     engine: ImageEditorEngine
     changes: Annotated[tuple[Change, ...], Field(min_length=1)] = ("object", "attribute", "count", "removal")
     margin: int = Field(default=4, ge=0, le=256)
@@ -83,27 +80,10 @@ class EditedPhotos(DerivingTerms, EngineSource):
     }
     unmeasured: ClassVar[Mapping[str, float]] = {"shift": -1.0}
 
-    @model_validator(mode="after")
-    def _has_places(self) -> EditedPhotos:
-        if (self.instances is None) is (self.detector is None):
-            raise ValueError("places come from annotated instances or from a detector: name one of the two")
-        return self
-
-    @property
-    def pool(self) -> Pool:
-        return self.detector.pool if self.detector is not None and self.engine.pool == "cpu" else self.engine.pool
-
     def media_files(self) -> Media:
         return ImageFolder(self.photos)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
-        if self.detector is not None:
-            self.detector.check_inputs(f"{key}.detector", needs)
         if "media" in needs:
             check_opencv(key)
-
-    def check_device(self, key: str) -> None:
-        super().check_device(key)
-        if self.detector is not None:
-            self.detector.check_device(f"{key}.detector")

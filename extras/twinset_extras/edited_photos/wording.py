@@ -17,8 +17,9 @@ BETWEEN = 2  # words between an adjective and its noun
 #: Where a phrase of a noun ends, before and behind.
 _STOPS = frozenset(
     (
-        *("and", "or", "with", "in", "on", "of", "at", "to", "by", "for", "from", "near", "next", "under"),
+        *("and", "or", "with", "in", "on", "of", "at", "to", "by", "for", "from", "near", "next"),
         *(
+            "under",
             "over",
             "behind",
             "beside",
@@ -31,21 +32,13 @@ _STOPS = frozenset(
             "between",
             "above",
             "below",
-            "while",
-            "is",
         ),
-        *("are", "was", "were", "has", "have", "that", "which", "who", "as", "up", "down", "off", "out", "his"),
-        *("her", "their", "its", "there", "being", "this", "these", "those", "sits", "stands", "lies", "rests"),
+        *("while", "is", "are", "was", "were", "has", "have", "that", "which", "who", "as", "up", "down"),
+        *("off", "out", "his", "her", "their", "its", "there", "being", "this", "these", "those", "sits", "stands"),
+        *("lies", "rests"),
     )
 )
-_IRREGULAR = {
-    "man": "men",
-    "woman": "women",
-    "person": "people",
-    "child": "children",
-    "mouse": "mice",
-    "knife": "knives",
-}
+_IRREGULAR = dict(man="men", woman="women", person="people", child="children", mouse="mice", knife="knives")
 _BOTH = ("sheep", "skis", "scissors")
 PERSON = "person"
 
@@ -56,7 +49,7 @@ class Wanted:
 
     change: ``object``, ``attribute``, ``count`` or ``removal``. noun: whose place it is, as the caption has it.
     categories: that it may be. count: how many of them the picture must show; 0 for several, whatever their number.
-    removed: how many of them go; 0 where none does. phrase, instruction: as `models.image_editor.Edit` has them.
+    removed: how many of them go; 0 where none does. phrase, instruction: as `image_editor.Edit` has them.
     """
 
     change: str
@@ -121,11 +114,6 @@ def names_of(categories: Iterable[str], vocabulary: Vocabulary) -> dict[str, set
         if category == PERSON:
             found[category] |= vocabulary.people - {"people", "couple", "family"}
     return found
-
-
-def nouns_of(vocabulary: Vocabulary) -> dict[str, set[str]]:
-    """Names that the rules for negative captions know, by the first name of each: for a detector of any noun."""
-    return {names[0]: {*names} for group in vocabulary.groups.values() for names in group.names}
 
 
 def wanted(caption: str, negative: str, type_: str, nouns: Nouns) -> Wanted | str:

@@ -25,10 +25,9 @@ from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.recipe import parse_recipe
 from twinset.models.image_engine import Drawn, Request
-from twinset.models.images_server.engine import ServedEditor, ServedPainter
-from twinset.models.images_server.settings import ServedEdits, ServedImages
+from twinset.models.images_server.engine import ServedPainter
+from twinset.models.images_server.settings import ServedImages
 from twinset.models.language_models.answers import Answers
-from twinset_extras.edited_photos.image_editor import Edit
 
 SIZE = (48, 32)
 Answer = Callable[[Body, int], Reply]
@@ -247,42 +246,6 @@ def test_a_dataset_is_built_with_reasons_and_built_again_from_the_answers_alone(
     first, second = (next((tmp_path / out / "drawn").rglob("*.tar")).read_bytes() for out in ("a", "b"))
     assert first == second
     assert "an image model on a server" in (tmp_path / "b/drawn/README.md").read_text()
-
-
-def edit(key: str, **more: Any) -> Edit:
-    given: dict[str, Any] = {"pixels": painted("photo"), "mask": None, "caption": "a cat", "wanted": "a dog"}
-    given |= {"phrase": "a dog", "instruction": "make it a dog", "seed": 2**31 + 5, **more}
-    return Edit(key=key, **given)
-
-
-def test_edits_show_the_picture_and_where_it_may_change(tmp_path: Path) -> None:
-    mask = np.zeros((32, 48), np.bool_)
-    mask[4:9, 10:20] = True
-
-    def editing(body: Body, number: int) -> Reply:
-        pixels = np.array(Image.open(io.BytesIO(base64.b64decode(body["image"]))))
-        if "mask" in body:
-            alpha = np.asarray(Image.open(io.BytesIO(base64.b64decode(body["mask"]))))[..., 3]
-            pixels[alpha == 0] = (255, 0, 0)
-        return reply(png(pixels))
-
-    with serving(editing) as server:
-        worker = ServedEdits.model_validate(settings(server.url, tmp_path)).open()
-        assert isinstance(worker, ServedEditor)
-        asked = [edit("a", mask=mask), edit("b", mask=mask[:8]), edit("c", instruction="")]
-        first, second, third = worker.edit(asked)
-        assert isinstance(first, Drawn) and isinstance(third, Drawn)
-        assert (first.pixels == np.where(mask[..., None], (255, 0, 0), painted("photo"))).all()
-        assert isinstance(second, Rejected) and second.reason == "mask-size"
-        assert (third.pixels == painted("photo")).all()
-        told = {one["prompt"]: one for one in server.bodies}
-        assert [*sorted(told)] == ["a dog", "make it a dog"] and "mask" not in told["a dog"]
-        body = {name: value for name, value in told["make it a dog"].items() if name not in ("image", "mask")}
-        assert body == {
-            "model": "m", "prompt": "make it a dog", "n": "1", "response_format": "b64_json", "seed": "5",
-            "size": "48x32", "path": "/v1/images/edits",
-        }  # fmt: skip
-        assert shown(worker.edit(asked)) == ["a", "b mask-size", "c"] and len(server.bodies) == 2
 
 
 def test_a_key_is_sent_where_it_is_bound_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import diffusers
 import pytest
 
 from tests.models.pipelines import tiny_pipelines
 from twinset.models.pipelines.opening import OpenPipeline
-from twinset.models.pipelines.painter import PipelinePainter
-from twinset.models.pipelines.settings import DiffusersEdits, DiffusersImages
-from twinset_extras.edited_photos.pipeline_editor import PipelineEditor
+from twinset.models.pipelines.settings import DiffusersImages
 
 Saved = Callable[[str], Path]
 Opens = Callable[..., Any]
@@ -34,18 +32,15 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
 def opens(saved: Saved) -> Opens:
     """Class of a pipeline, or a folder, and settings -> an engine for 64 x 64 pixels in two steps.
 
-    fresh: whether its pipeline is loaded for this engine alone, so that a test may change it.
+    by: class of its settings. fresh: whether its pipeline is loaded for this engine alone, so that a test may change it.
     """
     loaded: dict[str, list[OpenPipeline]] = {}
 
-    def opened(model: str, editing: bool = False, fresh: bool = False, **settings: Any) -> Any:
+    def opened(model: str, by: type[Any] = DiffusersImages, fresh: bool = False, **settings: Any) -> Any:
         place = saved(model) if model in tiny_pipelines.ALL else model
         given = {"model": str(place), "licence": "MIT", "steps": 2, "resolution": 64, **settings}
-        engine: PipelineEditor | PipelinePainter
-        if editing or model in tiny_pipelines.EDITING:
-            engine = DiffusersEdits(kind="diffusers-edit", **given).open()
-        else:
-            engine = DiffusersImages(kind="diffusers", **given).open()
+        (kind,) = get_args(by.model_fields["kind"].annotation)
+        engine = by(kind=kind, **given).open()
         if not fresh:
             engine._opened = loaded.setdefault(engine.settings.model_dump_json(exclude={"micro_batch"}), [])
         return engine

@@ -16,8 +16,6 @@ from tests.models.pipelines.tiny_pipelines import ALL, EDITING
 from twinset.contracts.errors import WrongUse
 from twinset.models.files import ModelMissing
 from twinset.models.pipelines.folder import find_pipeline
-from twinset.models.pipelines.opening import OpenPipeline
-from twinset.models.pipelines.settings import DiffusersEdits
 
 CODE = "open({!r}, 'w').close()\n"
 
@@ -147,19 +145,3 @@ def test_two_sets_of_weights_or_two_schedulers_are_refused(copy: Callable[[str],
     says(at / "scheduler/scheduler_config.json", _class_name="DDIMScheduler")
     with pytest.raises(WrongUse, match=r"scheduler_config.json: _class_name is 'DDIMScheduler', .*write the one"):
         find_pipeline(str(at), False)
-
-
-@pytest.mark.parametrize("side", [0, -8, 10**9, "64", None])
-def test_a_size_that_is_none_is_refused_before_the_model_is_loaded(copy: Callable[[str], Path], side: Any) -> None:
-    at = copy("StableDiffusionInstructPix2PixPipeline")
-    says(at / "unet/config.json", sample_size=side)
-    settings = DiffusersEdits.model_validate({"kind": "diffusers-edit", "model": str(at), "licence": "mit"})
-    with pytest.raises(WrongUse, match=r"engine\.model: .*unet/config\.json: sample_size is .*, no side of latents"):
-        settings.check_inputs("subsets.twins.source.engine", ["models"])
-    settings.model_copy(update={"resolution": 64}).check_inputs("subsets.twins.source.engine", ["models"])
-
-
-def test_a_model_that_says_no_size_edits_at_1024_pixels(saved: Saved) -> None:
-    given = {"kind": "diffusers-edit", "model": str(saved("ZImageInpaintPipeline")), "licence": "mit"}
-    side = OpenPipeline(DiffusersEdits.model_validate(given)).side
-    assert side == 1024
