@@ -22,7 +22,6 @@ from twinset.generators.negative_captions.rules.nouns import edited
 from twinset.generators.scene_graphs.source import photo_of
 from twinset.generators.video.action_genome import FRAME
 from twinset.generators.video.frame_pairs import as_sentence
-from twinset_extras.image_questions.entities import _QUOTED
 
 MEGABYTE = 1 << 20
 CAPTIONS = ("a dog on a mat", "a cat on a mat")
@@ -62,7 +61,6 @@ READERS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "words of negatives": (_WORD.findall, ["~a-~", "~-~a", "~a~-"]),
     "articles": (lambda text: edited(text, ()), ["~a ~", "a~ ~b", "a ~b-~", "~an~ "]),
     "motion words": (motion.search, ["pick~ ~x", "~pick ~", "~pick  ~"]),
-    "quotations": (_QUOTED.findall, ["~'~", "~ 'a~", "'~a~"]),
     "Flickr's ids": (FLICKR_ID.fullmatch, ["a~#1~x", "a#~1~x", "~#~"]),
     "URLs": (URL.fullmatch, ["~a~", "~a+~:", "a://~a~ ", "~a:~"]),
     "photos": (

@@ -32,11 +32,7 @@ def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Finished
 def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
     assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {
         "caption-scores",
-        "caption-twins",
         "caption-words",
-        "confused-pairs",
-        "difference-boxes",
-        "edited-photos",
         "exchanged-negatives",
         "human-baseline",
         "image-ambiguity",
@@ -45,7 +41,6 @@ def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
         "image-features",
         "image-neighbours",
         "image-pairs",
-        "image-rankings",
         "pair-screening",
         "refined-negatives",
         "screened-pairs",

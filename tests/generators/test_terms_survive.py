@@ -30,7 +30,6 @@ from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
-from twinset_extras.edited_photos.places import Instances
 
 ADA = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
 CLOSED = Terms("CC-BY-ND-2.0", "Bob", "https://b.example/2")
@@ -47,18 +46,17 @@ OF_NEGATIVES: dict[str, dict[str, Any]] = {
     "text-pairs": {"negatives": "n", "images": "/i"},
 }  # fmt: skip
 DERIVING: dict[str, dict[str, Any]] = {
-    "edited-photos": {"negatives": "n", "photos": "/p", "detector": {"model": "/m"}, "engine": {"kind": "simple"}},
     "negative-images": {"negatives": "n", "engine": {"kind": "diffusion", "model": "/m", "licence": "MIT"}},
-    "stable-diffusion": {"negatives": "n", "model": "/m", "licence": "MIT"},
-    "genecis-attributes": {"task": "focus", "annotations": "/a", "taxonomy": "/t", "media": "/i"},  # reads no stage
+    **{  # read no stage
+        "stable-diffusion": {"model": "/m", "licence": "MIT"},
+        "genecis-attributes": {"task": "focus", "annotations": "/a", "taxonomy": "/t", "media": "/i"},
+    },
 }
 #: Held below, on the demo, and by what copies pairs.
-OTHERS = {"exchanged-negatives", "generated-pairs", "genecis-triplets", "screened-pairs", "difference-boxes"}
-#: Pairs of samples of a stage: tests/generators/confused_pairs.
-OF_SAMPLES = {"confused-pairs"}
+OTHERS = {"exchanged-negatives", "generated-pairs", "genecis-triplets", "screened-pairs"}
 #: Tables of facts about samples: whoever reads them takes samples, and their terms, from the stage of these.
 FACTS = {
-    "human-baseline", "image-ambiguity", "image-choice", "image-features", "image-neighbours", "image-rankings",
+    "human-baseline", "image-ambiguity", "image-choice", "image-features", "image-neighbours",
     "image-verification", "pair-screening",
 }  # fmt: skip
 
@@ -88,7 +86,7 @@ def test_every_kind_that_reads_a_stage_is_among_these() -> None:
         for kind in KINDS
         if any(SOURCES.find(kind).leads_to(name) == "stage" for name in SOURCES.find(kind).model_fields)
     }
-    assert reading == {*OF_NEGATIVES, *DERIVING, *OTHERS, *OF_SAMPLES, *FACTS} - {"genecis-attributes"}
+    assert reading == {*OF_NEGATIVES, *DERIVING, *OTHERS, *FACTS} - {"genecis-attributes", "stable-diffusion"}
 
 
 @pytest.mark.parametrize("kind", OF_NEGATIVES)
@@ -97,8 +95,8 @@ def test_what_is_planned_from_a_stage_has_its_terms(kind: str, tmp_path: Path) -
     assert found == {ADA, CLOSED}
 
 
-@pytest.mark.parametrize("kind", sorted({*DERIVING} - {"edited-photos", "genecis-attributes"}))
-def test_nothing_is_drawn_from_what_allows_no_derivatives(kind: str, tmp_path: Path) -> None:
+def test_nothing_is_drawn_from_what_allows_no_derivatives(tmp_path: Path) -> None:
+    kind = "negative-images"
     context = negatives(tmp_path, [ADA, CLOSED])
     with pytest.raises(WrongUse, match=r"without derivatives \(https://b\.example/2\).*allow_no_derivatives: true"):
         list(settings(kind).open(context).plan())
@@ -139,9 +137,6 @@ def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_pat
     (tmp_path / "i.json").write_text(
         json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": annotations})
     )
-    instances = Instances(tmp_path / "i.json", LeftOut())
-    assert [instances.terms_of(f"{one}.jpg", "") for one in STATED] == [*STATED.values()]
-    assert instances.terms_of("x.jpg", "1") == STATED[1] and instances.terms_of("x.jpg", "x") == Terms()
     segments = [{"image_id": one, "segments_info": [{"id": 1, "category_id": 1, "area": 9}]} for one in STATED]
     (tmp_path / "p.json").write_text(
         json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": segments})

@@ -32,7 +32,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Saved:
 def opens(saved: Saved) -> Opens:
     """Class of a pipeline, or a folder, and settings -> an engine for 64 x 64 pixels in two steps.
 
-    by: class of its settings. fresh: whether its pipeline is loaded for this engine alone, so that a test may change it.
+    by: class of its settings. fresh: whether its pipeline is loaded for this engine alone: a test may change it.
     """
     loaded: dict[str, list[OpenPipeline]] = {}
 

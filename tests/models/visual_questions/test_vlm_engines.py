@@ -91,7 +91,7 @@ def test_it_verifies_images_of_a_stage(folder: Path, tmp_path: Path, monkeypatch
     source = ImageVerification.model_validate(settings)
     generator = source.open(Context("verified", earlier=lambda _: earlier))
     assert (generator.device(), generator.micro_batch) == ("cpu", 1)
-    assert [*generator.weights()] == ["answers", "pipeline", "vocabulary"]
+    assert [*generator.weights()] == ["answers"]
     planned = list(generator.plan())
     made = list(generator.make(planned))
     assert all(isinstance(one, TableRows) for one in made)

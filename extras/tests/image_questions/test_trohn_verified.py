@@ -1,0 +1,38 @@
+"""The recipe `trohn-verified` on the images of a small TROHN."""
+
+from pathlib import Path
+
+import pytest
+
+import twinset
+from tests.generators.generated_pairs.test_generated_pairs import make_recipe, stages, world  # noqa: F401 - a fixture
+from twinset_extras.image_questions.asking import KINDS
+
+
+@pytest.mark.slow
+def test_images_of_a_finished_trohn_are_verified_and_the_card_counts_refusals_by_question(
+    world: Path,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    given, drawn, out = stages(world, ["negative_caption"], 4, 1), str(tmp_path / "trohn"), str(tmp_path / "verified")
+    del given["verified"]
+    twinset.build(make_recipe(given, {}), drawn)
+    source = "subsets.trohn-img.source"
+    settings = [
+        f"stages.verified.source.images={drawn}/_stages/images",
+        f"stages.verified.source.engine={{kind: transformers, model: {world / 'blip'}}}",
+        f"{source}.images={drawn}/_stages/images",
+        f"{source}.negatives={drawn}/_stages/prompts",
+        f"{source}.photos={world / 'photos'}",
+        "max_missing=1",
+    ]
+    twinset.build("trohn-verified", out, settings=settings)
+    verified = twinset.status(out)["stages"]["verified"]
+    rejected = verified["rejected"]
+    assert rejected and {*rejected} <= {f"wrong-{kind}" for kind in KINDS}
+    assert verified["planned"] == 12 == verified["kept"] + sum(rejected.values())
+    card = (Path(out) / "trohn-img/README.md").read_text()
+    for reason, count in rejected.items():
+        assert f"`{reason}` {count} ({100 * count / 12:.1f} %)" in card
+    for sample in twinset.load(out, "trohn-img"):
+        assert sample.json.scores["verification"] == 1

@@ -1,0 +1,103 @@
+"""One question a caption: its probability is the score of an image; a pair must answer both of its own rightly."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+
+from tests.generators.image_verification.finished_images import HOME, Drawn, DrawnPair, finish
+from tests.models.visual_questions.tiny_models import save_blip
+from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.generators.contract import check_source
+from twinset.generators.image_verification.questions import LONGEST
+from twinset.generators.image_verification.source import ImageVerification
+from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers
+from twinset.shards.contracts import Context
+
+DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
+Told = Callable[[int, str], float]
+
+
+class Answering:
+    """An engine that is told how likely yes is, by the number of the image and the question."""
+
+    micro_batch, threads = 4, 1
+
+    def __init__(self, yes: Told) -> None:
+        self.yes = yes
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
+        return [[self.yes(number, asked) for asked in one.questions] for number, one in enumerate(inquiries)]
+
+    def device(self) -> None:
+        return None
+
+    def weights(self) -> Mapping[str, str]:
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        raise NotImplementedError
+
+
+def made(
+    folder: Path, drawn: Sequence[Drawn | DrawnPair], patch: pytest.MonkeyPatch, yes: Told, **given: Any
+) -> list[Any]:
+    earlier, engine = finish(folder, drawn), Transformers(kind="transformers", model="told")
+    patch.setattr(Transformers, "open", lambda _: Answering(yes))
+    source = ImageVerification(kind="image-verification", images=HOME, engine=engine, **given)
+    generator = source.open(Context("verified", earlier=lambda _: earlier))
+    return list(generator.make(list(generator.plan())))
+
+
+def test_the_score_is_the_probability_of_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def yes(number: int, question: str) -> float:
+        return 0.7 - number / 2 if "dog" in question else 0.4
+
+    drawn = [Drawn(DOG, CAT, 0), Drawn(DOG, CAT, 1), Drawn(" ", DOG, 2)]
+    first, second, third = made(tmp_path, drawn, monkeypatch, yes)
+    (row,) = first.rows
+    assert (row["caption_score"], row["original_score"], row["question_count"]) == (0.7, 0.4, 1)
+    assert [one["question"] for one in json.loads(row["questions"])] == [f'Does this figure show "{DOG}"?']
+    assert second.rows[0]["caption_score"] == pytest.approx(0.2) and third.reason == "no-question"
+    kept, rejected, _ = made(tmp_path, drawn, monkeypatch, yes, threshold=0.6)
+    assert isinstance(kept, TableRows)
+    assert (rejected.reason, rejected.detail[:11]) == ("wrong-caption", "score 0.200")
+    low, *_ = made(tmp_path, drawn, monkeypatch, yes, threshold=0.8)
+    assert low.reason == "wrong-caption"
+
+
+@pytest.mark.parametrize(
+    ("shown", "threshold", "detail"),
+    [
+        (((0.9, 0.1), (0.2, 0.8)), 0.5, None),
+        (((0.9, 0.6), (0.2, 0.8)), 0.5, "of caption 1"),  # image 0 fits both
+        (((0.9, 0.1), (0.2, 0.4)), 0.3, "of caption 1"),
+        (((0.9, 0.1), (0.2, 0.6)), 0.7, "of caption 1"),  # right, but not sure enough
+        (((0.1, 0.9), (0.9, 0.1)), None, None),
+    ],
+)
+def test_each_image_of_a_pair_shows_its_own_caption_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shown: Any, threshold: float | None, detail: str | None
+) -> None:
+    def yes(number: int, question: str) -> float:
+        return float(shown[number]["cat" in question])
+
+    (found,) = made(tmp_path, [DrawnPair((DOG, CAT))], monkeypatch, yes, threshold=threshold)
+    if detail is None:
+        (row,) = found.rows
+        assert (row["score0"], row["score1"]) == (shown[0][0], shown[1][1])
+        assert row["distinguishing_score"] == float(threshold is not None)
+    else:
+        assert isinstance(found, Rejected)
+        assert (found.reason, found.detail[: len(detail)]) == ("wrong-caption", detail)
+
+
+def test_the_contract_is_kept(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    drawn = [Drawn(DOG, CAT, 0), Drawn("x" * (LONGEST + 1), CAT, 1), Drawn("", DOG, 2)]
+    earlier = finish(tmp_path, drawn)
+    engine = Transformers(kind="transformers", model=str(save_blip(tmp_path_factory.mktemp("blip"))))
+    source = ImageVerification(kind="image-verification", images=HOME, engine=engine)
+    check_source(source, Context("verified", earlier=lambda _: earlier))
+    assert "whether it shows the whole of each caption" in source.how_made({})
