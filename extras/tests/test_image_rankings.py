@@ -26,12 +26,12 @@ from twinset.evaluation.metrics.ranking import ORDERS, correlations
 from twinset.generators.contract import check_source
 from twinset.generators.decisions.answers import FILE, schema
 from twinset.generators.decisions.question import TaskCandidate
-from twinset.generators.decisions.questions import RankImages
+
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
-from twinset_extras.image_rankings import ImageRankings, places_of
+from twinset_extras.image_rankings import ImageRankings, RankImages, places_of
 
 WORDS = ("red house", "red car", "blue house", "green tree", "red house by a road")
 

@@ -13,7 +13,7 @@ from twinset.generators.decisions.pictures import picture_of_stage
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage, stages_in
-from twinset.shards.storage import layout
+from twinset.shards.storage.layout import recipe as recipe_file
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset_extras.image_rankings import ImageRankings, RankImages, places_of, query_of
@@ -57,7 +57,7 @@ class Rankings(Reader):
     def items(self, subset: str) -> Iterator[Item]:
         home = self._homes()[subset]
         stage = FinishedStage(self.store, home)
-        recipe = recipe_from_json(self.store.read(layout.recipe(home)))
+        recipe = recipe_from_json(self.store.read(recipe_file(home)))
         source = recipe[subset].source
         assert isinstance(source, ImageRankings)
         pictured = earlier_stage(self.store, recipe, source.queries)

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.canonical import generator_for
-from twinset.contracts.doors import where_the_demo_is
+from twinset.contracts.doors import where_others_are
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.locations import VOCABULARIES, is_model_folder
 from twinset.contracts.recipe.strict_yaml import read_words
@@ -102,7 +102,7 @@ def vocabulary_file(vocabulary: str) -> Path:
     if vocabulary not in known:
         raise WrongUse(
             f"there is no vocabulary {vocabulary!r} here; name one of {', '.join(known)}, or a YAML file by its path, "
-            f"as in ./captions.yaml{where_the_demo_is()}"
+            f"as in ./captions.yaml{where_others_are()}"
         )
     return known[vocabulary]
 

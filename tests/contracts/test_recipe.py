@@ -71,10 +71,10 @@ def test_a_place_that_no_package_brings_is_refused_with_the_package_to_install(
     message = "--set subsets.eq-ag.source.media: Value error, there is no place 'nowhere' here; install the package"
     assert message in refused(recipe, "subsets.eq-ag.source.media=nowhere:videos")
     monkeypatch.setattr(doors, "installed", lambda group: {})
-    assert "comes with twinset-demo: pip install twinset-demo" in refused(
+    assert "comes with twinset-demo and twinset-extras: pip install twinset-demo twinset-extras" in refused(
         recipe, "subsets.eq-ag.source.media=miniature:videos"
     )
-    with pytest.raises(WrongUse, match=r"no recipe 'demos': .*pip install twinset-demo"):
+    with pytest.raises(WrongUse, match=r"no recipe 'demos': .*pip install twinset-demo twinset-extras"):
         load_recipe("demos")
 
 

@@ -13,12 +13,11 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.recipe import parse_recipe
-from twinset.generators.captions.training_split import TrainingSplit
 from twinset.generators.contract import check_source
 from twinset.shards.contracts import Context
 from twinset.stages.run_here import build_here
-from twinset_extras.caption_twins.columns import ARTICLES, WORD, span_of
 from twinset_extras.caption_twins.generator import TwinCandidate
+from twinset_extras.caption_twins.search import ARTICLES, WORD, span_of
 from twinset_extras.caption_twins.source import CaptionTwins
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -149,32 +148,6 @@ def test_limits_of_images_and_words(tmp_path: Path) -> None:
             of_image.setdefault(image, set()).add(one.group)
     assert all(len(found) == 1 for found in of_image.values())
     assert {one.key for one in plan(source(path), seed=1)} != {one.key for one in plan(source(path))}
-
-
-def test_images_of_a_pair_are_in_one_split(tmp_path: Path) -> None:
-    path = write(tmp_path, MANY)
-    planned = plan(source(path, train=0.5))
-    split: dict[str, set[str]] = {}
-    for one in planned:
-        for image in (one.image0, one.image1):
-            split.setdefault(image, set()).add(one.split)
-    assert set(map(len, split.values())) == {1} and {one.split for one in planned} == {"train", "test"}
-    held = plan(source(path, train=0.5, held_out=[path]))
-    assert {one.split for one in held} == {"test"}
-    with pytest.raises(WrongUse, match="its split is 'train'"):
-        list(source(path, train=0.5).open(Context("twins", "train")).plan())
-
-
-def test_a_photo_under_two_names_is_in_one_split(tmp_path: Path) -> None:
-    both = {f"{n}_{secret}": n for n in range(1, 40) for secret in ("0a1b2c3d4e", "b0c1d2e3f4_b")}
-    texts = {name: [f"A {('dog', 'cat', 'man')[n % 3]} runs in the snow", f"{name}"] for name, n in both.items()}
-    settings = source(write(tmp_path, texts), train=0.5)
-    planned = plan(settings)
-    split = {n: {one.split for one in planned if f" {n}_" in f" {one.image0} {one.image1}"} for n in range(1, 40)}
-    assert {len(found) for found in split.values()} <= {0, 1} and {one.split for one in planned} == {"train", "test"}
-    of = TrainingSplit(0.5, "test", 0).of
-    in_train = {n for n, found in split.items() if found == {"train"}}
-    assert in_train and all(of(f"{name}.png") == "train" for name, n in both.items() if n in in_train)
 
 
 def test_what_captions_disagree_on_is_no_twin(tmp_path: Path) -> None:

@@ -7,17 +7,16 @@ import numpy as np
 import pytest
 
 from twinset.generators.captions.tables import Caption
-from twinset_extras.caption_twins import neighbours as search
+from twinset_extras.caption_twins import search
 from twinset_extras.caption_twins.choice import MOST_PAIRS, Limits, choose
-from twinset_extras.caption_twins.columns import Captions, phrase_hashes, span_of
-from twinset_extras.caption_twins.neighbours import phrases_in, twins
+from twinset_extras.caption_twins.search import Captions, phrases_in, span_of, sums_of, twins
 from twinset_extras.caption_twins.vocabulary import vocabulary
 
 
 def test_groups_stay_small() -> None:
-    photo = np.array([[0, n] for n in range(1, 300)], np.int32)
+    photo = np.array([[0, n] for n in range(1, 300)], np.int64)
     found = choose(
-        photo, np.tile(np.array([[0, 1]], np.int32), (299, 1)), np.arange(299, dtype=np.uint64), Limits(999, 999, 999)
+        photo, np.tile(np.array([[0, 1]], np.int64), (299, 1)), np.arange(299, dtype=np.uint64), Limits(999, 999, 999)
     )
     assert [len(one) for one in found] == [MOST_PAIRS]
 
@@ -61,7 +60,7 @@ def test_phrases_are_found_where_they_stand() -> None:
     found = phrases_in(captions, ("dog", "in front of", "tennis court"))
     places = zip(found.caption.tolist(), found.start.tolist(), found.which.tolist(), strict=True)
     assert sorted(places) == [(0, 0, 0), (0, 1, 1), (0, 4, 2), (1, 0, 1), (2, 0, 0)]
-    assert len(set(phrase_hashes(vocabulary().phrases).tolist())) == len(vocabulary().phrases)
+    assert len({sums_of(one.split())[-1] for one in vocabulary().phrases}) == len(vocabulary().phrases)
     begin, end = span_of(texts[0], "tennis court", 4)
     assert texts[0][begin:end] == "tennis-court"
 

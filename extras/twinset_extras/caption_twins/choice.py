@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twinset.generators.triplets.draws import U64, Codes
+from twinset_extras.caption_twins.search import U64, Numbers
 
 MOST_PAIRS = 64  # of photographs that are connected: they stay together in one shard
 
@@ -18,18 +18,18 @@ class Limits:
     words: int
 
 
-def choose(photo: Codes, line: Codes, order: U64, limits: Limits) -> list[list[int]]:
+def choose(photo: Numbers, line: Numbers, order: U64, limits: Limits) -> list[list[int]]:
     """Groups of pairs that have photographs in common, as places in the arrays.
 
     Pairs of rare words come first, then in the order of random numbers; a pair is taken if its photographs are not
     paired yet and no limit is passed.
 
     Args:
-        photo, line: of both sides of each pair (`generators.caption_twins.neighbours.Twins`).
+        photo, line: of both sides of each pair (`caption_twins.search.Twins`).
         order: a random number a pair.
         limits: of uses.
     """
-    words = line.astype(np.int64).min(axis=1) << 16 | line.max(axis=1)
+    words = line.min(axis=1) << 16 | line.max(axis=1)
     _, which, often = np.unique(words, return_inverse=True, return_counts=True)
     of_image, of_word, of_words = dict[int, int](), dict[int, int](), dict[int, int]()
     paired = set[tuple[int, int]]()

@@ -13,32 +13,28 @@ from twinset.contracts.canonical import canonical_json, digest, mixed, sha256_of
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.licences.terms import Terms, together
-from twinset.generators.captions.training_split import TRAIN, TrainingSplit, joined
+from twinset.contracts.licences.terms import together
+from twinset.generators.captions.tables import Caption
 from twinset.generators.image_files import ImageFiles, looked_for_by
 from twinset.generators.named_pairs import NamedPairCandidate, paired
 from twinset.generators.scene_graphs.source import ConfirmedCaptionGenerator
-from twinset.generators.triplets.draws import Bools, Codes
 from twinset.generators.triplets.ratings import load_ratings
 from twinset_extras.caption_twins.choice import Limits, choose
-from twinset_extras.caption_twins.columns import Captions, span_of
-from twinset_extras.caption_twins.neighbours import Twins, phrases_in, twins
 from twinset_extras.caption_twins.roles import role_of
+from twinset_extras.caption_twins.search import Bools, Captions, Twins, phrases_in, span_of, twins
 from twinset_extras.caption_twins.source import CaptionTwins
 from twinset_extras.caption_twins.vocabulary import vocabulary
 
 RATED = ("object", "place", "attribute")
 OTHER_ROLE = "other-role"
-COLUMNS = ("caption", "caption_id", "image_id", "image")
 LOOKED_AT = 64  # pairs whose images' names tell whether the captions name any files
-SLICE = 4096  # pairs that are Python objects at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwinCandidate(NamedPairCandidate):
     """A pair whose captions differ in words of one set.
 
-    words: of both captions, as the vocabulary has them. start: where they begin (`columns.span_of`). set_name: theirs.
+    words: of both captions, as the vocabulary has them. start: where they begin (`search.span_of`). set_name: theirs.
     """
 
     words: tuple[str, ...]
@@ -59,31 +55,28 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
     libraries = (*ConfirmedCaptionGenerator.libraries, "pillow")
 
     def inputs(self) -> str:
-        read = [super().inputs(), sha256_of_file(self.source.concreteness)[0], vocabulary().digest]
-        return joined(digest(read), self._training)
+        return digest([super().inputs(), sha256_of_file(self.source.concreteness)[0], vocabulary().digest])
 
     def plan(self) -> Iterator[TwinCandidate]:
         """Twins, group by group. Raises `WrongUse` where there is none."""
-        self._training.check(self.name)
         captions, words = Captions(self.captions()), vocabulary()
         found = twins(captions, words, self._rated(), self._salt)
-        photos, at = np.unique(found.photo, return_inverse=True)
-        trained = self._trained(captions, photos)[at.reshape(-1, 2)]
-        found = found.take(trained[:, 0] == trained[:, 1])
         limits = Limits(self.source.uses_of_image, self.source.uses_of_word, self.source.uses_of_words)
         drawn = captions.random(self._salt)[found.caption]
         groups = choose(found.photo, found.line, mixed(drawn[:, 0] ^ drawn[:, 1]), limits)
         if not groups:
             raise WrongUse(f"{', '.join(map(str, self.source.captions))}: {_why_none(captions)}")
-        self._refuse_addresses(captions, found)
-        numbers = [number for number, group in enumerate(groups) for _ in group]
-        yield from self._candidates(captions, found.take(np.concatenate(list(map(np.array, groups)))), numbers)
+        self._refuse_addresses([captions.rows[one] for one in found.caption[:LOOKED_AT, 0].tolist()])
+        for rows in groups:
+            group = ""
+            for row in rows:
+                candidate = self._planned(captions, found, row, group)
+                group = group or candidate.key
+                yield candidate
 
-    def _refuse_addresses(self, captions: Captions, found: Twins) -> None:
+    def _refuse_addresses(self, captions: Sequence[Caption]) -> None:
         """Raise `WrongUse` where the captions name no file of any image."""
-        names = list(
-            map(looked_for_by, *(captions.column(name, found.caption[:LOOKED_AT, 0]) for name in COLUMNS[:1:-1]))
-        )
+        names = [looked_for_by(one.image, one.image_id) for one in captions]
         if all("://" in name for name in names):
             raise WrongUse(
                 f"{', '.join(map(str, self.source.captions))}: name their images by address alone, such as {names[0]}; "
@@ -97,51 +90,31 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
         asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
         return np.asarray(~asked | (rating >= self.source.threshold))
 
-    def _trained(self, captions: Captions, photos: Codes) -> Bools:
-        """Whether photos are in `TRAIN`: those that are by each of their ids."""
-        if self.source.train is None:
-            return np.zeros(len(photos), dtype=np.bool_)
-        ids, images = (captions.of_photos(name, photos) for name in ("image_id", "image"))
-        named = (set(zip(*both, strict=True)) for both in zip(ids, images, strict=True))
-        return np.array([all(self._training.of(*one) == TRAIN for one in names) for names in named], np.bool_)
-
-    def _candidates(self, captions: Captions, found: Twins, groups: Sequence[int]) -> Iterator[TwinCandidate]:
-        """A candidate a pair, in order. groups: the number of each pair's."""
-        words, last, group = vocabulary(), -1, ""
-        for start in range(0, len(found), SLICE):
-            some = found.take(np.arange(start, min(start + SLICE, len(found))))
-            texts, ids, image_ids, images, terms = (
-                captions.column(name, some.caption.ravel()) for name in (*COLUMNS, "terms")
-            )
-            others, trained = (
-                captions.of_photos("caption", some.photo.ravel()),
-                self._trained(captions, some.photo[:, 0]),
-            )
-            for row in range(len(some)):
-                one, other = 2 * row, 2 * row + 1
-                shown = [Terms.unpacked(terms[place]).filled(self.source.terms) for place in (one, other)]
-                identified = self.identified(ids[one], ids[other], terms=together(shown))
-                if groups[start + row] != last:
-                    last, group = groups[start + row], identified["key"]
-                identified["group"] = group
-                identified["split"] = TRAIN if trained[row] else self.split
-                phrases = tuple(words.phrases[phrase] for phrase in some.phrase[row].tolist())
-                line = words.lines[some.line[row, 0]]
-                about = {"kind": line.kind, "set": line.set_name, "word0": phrases[0], "word1": phrases[1]}
-                for side, place in enumerate((one, other)):
-                    about |= {f"caption_id{side}": ids[place], f"image_id{side}": image_ids[place]}
-                yield TwinCandidate(
-                    **identified,
-                    captions0=tuple(dict.fromkeys((texts[one], *others[one]))),
-                    captions1=tuple(dict.fromkeys((texts[other], *others[other]))),
-                    image0=looked_for_by(images[one], image_ids[one]),
-                    image1=looked_for_by(images[other], image_ids[other]),
-                    change=line.kind,
-                    provenance=canonical_json(about).decode(),
-                    words=phrases,
-                    start=int(some.start[row]),
-                    set_name=line.set_name,
-                )
+    def _planned(self, captions: Captions, found: Twins, row: int, group: str) -> TwinCandidate:
+        words = vocabulary()
+        one, other = (captions.rows[place] for place in found.caption[row].tolist())
+        texts = [
+            [caption.caption, *(captions.rows[place].caption for place in captions.of_photo[photo])]
+            for caption, photo in zip((one, other), found.photo[row].tolist(), strict=True)
+        ]
+        shown = together([caption.terms.filled(self.source.terms) for caption in (one, other)])
+        phrases = tuple(words.phrases[phrase] for phrase in found.phrase[row].tolist())
+        line = words.lines[found.line[row, 0]]
+        about = {"kind": line.kind, "set": line.set_name, "word0": phrases[0], "word1": phrases[1]}
+        for side, caption in enumerate((one, other)):
+            about |= {f"caption_id{side}": caption.caption_id, f"image_id{side}": caption.image_id}
+        return TwinCandidate(
+            **self.identified(one.caption_id, other.caption_id, terms=shown, group=group),
+            captions0=tuple(dict.fromkeys(texts[0])),
+            captions1=tuple(dict.fromkeys(texts[1])),
+            image0=looked_for_by(one.image, one.image_id),
+            image1=looked_for_by(other.image, other.image_id),
+            change=line.kind,
+            provenance=canonical_json(about).decode(),
+            words=phrases,
+            start=int(found.start[row]),
+            set_name=line.set_name,
+        )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs with their images, or why one has none; ``other-role`` where a parse contradicts."""
@@ -174,21 +147,18 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
         return np.uint64(int.from_bytes(hashed, "big"))
 
     @cached_property
-    def _training(self) -> TrainingSplit:
-        return TrainingSplit(self.source.train, self.split, self.seed, self.source.held_out)
-
-    @cached_property
     def _images(self) -> ImageFiles:
         return ImageFiles(self.source.images, upright=True)
 
 
 def _why_none(captions: Captions) -> str:
     """What is wrong with captions without twins, and what to do."""
-    if captions.photos == 1:
+    many = len(captions.rows)
+    if len(captions.of_photo) == 1:
         return "all captions are of one photograph; name captions of more images, with the image of each"
     if len(np.unique(captions.hashes)) == 1:
-        return f"all {len(captions)} captions have the same words; is the column of captions the right one?"
+        return f"all {many} captions have the same words; is the column of captions the right one?"
     listed = len(np.unique(phrases_in(captions, vocabulary().phrases).caption))
-    if listed < len(captions) / 2:
-        return f"{listed} of {len(captions)} captions have a word of twins.yaml; are they in English?"
+    if listed < many / 2:
+        return f"{listed} of {many} captions have a word of twins.yaml; are they in English?"
     return "no captions of two photographs differ in one word of twins.yaml alone; name more captions"

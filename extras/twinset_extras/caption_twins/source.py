@@ -10,9 +10,7 @@ from twinset.contracts.errors import naming
 from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import MediaFolderPath, Need, Place
-from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.captions.tables import CAPTION_REASONS
-from twinset.generators.captions.training_split import TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
 from twinset.generators.scene_graphs.source import ConfirmedCaptions
 from twinset.generators.triplets.ratings import load_ratings
@@ -28,9 +26,6 @@ class CaptionTwins(ConfirmedCaptions):
     reach, where they are objects, places or attributes.
     uses_of_image: pairs that a photograph is in, at most. uses_of_word: pairs that differ in a word, under any of its
     names, at most. uses_of_words: pairs that differ in the same two words, at most.
-    train: share of the images (0-1) that are in the split ``train``, by a hash of the recipe's seed and the image id,
-    or of all ids of one photograph; a pair has both of its images in one split. Absent: all are in the split of the
-    subset. held_out: files of captions whose images are never in ``train``, but those that they name as trained on.
     licence: of captions and images.
     """
 
@@ -41,8 +36,6 @@ class CaptionTwins(ConfirmedCaptions):
     uses_of_image: int = Field(default=2, ge=1)
     uses_of_word: int = Field(default=500, ge=1)
     uses_of_words: int = Field(default=100, ge=1)
-    train: TrainShare | None = None
-    held_out: OptionalFiles = ()
     licence: str = ""
 
     generator = "twinset_extras.caption_twins.generator:CaptionTwinGenerator"

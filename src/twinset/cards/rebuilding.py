@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from twinset.contracts.canonical import digest
-from twinset.contracts.doors import DEMO, marks
+from twinset.contracts.doors import BESIDE, marks
 from twinset.contracts.locations import DRAWN, is_brought_model, is_drawn, is_model_folder, parsers_folder, symbolic
 from twinset.contracts.recipe import Recipe, Subset, content_of
 from twinset.contracts.recipe.overrides import PARTS
@@ -56,7 +56,7 @@ class Rebuilding:
     @property
     def own(self) -> dict[str, list[str]]:
         """Those of the packages that lie in twinset's own repository."""
-        return {name: what for name, what in self.packages.items() if name.split()[0] == DEMO}
+        return {name: what for name, what in self.packages.items() if name.split()[0] in BESIDE}
 
     @property
     def others(self) -> dict[str, list[str]]:

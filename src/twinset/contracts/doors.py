@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from twinset.contracts.errors import WrongUse, in_words
 
-DEMO = "twinset-demo"  # the distribution with all that the demo uses
+BESIDE = ("twinset-demo", "twinset-extras")  # distributions of this project, which bring recipes
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class Registry(Generic[T]):
             near = " or ".join(map(repr, difflib.get_close_matches(kind, known)))
             every = f", or name one of {', '.join(known)}" if known else ""
             remedy = f"did you mean {near}?" if near else f"install the package that provides it{every}"
-            raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}{where_the_demo_is()}")
+            raise UnknownKind(f"there is no {self.what} {kind!r} here; {remedy}{where_others_are()}")
         packages = {one.dist.name for one in all_installed().get(self.group, ()) if one.name == kind and one.dist}
         if len(packages) > 1 and kind not in self.own():
             raise WrongUse(
@@ -133,10 +133,11 @@ def is_installed(package: str) -> bool:
     return any(distributions(name=package))
 
 
-def where_the_demo_is() -> str:
-    """The end of a message about a name that is not known here; empty where the demo's package is installed."""
-    here = "demo" in installed("twinset.recipes")
-    return "" if here else f"; what the demo uses comes with {DEMO}: pip install {DEMO}"
+def where_others_are() -> str:
+    """The end of a message about a name that is not known here; empty where all that is `BESIDE` is installed."""
+    here = {one.dist.name for one in installed("twinset.recipes").values() if one.dist is not None}
+    lacking = [package for package in BESIDE if package not in here]
+    return f"; more comes with {' and '.join(lacking)}: pip install {' '.join(lacking)}" if lacking else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -96,7 +96,7 @@ def test_it_verifies_images_of_a_stage(folder: Path, tmp_path: Path, monkeypatch
     made = list(generator.make(planned))
     assert all(isinstance(one, TableRows) for one in made)
     asked = [{one["question"] for one in json.loads(row.rows[0]["questions"])} for row in made]  # type: ignore[union-attr]
-    assert asked[0] == {"Is there a dog?", "Is there a bench?", "Is the dog red?", "Is the dog on the bench?"}
+    assert asked[0] == {'Does this figure show "A red dog on a bench."?'}
     monkeypatch.setattr(vision_language, "LIKELIEST", 1)
     silent = source.open(Context("verified", earlier=lambda _: earlier))
     assert [one.reason for one in silent.make(planned) if isinstance(one, Rejected)] == ["no-answer"] * 2

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from twinset.contracts.doors import installed, where_the_demo_is
+from twinset.contracts.doors import installed, where_others_are
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
@@ -201,7 +201,7 @@ def _locate(recipe: str) -> tuple[Path, Path]:
     if path.is_file():
         return path, path.absolute().parent
     known = f"{suggested(recipe, shipped).removesuffix('?')}, or give the path of a YAML file"
-    raise WrongUse(f"no recipe {recipe!r}: {known}{where_the_demo_is()}")
+    raise WrongUse(f"no recipe {recipe!r}: {known}{where_others_are()}")
 
 
 def _explain(path: Path, keys: list[list[str]], raw: Mapping[str, Any], problem: ErrorDetails) -> str:
