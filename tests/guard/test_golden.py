@@ -37,7 +37,6 @@ STAGES = {stage["source"]["kind"]: name for name, stage in reversed(_STAGES.item
 PLANNED_ONLY = {
     "image-rankings": "people put images in order, and nobody is simulated who does",
     "kubric": "Blender renders it",
-    "small-scene-stills": "Blender renders it",
     "stable-diffusion": "a network draws it",
 }
 #: Kinds that load a parser or torch, in a process for each stage: together they take minutes.

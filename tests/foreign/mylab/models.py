@@ -14,6 +14,8 @@ from twinset.models.image_engine import Drawn, ImageEngineSettings, ImageGenerat
 from twinset.models.language_models.answers import Answer, Schema
 from twinset.models.language_models.answers import Request as Chat
 from twinset.models.language_models.settings import LanguageModelSettings
+from twinset.models.visual_questions.settings import Answers, Inquiry, QuestionAnswererSettings
+from twinset.shards.media.decode import decode
 
 
 class Words(LanguageModelSettings):
@@ -126,3 +128,41 @@ class Filler(ImageEditor):
             mask = one.mask if one.mask is not None else np.ones(one.pixels.shape[:2], np.bool_)
             pixels = np.where(mask[..., None], colour, one.pixels).astype(np.uint8)
             yield Drawn(one.key, pixels, {"colour": colour.tolist()})
+
+
+class BrightAnswers(QuestionAnswererSettings):
+    """Says yes to a question of an image that is brighter than two grey levels a letter."""
+
+    kind: Literal["mylab-bright"]
+
+    worker = "mylab.models:BrightAnswerer"
+
+
+class BrightAnswerer:
+    """As `BrightAnswers`."""
+
+    micro_batch = 8
+    threads = 1
+
+    def __init__(self, settings: BrightAnswers) -> None:
+        self.settings = settings
+
+    def device(self) -> str | None:
+        """It has no network."""
+        return None
+
+    def weights(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """As `Engine.with_micro_batch`."""
+        return self
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
+        """As `VisualQuestionAnswerer.answers`."""
+        bright = [int(np.asarray(decode(one.image, one.key)).mean()) for one in inquiries]
+        return [
+            [float(level >= 2 * len(question)) for question in one.questions]
+            for one, level in zip(inquiries, bright, strict=True)
+        ]
