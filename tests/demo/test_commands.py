@@ -8,7 +8,7 @@ import pytest
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from tests.made_datasets import MadeDataset
 from twinset.cli.main import main
-from twinset_demo import eval_demo as demo
+from twinset_demo import scoring as demo
 
 
 def test_every_kind_is_a_benchmark_of_its_own_with_a_page(

@@ -86,7 +86,7 @@ stages:
     encoding: {{format: png}}
     shard_size: 2
   small-verified:
-    source: {{kind: image-verification, images: small-images, engine: {{kind: small-world}}}}
+    source: {{kind: image-verification, images: small-images, engine: {{kind: transformers, model: {blip}}}}}
     shard_size: 2
 subsets:
   trohn-text:
@@ -115,9 +115,6 @@ SMALLER_DEMO = tuple(
         ),
         *(f"subsets.eq-kubric-{aspect}.source.resolution=128" for aspect in ("location", "counting", "attribute")),
         "subsets.eq-sd.count=4",
-        "stages.scene-negatives.count=2",
-        "stages.scene-images.source.engine.resolution=128",
-        "stages.small-images.source.images_per_caption=1",
     )
     for argument in ("--set", setting)
 )
@@ -211,10 +208,11 @@ def dag_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def negatives_recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe of text pairs and of generated pairs, with all stages before them."""
     from tests.generators.caption_scores.tiny_scorers import save_language_model
+    from tests.models.visual_questions.tiny_models import save_blip
 
     folder = tmp_path_factory.mktemp("recipe")
     path = folder / "negatives.yaml"
-    path.write_text(NEGATIVES.format(model=save_language_model(folder / "model")))
+    path.write_text(NEGATIVES.format(model=save_language_model(folder / "model"), blip=save_blip(folder / "blip")))
     return path
 
 

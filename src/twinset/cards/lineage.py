@@ -87,7 +87,7 @@ def made_from(recipe: Recipe, name: str) -> list[Reference]:
 
 
 def _data_of(used: Subset) -> Reference:
-    """What a stage is made from: a published data set where its ``cites`` say so, else files that have the form of one."""
+    """What a stage is made from: a published data set where its ``cites`` say so, else files in the form of one."""
     form = used.source.made_from
     if _role(used) != FORM or not form.address:
         return form

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 import twinset
+from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.contract import check_source
 from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
@@ -18,19 +20,19 @@ from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
-from twinset_demo.miniature.small_world import COLUMNS, write_small_world
+from twinset_demo import MINIATURE
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("small_world")
-    write_small_world(folder)
+    shutil.copytree(MINIATURE / "small_world", folder, dirs_exist_ok=True)
     rows = list(csv.reader((folder / "negatives.csv").open(newline="")))[:3]
     with (folder / "negatives.csv").open("w", newline="") as stream:
         csv.writer(stream).writerows(
             [*rows, ["gone.png", "a photo of a red car", "a photo of a red box", "replace", "obj"]]
         )
-    assert tuple(rows[0]) == COLUMNS
+    save_blip(folder / "blip")
     return folder
 
 
@@ -40,13 +42,14 @@ def make_recipe(stages: dict[str, Any], subsets: dict[str, Any]) -> Recipe:
 
 def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, Any]:
     """Negatives, prompts, images of the small model and their verification."""
-    engine = {"kind": "diffusion", "model": "small", "steps": steps}
-    drawing = {"kind": "negative-images", "negatives": "prompts", "engine": engine, "images_per_caption": each}
+    drawer = {"kind": "diffusion", "model": "small", "steps": steps}
+    drawing = {"kind": "negative-images", "negatives": "prompts", "engine": drawer, "images_per_caption": each}
+    engine = {"kind": "transformers", "model": str(world / "blip")}
     return {
         "negatives": {"source": {"kind": "replayed-negatives", "captions": str(world / "negatives.csv")}},
         "prompts": {"source": {"kind": "negative-prompts", "negatives": "negatives", "suffix": ""}},
         "images": {"source": {**drawing, "sides": sides, "suffix": ""}, "encoding": {"format": "png"}},
-        "verified": {"source": {"kind": "image-verification", "images": "images", "engine": {"kind": "small-world"}}},
+        "verified": {"source": {"kind": "image-verification", "images": "images", "engine": engine}},
     }
 
 
@@ -58,7 +61,7 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, mon
     )
     source = {
         "kind": "generated-pairs", "negatives": "prompts", "images": "images", "verified": "verified",
-        "photos": str(world / "photos"), "licence": "CC0-1.0",
+        "photos": str(world / "photos"), "licence": "CC0-1.0", "ambiguous": None, "compared": False,
     }  # fmt: skip
     recipe = make_recipe(stages(world, ["negative_caption"], 2, 8), {"bivlc": {"source": source}})
     out = str(tmp_path / "out")
@@ -93,7 +96,7 @@ def test_images_of_a_finished_trohn_are_verified_and_the_card_counts_refusals_by
     source = "subsets.trohn-img.source"
     settings = [
         f"stages.verified.source.images={drawn}/_stages/images",
-        "stages.verified.source.engine={kind: small-world}",
+        f"stages.verified.source.engine={{kind: transformers, model: {world / 'blip'}}}",
         f"{source}.images={drawn}/_stages/images",
         f"{source}.negatives={drawn}/_stages/prompts",
         f"{source}.photos={world / 'photos'}",
