@@ -4,6 +4,7 @@ import csv
 import json
 import tarfile
 import tomllib
+from glob import glob
 from pathlib import Path
 
 from twinset.generators.video import safe_pickle
@@ -20,7 +21,9 @@ def test_the_samples_are_small_and_packed() -> None:
     assert sum(path.stat().st_size for path in (HERE / "samples").rglob("*") if path.is_file()) < LARGEST
     packed = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
     patterns = packed["twinset_demo"]
-    found = {path for pattern in patterns for path in HERE.glob(pattern) if path.is_file()}
+    found = {
+        path for pattern in patterns for path in map(Path, glob(str(HERE / pattern), recursive=True)) if path.is_file()
+    }
     found |= {path for path in HERE.rglob("*") if path.suffix in (".py", ".pyc")}
     assert {path for path in HERE.rglob("*") if path.is_file()} == found
 
