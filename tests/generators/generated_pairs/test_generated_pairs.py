@@ -32,7 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         csv.writer(stream).writerows(
             [*rows, ["gone.png", "a photo of a red car", "a photo of a red box", "replace", "obj"]]
         )
-    save_blip(folder / "blip")
+    save_blip(folder / "blip", seed=1)  # says yes to some questions and no to others
     return folder
 
 
