@@ -32,6 +32,13 @@ def test_relative_paths_count_from_the_recipe_and_those_of_overrides_from_here(
     assert loaded.subsets["eq-ag"].source.annotations == tmp_path / "recipes" / "ann.pkl"
 
 
+def test_other_assets_have_no_known_licence_until_it_is_set() -> None:
+    source = "subsets.eq-kubric-counting.source"
+    settings = [f"{source}.assets=GSO.json", f"{source}.licence=CC-BY-4.0"]
+    found = [load_recipe("demo", settings[:count])["eq-kubric-counting"].source.licence for count in range(3)]
+    assert found == ["CC0-1.0", "unknown", "CC-BY-4.0"]
+
+
 @pytest.mark.parametrize("name", shipped_recipes())
 def test_shipped_recipes_load_and_survive_the_way_to_a_worker(name: str) -> None:
     loaded = load_recipe(name)

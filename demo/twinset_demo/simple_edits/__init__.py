@@ -1,1 +1,0 @@
-"""An editor without a network: recolours and removes inside a mask."""
