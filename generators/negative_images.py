@@ -112,15 +112,8 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
         """A text pair each, or why nothing was drawn; raises what `ImageGenerator.draw` raises."""
         planned = cast(Sequence[ImageCandidate], candidates)
-        refused = {
-            one.key: Rejected(one.key, refusal.reason, refusal.detail)
-            for one in planned
-            if (refusal := self.engine.refuses(one.sides[0])) is not None
-        }
-        asked = [one for one in planned if one.key not in refused]
-        drawn = self.engine.draw([Request(one.key, one.sides[0], one.prompt, self._seed(one)) for one in asked])
-        for one in planned:
-            result = refused[one.key] if one.key in refused else next(drawn)
+        drawn = self.engine.draw([Request(one.key, one.sides[0], one.prompt, self._seed(one)) for one in planned])
+        for one, result in zip(planned, drawn, strict=True):
             yield result if isinstance(result, Rejected) else self._pair(one, result)
 
     def _seed(self, candidate: ImageCandidate) -> int:

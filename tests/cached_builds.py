@@ -1,4 +1,4 @@
-"""Builds and drawings that tests share: made once, and kept in pytest's cache until the code behind them changes."""
+"""Builds that tests share: made once, and kept in pytest's cache until the code behind them changes."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,6 @@ BUILT_BY = (
     ),
     *("tests/end_to_end/conftest.py", "tests/generators/caption_scores/tiny_scorers.py"),
 )
-DRAWN_BY = ("demo/twinset_demo",)
 FILES = (".py", ".yaml", ".j2")
 
 
@@ -61,11 +60,3 @@ def cached(config: pytest.Config, name: str, make: Callable[[Path], None], code:
             finally:
                 shutil.rmtree(scratch, ignore_errors=True)
     return place
-
-
-def drawn_miniature() -> Path:
-    """The whole miniature, as this code draws it; not to be changed."""
-    from twinset_demo import miniature  # libraries that other tests do not need
-
-    with alone(miniature.MINIATURE.folder):
-        return miniature.ensure()

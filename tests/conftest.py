@@ -15,7 +15,6 @@ import hypothesis
 import pytest
 
 from tests.benchmarks.measured import tell
-from tests.cached_builds import DRAWN_BY, cached
 from tests.made_datasets import MadeDataset, built, made, made_pairs, made_templates, made_text_pairs, made_triplets
 from tests.made_sources import test_sources
 from twinset.contracts import doors, locations
@@ -48,15 +47,13 @@ BEGAN = time.monotonic()
 #: What draws with Kubric, or builds the demo with it; the rest passes on any Python from 3.11 on.
 NEED_BLENDER = (
     *(f"tests/generators/kubric_scenes/{part}" for part in ("assets", "scene", "studio", "test_generator.py")),
-    *("tests/demo/kubric_grammar/test_pa", "tests/demo/kubric_grammar/test_pl", "tests/demo/test_procedural_assets.py"),
     *(f"tests/end_to_end/{part}" for part in ("test_build.py", "test_kubric_build.py", "server/test_deployment.py")),
     *("tests/docker/test_pick_requirements.py", "tests/stages/test_stage_worker.py::test_other_libraries"),
 )
 #: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.
 SLOW_ROOMS = (
     *("tests/studies/", "tests/real/"),
-    *(f"tests/demo/{part}/" for part in ("kubric_grammar", "small_scenes", "small_world")),
-    *(f"tests/demo/test_{part}.py" for part in ("eval_demo", "photos", "procedural_assets", "small_world")),
+    "tests/demo/test_commands.py",
 )
 
 
@@ -67,12 +64,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[permissions.ANSWERS] = tempfile.gettempdir()  # recipes of tests keep answers in their folders
     locations.SCHEMES = (*locations.SCHEMES, "memory")  # an object store of this process
-    # What twinset draws for itself is drawn once as long as its code stays, for all tests and the commands they start.
-    drawn = cached(config, "drawn", lambda folder: None, DRAWN_BY)
-    os.environ["TWINSET_CACHE"] = str(drawn)
+    kept = config.cache.mkdir("twinset")  # type: ignore[union-attr]
+    os.environ["TWINSET_CACHE"] = str(kept)
     if not hasattr(config, "workerinput"):
         os.environ[DAY] = str(date.today().toordinal())  # one for all workers, also at midnight
-        shutil.rmtree(drawn / "review", ignore_errors=True)  # secrets of pages of the last run
+        shutil.rmtree(kept / "review", ignore_errors=True)  # secrets of pages of the last run
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.contracts.locations import drawn_folder, on_this_machine
-from twinset.shards.storage.whole_file import ensure_drawn
+from twinset_demo import MINIATURE
 
 ROOT = Path(__file__).resolve().parents[1]
 UV = Path(sys.executable).parent / "uv"
@@ -29,7 +28,6 @@ subsets:
   mine:
     source: {kind: image-pairs, annotations: pairs.json, media: ., licence: 'other: mine'}
 """
-ANNOTATIONS = "miniature:action_genome/annotations.pkl"
 
 
 def test_data_files_beside_modules_are_packed() -> None:
@@ -72,11 +70,8 @@ def test_the_wheel_alone_plans_and_builds(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
-    drawn = drawn_folder(ANNOTATIONS)
-    assert drawn is not None
-    ensure_drawn(drawn)
-    annotations = Path(on_this_machine(ANNOTATIONS))
-    places = {"annotations": annotations, "media": annotations.parent / "videos"}
+    folder = MINIATURE / "action_genome"
+    places = {"annotations": folder / "annotations.pkl", "media": folder / "videos"}
     eq_ag = ["eqben", "--only", "eq-ag", *(f"--set=subsets.eq-ag.source.{key}={path}" for key, path in places.items())]
     run(python, "-c", PAIRS)
     for name, recipe, kept in (("pairs", ["recipe.yaml"], "1 sample"), ("eq-ag", eq_ag, "87 samples")):

@@ -1,6 +1,10 @@
-"""Everything that twinset's demo makes itself: pictures, videos, assets, and small models."""
+"""Sample data, small models and the recipe with which twinset shows and tests itself."""
 
 from pathlib import Path
 
+HERE = Path(__file__).parent
 #: Folder of the recipes that the entry points name.
-RECIPES = Path(__file__).parent / "recipes"
+RECIPES = HERE / "recipes"
+#: Folders that recipes name ``miniature:…`` and ``procedural:…``.
+MINIATURE = HERE / "samples" / "miniature"
+PROCEDURAL = HERE / "samples" / "procedural"

@@ -12,7 +12,6 @@ import twinset
 from tests.models.visual_questions.tiny_models import save_blip
 from tests.stages.test_pipelines_build import kill_midway, tars
 from twinset.contracts.recipe import load_recipe
-from twinset_demo import miniature
 
 SMALL = "{kind: diffusion, model: small, steps: 2}"
 NEGATIVES = '{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv", licence: CC0-1.0}'
@@ -20,7 +19,6 @@ NEGATIVES = '{kind: replayed-negatives, captions: "miniature:small_world/negativ
 
 def built(recipe: str, out: Path, *settings: str) -> dict[str, int]:
     """How many pairs each subset keeps."""
-    miniature.ensure()
     twinset.build(recipe, out, settings=settings)
     return {name: one["kept"] for name, one in twinset.status(out)["subsets"].items()}
 

@@ -106,10 +106,8 @@ class StableDiffusion(DrawnPairs):
     def _model_knows_the_words(self) -> StableDiffusion:
         # One that knows few words would draw something else for others.
         brought = self.brought_model
-        known = brought.vocabularies if brought is not None else None
-        if known is not None and not known:
-            raise ValueError(f"no vocabulary here has captions of the kind that {self.model} draws; name another model")
-        if known is not None and self.vocabulary not in known and not is_model_folder(self.vocabulary):
+        known = brought.vocabularies if brought is not None else {}
+        if known and self.vocabulary not in known and not is_model_folder(self.vocabulary):
             raise ValueError(
                 f"{self.model} knows only the words of vocabulary {' or '.join(known)}; leave vocabulary out"
             )

@@ -98,7 +98,7 @@ def vocabulary_file(vocabulary: str) -> Path:
     known = {FIGURE_15: VOCABULARIES / "eq_sd.yaml"}
     if vocabulary not in known:
         for name in BROUGHT.kinds():
-            known |= BROUGHT.get(name).vocabularies or {}
+            known |= BROUGHT.get(name).vocabularies
     if vocabulary not in known:
         raise WrongUse(
             f"there is no vocabulary {vocabulary!r} here; name one of {', '.join(known)}, or a YAML file by its path, "

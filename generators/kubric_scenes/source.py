@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from twinset.contracts.doors import UnknownKind
-from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import DrawnFolder, Location, drawn_folder, is_drawn, on_this_machine
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.locations import Location, on_this_machine
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place
 from twinset.generators.kubric_scenes.scene.look import Look
@@ -37,7 +35,7 @@ class Kubric(Source):
     attempts: sub-seeds tried before a pair is rejected.
     look: grounds, light, cameras, bystanders and turns, which vary (`generators.kubric_scenes.scene.look.Look`).
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
-    licence: of the assets, copied into every sample and the card; a package that draws assets brings theirs.
+    licence: of the assets, copied into every sample and the card: CC-BY-4.0 for Google Scanned Objects.
     """
 
     kind: Literal["kubric"]
@@ -54,7 +52,7 @@ class Kubric(Source):
     look: Look = Look()
     attempts: int = Field(default=8, ge=1, le=100)
     masks: bool = False
-    licence: str = ""
+    licence: str
 
     generator = "twinset.generators.kubric_scenes.generator:KubricGenerator"
     reference = Reference("Kubric", "https://github.com/google-research/kubric", bibtex("greff2022kubric"))
@@ -67,31 +65,15 @@ class Kubric(Source):
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "kubric")
 
-    @model_validator(mode="before")
-    @classmethod
-    def _drawn_assets_bring_their_licence(cls, given: Any) -> Any:
-        assets = given.get("assets") if isinstance(given, dict) else None
-        if isinstance(assets, str) and is_drawn(assets) and not given.get("licence"):
-            with suppress(UnknownKind):  # said before any work
-                given = {**given, "licence": cast(DrawnFolder, drawn_folder(assets)).licence}
-        return given
-
     @model_validator(mode="after")
     def _settings_fit(self) -> Kubric:
         if self.sizes == "each" and self.aspect != "attribute":
             raise ValueError("sizes: only captions of the aspect attribute say sizes; leave it out")
-        if not self.licence and not is_drawn(self.assets):
-            raise ValueError("set licence to that of these assets (CC-BY-4.0 for Google Scanned Objects)")
         return self
 
     @property
     def planned_from(self) -> str:
         return self.manifest
-
-    @property
-    def modelled(self) -> bool:
-        """Whether a package makes the assets."""
-        return is_drawn(self.assets)
 
     @property
     def manifest(self) -> str:
@@ -103,10 +85,10 @@ class Kubric(Source):
         return None if "://" in self.manifest else MediaFolder(Path(self.manifest).parent)
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        if "://" not in self.manifest and not Path(self.manifest).is_file():
-            raise WrongUse(
-                f"{key}.assets: there is no file {self.manifest}; name a manifest with --set {key}.assets=FILE"
-            )
+        with naming(f"{key}.assets"):
+            manifest = self.manifest
+        if "://" not in manifest and not Path(manifest).is_file():
+            raise WrongUse(f"{key}.assets: there is no file {manifest}; name a manifest with --set {key}.assets=FILE")
         if self.backgrounds is not None and not self.backgrounds.is_dir():
             raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")
 

@@ -212,9 +212,9 @@ def main() -> None:
     parser.add_argument("--devices", nargs=2, choices=("gpu", "cpu"))
     options = parser.parse_args()
 
-    from twinset_demo.procedural_assets import ensure
+    from twinset_demo import PROCEDURAL
 
-    manifest = str(ensure() / "manifest.json")
+    manifest = str(PROCEDURAL / "manifest.json")
     if options.memory:
         studio = StudioProcess(manifest, 64, 2)
         memory = [studio.render(number)["memory"] for number in range(options.memory)]

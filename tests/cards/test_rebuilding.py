@@ -12,7 +12,7 @@ from tests.cards.made_cards import described, small_card
 from tests.made_datasets import MadeDataset
 from twinset.cards.rebuilding import models, packages, rebuilding, recipe_of
 from twinset.contracts.canonical import canonical_json, digest
-from twinset.contracts.locations import DRAWN
+from twinset.contracts.locations import PLACES
 from twinset.contracts.recipe import content_of, load_recipe, parse_recipe, shipped_recipes
 from twinset.contracts.stage import Stage, runtime_facts
 from twinset.shards.read import read_settings
@@ -84,12 +84,12 @@ def test_the_recipe_in_a_card_is_the_shipped_one(name: str) -> None:
             assert content_of(pasted[one], pasted.seed) == content_of(settings, whole.seed)
 
 
-def test_all_folders_that_one_package_draws_are_named(monkeypatch: pytest.MonkeyPatch, made_pairs: MadeDataset) -> None:
-    monkeypatch.setattr(type(DRAWN), "distribution", lambda *_: "draws 1.0")
+def test_all_folders_of_a_package_are_named(monkeypatch: pytest.MonkeyPatch, made_pairs: MadeDataset) -> None:
+    monkeypatch.setattr(type(PLACES), "distribution", lambda *_: "brings 1.0")
     recipe, _ = read_settings(made_pairs.store, "eq-ag")
     places = [("", "", f"{one}:file") for one in ("ones", "ones", "twos")]
     monkeypatch.setattr(type(recipe["eq-ag"].source), "places", lambda _: places)
-    assert packages([], recipe.only(["eq-ag"])) == {"draws 1.0": ["the files of ones", "the files of twos"]}
+    assert packages([], recipe.only(["eq-ag"])) == {"brings 1.0": ["the files of ones", "the files of twos"]}
 
 
 def test_a_card_names_the_model_of_a_server_and_none_of_how_it_is_asked_and_paid() -> None:

@@ -33,7 +33,7 @@ def test_nothing_to_do_imports_nothing_heavy(recipe: Path, built: Path) -> None:
 def test_a_plan_imports_nothing_that_only_making_needs() -> None:
     """Whatever the source: a build with nothing to do opens it again."""
     code = (
-        "import sys, importlib, twinset_demo.procedural_assets; from twinset.contracts.recipe.models import SOURCES\n"
+        "import sys, importlib; from twinset.contracts.recipe.models import SOURCES\n"
         "for kind in SOURCES.kinds():\n"
         "    if module := SOURCES.get(kind).generator.partition(':')[0]:\n"
         f"        importlib.import_module(module); assert not {(HEAVY | SLOW) - {'cv2'}!r} & sys.modules.keys(), kind"

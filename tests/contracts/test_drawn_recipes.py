@@ -24,8 +24,6 @@ def test_the_model_can_be_set_in_short_and_brings_what_goes_with_it(tmp_path: Pa
     assert drawn(*settings) == drawn("subsets.eq-sd.source.model=somebody/model", settings[1])
     with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source\.licence: missing; add it"):
         load_recipe("eqben", settings[:1])
-    with pytest.raises(WrongUse, match="no vocabulary here has captions of the kind that small-relations draws"):
-        drawn("subsets.eq-sd.model=small-relations", settings[1])
     with pytest.raises(WrongUse, match=r"--set subsets\.eq-ag\.source\.model: unknown key; known keys: annotations"):
         load_recipe("eqben", ["subsets.eq-ag.model=small"])
     with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source: .*only the words of vocabulary small-world; leave"):

@@ -1,6 +1,7 @@
 """Settings within settings: their places, what of them decides bytes, how a recipe and --set reach them."""
 
 import textwrap
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -44,7 +45,8 @@ class Made(SourceSettings):
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(generators.KINDS, "made", f"{__name__}:Made")
-    monkeypatch.setattr("twinset.contracts.doors.EntryPoint.load", lambda point: Made)
+    load = EntryPoint.load
+    monkeypatch.setattr(EntryPoint, "load", lambda point: Made if point.name == "made" else load(point))
     folder = tmp_path / "recipes"
     (folder / "here").mkdir(parents=True)
     path = folder / "r.yaml"

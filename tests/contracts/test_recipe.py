@@ -11,8 +11,9 @@ from tests.contracts.conftest import refused
 from twinset.contracts import doors
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import drawn_folder, on_this_machine
+from twinset.contracts.locations import is_place, on_this_machine
 from twinset.contracts.recipe import content_of, load_recipe, recipe_from_json, shipped_recipes
+from twinset_demo import MINIATURE
 
 
 def test_relative_paths_count_from_the_recipe_and_those_of_overrides_from_here(
@@ -31,13 +32,11 @@ def test_relative_paths_count_from_the_recipe_and_those_of_overrides_from_here(
     assert loaded.subsets["eq-ag"].source.annotations == tmp_path / "recipes" / "ann.pkl"
 
 
-def test_assets_that_twinset_did_not_draw_need_their_licence() -> None:
+def test_other_assets_have_no_known_licence_until_it_is_set() -> None:
     source = "subsets.eq-kubric-counting.source"
-    assert load_recipe("demo").subsets["eq-kubric-counting"].source.licence.startswith("CC0-1.0")
-    with pytest.raises(WrongUse, match=f"{source}: .*set licence to that of these assets"):
-        load_recipe("demo", [f"{source}.assets=GSO.json"])
     settings = [f"{source}.assets=GSO.json", f"{source}.licence=CC-BY-4.0"]
-    assert load_recipe("demo", settings).subsets["eq-kubric-counting"].source.licence == "CC-BY-4.0"
+    found = [load_recipe("demo", settings[:count])["eq-kubric-counting"].source.licence for count in range(3)]
+    assert found == ["CC0-1.0", "unknown", "CC-BY-4.0"]
 
 
 @pytest.mark.parametrize("name", shipped_recipes())
@@ -53,21 +52,19 @@ def test_shipped_recipes_load_and_survive_the_way_to_a_worker(name: str) -> None
         assert set(alone.stages) == needed and recipe_from_json(alone.model_dump_json().encode())
 
 
-def test_the_miniature_lies_in_the_cache_of_whatever_machine(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TWINSET_CACHE", "/cache/here")
-    loaded = load_recipe(str(recipe), ["subsets.eq-ag.source.media=miniature:ag/videos"])
-    assert loaded.subsets["eq-ag"].source.media == Path("/cache/here/miniature-6/ag/videos")
+def test_a_package_lies_elsewhere_on_each_machine(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load_recipe(str(recipe), ["subsets.eq-ag.source.media=miniature:action_genome/videos"])
+    assert loaded.subsets["eq-ag"].source.media == MINIATURE / "action_genome/videos"
     travels = loaded.model_dump_json().encode()
-    assert json.loads(travels)["subsets"]["eq-ag"]["source"]["media"] == "miniature:ag/videos"
-    monkeypatch.setenv("TWINSET_CACHE", "/cache/there")
-    arrived = recipe_from_json(travels).subsets["eq-ag"].source.media
-    assert arrived.is_relative_to("/cache/there") and arrived.parts[-2:] == ("ag", "videos")
+    assert json.loads(travels)["subsets"]["eq-ag"]["source"]["media"] == "miniature:action_genome/videos"
+    monkeypatch.setattr("twinset_demo.MINIATURE", Path("/there"))
+    assert recipe_from_json(travels).subsets["eq-ag"].source.media == Path("/there/action_genome/videos")
 
 
 def test_a_place_that_no_package_brings_is_refused_with_the_package_to_install(
     recipe: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert on_this_machine("s3://bucket/file") == "s3://bucket/file" and drawn_folder("s3://bucket/file") is None
+    assert on_this_machine("s3://bucket/file") == "s3://bucket/file" and not is_place("s3://bucket/file")
     message = "--set subsets.eq-ag.source.media: Value error, there is no place 'nowhere' here; install the package"
     assert message in refused(recipe, "subsets.eq-ag.source.media=nowhere:videos")
     monkeypatch.setattr(doors, "installed", lambda group: {})

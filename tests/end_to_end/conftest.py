@@ -115,9 +115,6 @@ SMALLER_DEMO = tuple(
         ),
         *(f"subsets.eq-kubric-{aspect}.source.resolution=128" for aspect in ("location", "counting", "attribute")),
         "subsets.eq-sd.count=4",
-        "stages.scene-negatives.count=2",
-        "stages.scene-images.source.engine.resolution=128",
-        "stages.small-images.source.images_per_caption=1",
     )
     for argument in ("--set", setting)
 )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.end_to_end.conftest import SMALLER_DEMO
 from twinset.cli.main import main
+from twinset_demo import MINIATURE
 
 NATURAL = ("eq-ag", "eq-gebc", "eq-youcook2")
 RENDERED = ("eq-kubric-location", "eq-kubric-counting", "eq-kubric-attribute")
@@ -105,7 +106,7 @@ def test_only_one_subset_then_all_equals_all_at_once(
 
 @pytest.mark.slow  # tests/stages says it of drawn sources
 def test_wrong_media_folder_fails_and_completes_once_corrected(
-    small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path, environment: Any
+    small_recipe: Path, twinset: Any, contents: Any, reference: Path, tmp_path: Path
 ) -> None:
     out, elsewhere = tmp_path / "out", tmp_path / "media"
     elsewhere.mkdir()
@@ -113,8 +114,7 @@ def test_wrong_media_folder_fails_and_completes_once_corrected(
     failed = twinset(*command)
     assert failed.returncode == 1
     assert "eq-ag: nothing is made" in failed.stderr and str(elsewhere) in failed.stderr
-    videos = next(Path(environment["TWINSET_CACHE"]).rglob("action_genome/videos"))
-    for video in videos.iterdir():
+    for video in (MINIATURE / "action_genome/videos").iterdir():
         shutil.copy(video, elsewhere)
     assert twinset(*command).returncode == 0
     made, expected = contents(out), contents(reference)

@@ -28,6 +28,7 @@ def recipe(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "kind": "kubric",
                 "aspect": name.rsplit("-", 1)[-1],
                 "assets": "procedural:manifest.json",
+                "licence": "CC0-1.0",
                 "resolution": PIXELS,
                 "samples": 4,
                 "masks": True,

@@ -24,7 +24,7 @@ from twinset.filters.faces import Faces, FacesFilter
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = ROOT / "../shared/data/videos"
-FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/miniature/face.jpg")), cv2.COLOR_BGR2RGB)
+FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/samples/face.jpg")), cv2.COLOR_BGR2RGB)
 
 
 def judge(pictures: list[Pixels], mode: Literal["exact", "fast"] = "exact") -> list[Verdict]:

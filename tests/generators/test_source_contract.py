@@ -13,7 +13,6 @@ from twinset.generators import KINDS
 from twinset.generators.contract import check_source
 from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage
-from twinset_demo import miniature, procedural_assets
 
 DEMO = load_recipe("demo")
 SLOW_TO_MAKE = ("kubric", "stable-diffusion")  # rendered and drawn: tests/generators/kubric_scenes, edited_pairs
@@ -21,8 +20,6 @@ SLOW_TO_MAKE = ("kubric", "stable-diffusion")  # rendered and drawn: tests/gener
 
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FinishedStage]:
-    miniature.ensure()
-    procedural_assets.ensure()
     folder = tmp_path_factory.mktemp("graphs")
     source: Any = DEMO["scene-graphs"].source
     finish(source, folder)
@@ -65,9 +62,7 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     told = settings.reference.title or settings.made_from is not Source.made_from  # settings decide it
     assert told or reads, "a card names the data set that all comes from"
     assert settings.group and settings.__doc__
-    rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours") or (
-        kind.startswith("small-scene-") and kind != "small-scene-stills"
-    )
+    rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours")
     assert bool(settings.reasons) != rejects_nothing
     assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
 

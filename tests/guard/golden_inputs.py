@@ -1,6 +1,7 @@
-"""The small files that the stages of golden.yaml read, beside the demo's miniature."""
+"""The small files that the stages of golden.yaml read, beside the demo's samples."""
 
 import json
+import tarfile
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from tests.stages import captioned_images
+from twinset_demo import MINIATURE
 
 # What a shard of any kind must carry unchanged: markup, accents, letters of other scripts.
 HOSTILE = "the disc is <script>alert('twin')</script> & rouge écarlate 红色"
@@ -37,6 +39,8 @@ PAIRS = (
 def write(folder: Path) -> None:
     """Write captions with ratings and images, negative captions with photos and instances, and pairs."""
     captioned_images.write_inputs(folder)
+    with tarfile.open(MINIATURE / "stills/images/stills.tar") as tar:  # digests name the photographs by themselves
+        tar.extractall(folder / "stills", filter="data")
     (folder / "photos").mkdir()
     rows = []
     for number, words in enumerate(NEGATIVES):

@@ -45,7 +45,6 @@ PLANNED_ONLY = {
     "image-rankings": "people put images in order, and nobody is simulated who does",
     "drawn-negatives": "a network draws it",
     "kubric": "Blender renders it",
-    "small-scene-stills": "Blender renders it",
     "stable-diffusion": "a network draws it",
 }
 #: Kinds that load a parser or torch, in a process for each stage: together they take minutes.

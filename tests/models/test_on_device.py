@@ -19,7 +19,6 @@ from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models.device import check_gpu, check_installed
 from twinset.shards.contracts import Source
-from twinset_demo.kubric_grammar.settings import KubricImages
 
 ENGINE = {"kind": "transformers", "model": "./model"}
 SERVER = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
@@ -62,7 +61,8 @@ def test_what_to_do_without_a_gpu(setting: str, remedy: str, monkeypatch: pytest
 
 
 def test_what_renders_names_its_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = Kubric.model_validate({"kind": "kubric", "aspect": "counting", "assets": "procedural:manifest.json"})
+    assets = {"assets": "procedural:manifest.json", "licence": "CC0-1.0"}
+    source = Kubric.model_validate({"kind": "kubric", "aspect": "counting", **assets})
     monkeypatch.setattr("twinset.models.device.find_spec", lambda library: None)
     monkeypatch.setattr("sys.version_info", (3, 13, 5, "final", 0))
     with pytest.raises(WrongUse, match=r"^subsets\.k\.source: Kubric needs Python 3\.11, "):
@@ -76,7 +76,6 @@ def test_other_engines_say_where_they_work() -> None:
     rules = NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json"})
     server = NegativeCaptions.model_validate({"kind": "negative-captions", "captions": "c.json", "engine": SERVER})
     assert [(one.pool, one.shards_at_a_time) for one in (rules, server)] == [("cpu", 0), ("cpu", 1)]
-    assert KubricImages(kind="kubric").pool == "render"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import pickle
 import shutil
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +19,7 @@ from PIL import Image
 
 from tests.evaluation.benchmarks.made_layouts import film
 from twinset.cli.main import main
+from twinset_demo import MINIATURE, PROCEDURAL
 
 Make = Callable[[Path], object]
 Act = Callable[[Path], int | None]
@@ -27,14 +28,6 @@ Act = Callable[[Path], int | None]
 def command(*arguments: str) -> Act:
     """The ``twinset`` command."""
     return lambda _: main(arguments)
-
-
-@cache
-def miniature() -> Path:
-    """The folder of the demo's miniature."""
-    from twinset_demo import miniature
-
-    return miniature.ensure()
 
 
 def recipe(**stages: Mapping[str, Any]) -> None:
@@ -57,7 +50,7 @@ def of_source(kind: str, **settings: Any) -> dict[str, Any]:
 def copied(*names: str) -> None:
     """Copy files of the miniature into the working directory."""
     for name in names:
-        shutil.copy(miniature() / name, Path(name).name)
+        shutil.copy(MINIATURE / name, Path(name).name)
 
 
 PLAN = {"plan": command("plan", "recipe.yaml"), "plan --out": command("plan", "recipe.yaml", "--out", "out")}
@@ -66,11 +59,9 @@ BUILD = {"build": command("build", "recipe.yaml", "--out", "out", "--workers", "
 
 def recipes(folder: Path) -> None:
     """One recipe with every kind of setting; and the demo's, of which the stages are many."""
-    from twinset_demo import procedural_assets
-
-    shutil.copy(procedural_assets.ensure() / "manifest.json", "manifest.json")
-    shutil.copy(miniature() / "gebc" / "annotations.json", "gebc.json")
-    shutil.copy(miniature() / "small_world" / "negatives.csv", "negatives.csv")
+    shutil.copy(PROCEDURAL / "manifest.json", "manifest.json")
+    shutil.copy(MINIATURE / "gebc" / "annotations.json", "gebc.json")
+    shutil.copy(MINIATURE / "small_world" / "negatives.csv", "negatives.csv")
     recipe(
         negatives={**of_source("replayed-negatives", captions=["negatives.csv"]), "below": True, "shard_size": 7},
         prompts={**of_source("negative-prompts", negatives="negatives", suffix=", sharp"), "below": True},
@@ -201,9 +192,7 @@ def vocabularies(folder: Path) -> None:
 
 
 def assets(folder: Path) -> None:
-    from twinset_demo import procedural_assets
-
-    shutil.copy(procedural_assets.ensure() / "manifest.json", "manifest.json")
+    shutil.copy(PROCEDURAL / "manifest.json", "manifest.json")
     recipe(scenes={**of_source("kubric", aspect="location", assets="manifest.json"), "count": 3})
 
 

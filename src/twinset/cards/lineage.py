@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import drawn_folder
+from twinset.contracts.locations import is_place, symbolic
 from twinset.contracts.parts import ENGINE_REASONS
 from twinset.contracts.plan import read_parquet
 from twinset.contracts.recipe import Recipe, Subset
@@ -87,14 +87,12 @@ def made_from(recipe: Recipe, name: str) -> list[Reference]:
 
 
 def _data_of(used: Subset) -> Reference:
-    """What a stage is made from: what a package draws, or files, which are a published data set where its ``cites`` say
-    so, and else have the form of one."""
-    title, form = _drawn_title(used.source), used.source.made_from
-    if not title and (_role(used) != FORM or not form.address):
+    """What a stage is made from: a published data set where its ``cites`` say so, else files in the form of one."""
+    form = used.source.made_from
+    if _role(used) != FORM or not form.address:
         return form
-    # The works that describe the form are cited: what is drawn follows them.
-    title = title or "files"
-    return Reference(f"{title} in the file format of {form.title}" if form.address else title, bibtex=form.bibtex)
+    # The works that describe the form are cited: the files follow them.
+    return Reference(f"files in the file format of {form.title}", bibtex=form.bibtex)
 
 
 def _role(used: Subset) -> str:
@@ -104,17 +102,12 @@ def _role(used: Subset) -> str:
     if source.synthetic or not read:
         return METHOD
     stated = form != type(source).reference or {*entries_in(form.bibtex)[:1]} <= {*_stated(used)}
-    return DATA if stated and not _drawn_title(source) else FORM
+    return DATA if stated else FORM
 
 
 def _stated(used: Subset) -> list[str]:
     """BibTeX entries of the data that a recipe says a stage reads."""
     return [entry for cite in used.cites for entry in entries_in(cited_entry(cite))]
-
-
-def _drawn_title(source: SourceSettings) -> str:
-    drawn = (drawn_folder(place) for _, _, place in source.places())
-    return next((folder.title for folder in drawn if folder is not None and folder.title), "")
 
 
 def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
@@ -127,16 +120,7 @@ def described_origin(recipe: Recipe, source: SourceSettings, name: str) -> str:
 def notes_of(recipe: Recipe, name: str) -> list[str]:
     """What no count tells of a subset, and of the stages that it comes from: Markdown lists, its own first."""
     sources = [recipe.origin(name), *(one.source for one in recipe.only([name]).all.values())]
-    titles = dict.fromkeys(title for source in sources if (title := _drawn_title(source)))
-    drawn = [
-        f"* A program made {title}: its pictures, captions, annotations and ratings. They have the file formats of "
-        "published data sets, and nothing of their content; what is not the program's own is credited under "
-        "[Licences](#licences). "
-        "The program is part of the package that [the installation](#how-to-make-it-again) names for these files. "
-        "Scores on it say little about photographs."
-        for title in titles
-    ]
-    return list(dict.fromkeys([*drawn, *(notes for source in sources if (notes := source.notes().strip()))]))
+    return list(dict.fromkeys(notes for source in sources if (notes := source.notes().strip())))
 
 
 def citations_of(recipe: Recipe, name: str, store: Store | None = None) -> str:
@@ -177,8 +161,13 @@ def uncited(recipe: Recipe, name: str) -> list[str]:
         one
         for one, used in recipe.only([name]).all.items()
         if any(used.source.places()) and not (used.cites or used.source.reads or used.source.synthetic)
-        if not _drawn_title(used.source) and not (_role(used) == DATA and used.source.made_from.bibtex)
+        if not _is_packaged(used.source) and not (_role(used) == DATA and used.source.made_from.bibtex)
     ]
+
+
+def _is_packaged(source: SourceSettings) -> bool:
+    """Whether a source reads files that an installed package brings: the package says what they are."""
+    return any(is_place(symbolic(place)) for _, _, place in source.places())
 
 
 def reports_of(store: Store, home: str, source: SourceSettings) -> dict[str, Any]:

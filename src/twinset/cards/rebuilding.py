@@ -9,7 +9,7 @@ from typing import Any
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.doors import BESIDE, marks
-from twinset.contracts.locations import DRAWN, is_brought_model, is_drawn, is_model_folder, parsers_folder, symbolic
+from twinset.contracts.locations import PLACES, is_brought_model, is_model_folder, is_place, parsers_folder, symbolic
 from twinset.contracts.recipe import Recipe, Subset, content_of
 from twinset.contracts.recipe.overrides import PARTS
 from twinset.contracts.source import Place, PlacedSettings
@@ -117,7 +117,7 @@ def _settings(subset: Subset, seed: int) -> dict[str, Any]:
 
 
 def _add_places(settings: dict[str, Any], part: PlacedSettings) -> None:
-    """Add what says where inputs lie: names of stages and of drawn files, else ``path/to/…``."""
+    """Add what says where inputs lie: names of stages and of packages' files, else ``path/to/…``."""
     for name in part.locations:
         *where, last = name.split(".")
         value: Any = part
@@ -130,8 +130,8 @@ def _add_places(settings: dict[str, Any], part: PlacedSettings) -> None:
             path = value if value is None or "/" not in value else f"path/to/{last}"
         else:
             named = [symbolic(one) for one in (value if isinstance(value, tuple) else (value,)) if one is not None]
-            drawn = [one for one in named if is_drawn(one)]
-            kept = drawn if drawn and drawn == named else [f"path/to/{last}"]
+            brought = [one for one in named if is_place(one)]
+            kept = brought if brought and brought == named else [f"path/to/{last}"]
             path = kept if isinstance(value, tuple) else kept[0]
         inner[last] = path
 
@@ -166,8 +166,8 @@ def packages(stages: Iterable[Stage], recipe: Recipe) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     places = [symbolic(place) for one in recipe.all.values() for _, _, place in one.source.places()]
-    for name in dict.fromkeys(place.partition(":")[0] for place in places if is_drawn(place)):
-        if package := DRAWN.distribution(name):
+    for name in dict.fromkeys(place.partition(":")[0] for place in places if is_place(place)):
+        if package := PLACES.distribution(name):
             found.setdefault(package, []).append(f"the files of {name}")
     for model in dict.fromkeys(filter(is_brought_model, _models(recipe))):
         found.setdefault(BROUGHT.distribution(model), []).append(f"the model {model}")

@@ -1,13 +1,11 @@
 """Where the inputs of a recipe lie: paths of this machine, URLs, and names of what installed packages bring.
 
-``NAME:relative/path`` is a file of a folder that a package draws, on whatever machine; a plain name can be a model's.
+``NAME:relative/path`` is a file in a folder of an installed package; a plain name can be a model's.
 """
 
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -17,19 +15,16 @@ from twinset.contracts.doors import Registry, installed
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.shipped import shipped
 
-KINDS: dict[str, str] = {}  # twinset itself draws no folder
+KINDS: dict[str, str] = {}  # twinset itself brings no folder
 MODEL_FOLDERS = "twinset.model_folders"  # the group of entry points that name models (`models.files.ModelFolder`)
 VOCABULARIES = shipped("manifests") / "vocabularies"  # lists of words
-CACHE_REMEDY = (
-    "set TWINSET_CACHE to a folder that can be written and has 100 MB of room, and run the same command again"
-)
 #: Schemes of the URLs that are opened. fsspec knows more: some log in to other hosts, some read local files.
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "https", "http", "file")
-_DRAWN = re.compile(r"([a-z][a-z0-9-]+):(?!//)(.*)", re.DOTALL)
+_PLACE = re.compile(r"([a-z][a-z0-9-]+):(?!//)(.*)", re.DOTALL)
 
 
 def cache_folder() -> Path:
-    """What is made once a machine: ``$TWINSET_CACHE``, or ``twinset`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
+    """What is kept on this machine: ``$TWINSET_CACHE``, or ``twinset`` in ``$XDG_CACHE_HOME`` or ``~/.cache``."""
     caches = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(os.environ.get("TWINSET_CACHE") or os.path.join(caches, "twinset"))
 
@@ -54,56 +49,29 @@ def checked_url(url: str) -> str:
     return url
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnFolder:
-    """A folder of inputs that an installed package draws, once a machine.
-
-    Its entry point of the group ``twinset.places`` is the NAME in ``NAME:relative/path``.
-
-    name, version: of the folder in the cache; the version is raised whenever other bytes are drawn. draw: writes
-    everything into an empty folder. licence: of what is drawn. files: gives names of files without which it is damaged.
-    title: what cards call data that are read from it, in place of the data set whose form they have.
-    """
-
-    name: str
-    version: int
-    draw: Callable[[Path], None]
-    licence: str = ""
-    files: Callable[[], Iterable[str]] = tuple
-    title: str = ""
-
-    @property
-    def folder(self) -> Path:
-        """Where it lies on this machine, or will."""
-        return cache_folder() / f"{self.name}-{self.version}"
-
-
-DRAWN = Registry[DrawnFolder]("place", DrawnFolder, __name__, "twinset.places", objects=True)
+#: Folders that installed packages bring: an entry point's name is the NAME in ``NAME:relative/path``.
+PLACES = Registry[Path]("place", Path, __name__, "twinset.places", objects=True)
 
 
 def symbolic(location: str | Path) -> str:
-    """A location as recipes name it on any machine: ``NAME:relative/path`` in a drawn folder, else as it is."""
-    return _collapse(location) if isinstance(location, Path) else location
-
-
-def drawn_folder(location: str | Path) -> DrawnFolder | None:
-    """The drawn folder that a location of a recipe, or a path of this machine, lies in; None for any other."""
-    if isinstance(location, str) and (named := _DRAWN.fullmatch(location)):
-        return DRAWN.get(named[1])
-    found = _drawn_at(Path(location))
-    return DRAWN.get(found[0]) if found else None
+    """A location as recipes name it on any machine: ``NAME:relative/path`` in a package's folder, else as it is."""
+    if isinstance(location, Path):
+        for name in PLACES.kinds():
+            if location.is_relative_to(folder := PLACES.get(name)):
+                return f"{name}:{location.relative_to(folder).as_posix()}"
+    return str(location)
 
 
 def on_this_machine(location: str) -> str:
-    """A location of a recipe as a path of this machine, or its URL; a drawn folder need not be there yet. Raises
-    `WrongUse`: no installed package brings the place, or the path leaves its folder.
+    """A location of a recipe as a path of this machine, or its URL. Raises `WrongUse`: no installed package brings the
+    place, or the path leaves its folder.
     """
-    if (named := _DRAWN.fullmatch(location)) is None:
+    if (named := _PLACE.fullmatch(location)) is None:
         return location
     relative = PurePosixPath(named[2])
     if relative.is_absolute() or ".." in relative.parts:
         raise WrongUse(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
-    return str(DRAWN.get(named[1]).folder / relative)
+    return str(PLACES.get(named[1]) / relative)
 
 
 def is_model_folder(model: str) -> bool:
@@ -125,23 +93,14 @@ def parsers_folder() -> Path:
     return shipped("generators") / "scene_graphs"
 
 
-def is_drawn(location: str) -> bool:
-    """Whether a location of a recipe names a drawn folder, which need not be known here."""
-    return _DRAWN.fullmatch(location) is not None
+def is_place(location: str) -> bool:
+    """Whether a location of a recipe names a package's folder, which need not be known here."""
+    return _PLACE.fullmatch(location) is not None
 
 
 def is_symbolic(location: str) -> bool:
-    """Whether a location of a recipe is none of this machine's paths: one of a drawn folder, or a URL."""
-    return is_drawn(location) or "://" in location
-
-
-def _drawn_at(path: Path) -> tuple[str, Path] | None:
-    """The name of the drawn folder that a path lies in, and the path within."""
-    if path.is_relative_to(cache_folder()):
-        for name in DRAWN.kinds():
-            if path.is_relative_to(folder := DRAWN.get(name).folder):
-                return name, path.relative_to(folder)
-    return None
+    """Whether a location of a recipe is none of this machine's paths: one of a package's folder, or a URL."""
+    return is_place(location) or "://" in location
 
 
 def _expand(value: Any) -> Any:
@@ -151,13 +110,8 @@ def _expand(value: Any) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _collapse(path: Path) -> str:
-    # A recipe travels to workers on other machines: there a drawn folder lies in their own cache.
-    found = _drawn_at(path)
-    return f"{found[0]}:{found[1].as_posix()}" if found else str(path)
-
-
-Location = Annotated[Path, BeforeValidator(_expand), PlainSerializer(_collapse, return_type=str)]
+# A recipe travels to workers on other machines: there the package lies elsewhere.
+Location = Annotated[Path, BeforeValidator(_expand), PlainSerializer(symbolic, return_type=str)]
 
 
 def is_loopback(host: str) -> bool:

@@ -7,7 +7,7 @@ none. `models.loading` opens what is found here.
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -41,16 +41,15 @@ class ModelFolder:
     title: of the model in cards; origin: what it was trained on, and its licence, in a sentence. defaults: settings
     that go with it where the recipe does not say, of all classes that can draw with it. notes: a Markdown list for
     cards; of a scorer a sentence for reports. vocabularies: files of edited captions by name, in the form of
-    ``manifests/vocabularies/eq_sd.yaml``, if the model knows the words of no others. refuses: why it cannot draw a
-    caption; empty where it can be tried. scorer: the kind of ``--model`` that opens it, such as ``open_clip``.
+    ``manifests/vocabularies/eq_sd.yaml``, if the model knows the words of no others. scorer: the kind of ``--model``
+    that opens it, such as ``open_clip``.
     """
 
     folder: Path
     title: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
     notes: str = ""
-    vocabularies: Mapping[str, Path] | None = None
-    refuses: Callable[[str], str] | None = None
+    vocabularies: Mapping[str, Path] = field(default_factory=dict)
     scorer: str = ""
     origin: str = ""
 

@@ -54,23 +54,11 @@ class ImageGenerator(Component):
     An image depends on its request and on the engine's settings, not on what was drawn before it.
     """
 
-    def refuses(self, caption: str) -> Rejection | None:
-        """Why a caption cannot be drawn, found without drawing; None where it can be tried."""
-        return None
-
     @abstractmethod
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         """One result a request, in order. The k images of one prompt come in succession: its text is encoded once.
         Raises `OutOfMemory`: A pass of the network does not fit (`contracts.parts.OutOfMemory`).
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Rejection:
-    """Why nothing was drawn. reason: short and countable, one of the settings' `reasons`; detail: for people."""
-
-    reason: str
-    detail: str
 
 
 class ImageEngineSettings(EngineSettings):

@@ -6,11 +6,8 @@ import json
 import threading
 from collections.abc import Collection, Iterator
 from functools import lru_cache, partial
-from pathlib import Path
 
-from twinset.contracts.doors import UnknownKind
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import drawn_folder
 from twinset.contracts.parts import Filter
 from twinset.contracts.recipe import Recipe, recipe_from_json
 from twinset.contracts.recipe.permissions import refuse_other_answers
@@ -21,7 +18,6 @@ from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
-from twinset.shards.storage.whole_file import ensure_drawn
 from twinset.stages.stage_worker import StageWorker, open_worker, refuse_other_versions
 from twinset.stages.status import StageState
 
@@ -65,7 +61,7 @@ class Job:
 
 
 def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str] = ()) -> None:
-    """Fail before any work when an input of the recipe is absent; draws the folders that the recipe names.
+    """Fail before any work when an input of the recipe is absent.
 
     names: stages to check; all when empty.
     """
@@ -74,20 +70,7 @@ def check_inputs(recipe: Recipe, needs: Collection[Need], names: Collection[str]
         if not isinstance(source, Source):
             raise WrongUse(f"{recipe.key(name)}.source: {type(source).__name__} cannot be opened; correct its package")
         for key, part in _parts(recipe, name):
-            for setting, mark, place in part.places():
-                if mark.what not in ("model", "words", "server"):
-                    _draw(f"{key}.{setting}", place)
             part.check_inputs(key, needs)
-
-
-def _draw(key: str, place: str | Path) -> None:
-    """Draw the folder that a place lies in, where a package draws it and this machine does not have it yet."""
-    try:
-        drawn = drawn_folder(place)
-    except UnknownKind as error:
-        raise WrongUse(f"{key}: {place}: {error}") from error
-    if drawn is not None:
-        ensure_drawn(drawn)
 
 
 def check_devices(recipe: Recipe, names: Collection[str] = ()) -> None:

@@ -23,7 +23,8 @@ SLOW = """
 name: slow
 subsets:
   eq-kubric-location:
-    source: {{kind: kubric, aspect: location, assets: "procedural:manifest.json", resolution: 128, samples: 16}}
+    source: {{kind: kubric, aspect: location, assets: "procedural:manifest.json", resolution: 128, samples: 16,
+              licence: CC0-1.0}}
     count: {count}
     shard_size: 2
     pool: render

@@ -13,6 +13,8 @@ from twinset.models.image_engine import Drawn, ImageEngineSettings, ImageGenerat
 from twinset.models.language_models.answers import Answer, Schema
 from twinset.models.language_models.answers import Request as Chat
 from twinset.models.language_models.settings import LanguageModelSettings
+from twinset.models.visual_questions.settings import Answers, Inquiry, QuestionAnswererSettings
+from twinset.shards.media.decode import decode
 
 
 class Words(LanguageModelSettings):
@@ -97,3 +99,41 @@ class FlatPainter(ImageGenerator):
                 continue
             colour = np.random.default_rng([one.seed, *one.caption.encode()]).integers(0, 200, 3)
             yield Drawn(one.key, np.full((64, 64, 3), colour, np.uint8), {"colour": colour.tolist()})
+
+
+class BrightAnswers(QuestionAnswererSettings):
+    """Says yes to a question of an image that is brighter than two grey levels a letter."""
+
+    kind: Literal["mylab-bright"]
+
+    worker = "mylab.models:BrightAnswerer"
+
+
+class BrightAnswerer:
+    """As `BrightAnswers`."""
+
+    micro_batch = 8
+    threads = 1
+
+    def __init__(self, settings: BrightAnswers) -> None:
+        self.settings = settings
+
+    def device(self) -> str | None:
+        """It has no network."""
+        return None
+
+    def weights(self) -> Mapping[str, str]:
+        """None."""
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """As `Engine.with_micro_batch`."""
+        return self
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
+        """As `VisualQuestionAnswerer.answers`."""
+        bright = [int(np.asarray(decode(one.image, one.key)).mean()) for one in inquiries]
+        return [
+            [float(level >= 2 * len(question)) for question in one.questions]
+            for one, level in zip(inquiries, bright, strict=True)
+        ]

@@ -19,20 +19,25 @@ from twinset.generators.kubric_scenes.scene.look import PLAIN
 from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.shards.contracts import Context
-from twinset_demo import procedural_assets
 
 ASSETS = "procedural:manifest.json"
 ASPECTS = ("location", "counting", "attribute")
 
 # Of the first scenes of every aspect, positions rounded to a thousandth of a scene unit. When this changes, so do the
-# pictures: raise `KubricGenerator.version`, or that of the assets.
+# pictures: raise `KubricGenerator.version`.
 GOLDEN = {4: "3d527d1a07c878611e4a7dfeb9d4a2ef"}
 
 
 def generator(aspect: str, **settings: Any) -> KubricGenerator:
-    procedural_assets.ensure()
-    source = {"kind": "kubric", "aspect": aspect, "assets": ASSETS, "resolution": 64, "samples": 1, **settings}
-    return Kubric.model_validate(source).open(Context(f"eq-kubric-{aspect}"))
+    source = {
+        "kind": "kubric",
+        "aspect": aspect,
+        "assets": ASSETS,
+        "licence": "CC0-1.0",
+        "resolution": 64,
+        "samples": 1,
+    }
+    return Kubric.model_validate({**source, **settings}).open(Context(f"eq-kubric-{aspect}"))
 
 
 def planned(made: KubricGenerator, count: int) -> list[KubricCandidate]:
@@ -58,7 +63,7 @@ def test_sizes_that_differ_are_of_attributes_and_off_by_default() -> None:
 
 
 def test_another_seed_draws_other_pairs_with_the_same_keys() -> None:
-    source = Kubric(kind="kubric", aspect="location", assets=ASSETS)
+    source = Kubric(kind="kubric", aspect="location", assets=ASSETS, licence="CC0-1.0")
     contexts = [Context("eq-kubric-location", seed=seed) for seed in (0, 1)]
     first, second = (list(islice(source.open(context).plan(), 20)) for context in contexts)
     assert [one.key for one in first] == [one.key for one in second] and first != second
@@ -66,9 +71,8 @@ def test_another_seed_draws_other_pairs_with_the_same_keys() -> None:
 
 def test_the_card_says_what_varies_by_the_settings(tmp_path: Path) -> None:
     def varies(**settings: Any) -> str:
-        found = re.search(
-            r"hidden\.\n  (.*) vary from", Kubric(kind="kubric", aspect="location", assets=ASSETS, **settings).notes()
-        )
+        source = Kubric(kind="kubric", aspect="location", assets=ASSETS, licence="CC0-1.0", **settings)
+        found = re.search(r"hidden\.\n  (.*) vary from", source.notes())
         assert found is not None
         return found[1]
 
@@ -116,5 +120,5 @@ def test_a_gpu_that_is_not_there_is_wrong_use() -> None:
 
 
 def test_settings_that_only_say_where_or_how_are_not_content(tmp_path: Path) -> None:
-    source = Kubric(kind="kubric", aspect="location", assets=ASSETS, backgrounds=tmp_path)
+    source = Kubric(kind="kubric", aspect="location", assets=ASSETS, licence="CC0-1.0", backgrounds=tmp_path)
     assert {"assets", "backgrounds", "device", "threads"} == {*source.locations, *source.execution}

@@ -21,8 +21,6 @@ from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.negative_images import NegativeImageGenerator, NegativeImages
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset_demo.small_diffusion.relations import read_arrangement, things_swapped
-from twinset_demo.small_world.relations import judge_arrangement, read_arrangement_picture
 
 NEGATIVES = {
     "0": {"filename": "1.jpg", "caption": "A cat on grass.", "negative_caption": "A dog on grass."},
@@ -152,28 +150,3 @@ def test_settings_are_those_of_the_engine(model: str) -> None:
         source("/nowhere").check_inputs("s", ("models",))
     with pytest.raises(ValueError, match="licence"):
         source("owner/unknown", engine={"kind": "diffusion", "model": "owner/unknown"})
-
-
-@pytest.mark.slow
-def test_a_swap_is_drawn_and_told_from_its_original(tmp_path: Path) -> None:
-    """By the model of two things, both sides from one seed."""
-    scene = read_arrangement("a red ball to the left of a blue box")
-    swap = things_swapped(scene)
-    records = {"0": {"filename": "", "caption": scene.caption() + ".", "negative_caption": swap.caption() + "."}}
-    (tmp_path / "swap_obj.json").write_text(json.dumps(records))
-    finish(ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path,)), tmp_path, "negatives")
-    prompts = NegativePrompts(kind="negative-prompts", negatives="negatives", suffix="")
-    finish(prompts, tmp_path, "prompts", context=Context("prompts", earlier=finished(tmp_path, "negatives")))
-    drawing = NegativeImages(
-        kind="negative-images",
-        negatives="prompts",
-        engine={"kind": "diffusion", "model": "small-relations"},  # type: ignore[arg-type]
-        sides=["caption", "negative_caption"],
-        suffix="",
-    )
-    generator = drawing.open(Context("swaps", earlier=finished(tmp_path, "prompts")))
-    for made, said, unsaid in zip(generator.make(list(generator.plan())), (scene, swap), (swap, scene), strict=True):
-        assert isinstance(made, TextPair) and made.image is not None
-        seen = read_arrangement_picture(made.image.pixels)
-        assert all(judge_arrangement(seen, said).values())
-        assert not judge_arrangement(seen, unsaid)["relation"]

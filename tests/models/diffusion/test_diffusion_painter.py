@@ -18,7 +18,6 @@ from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.parts import OutOfMemory
 from twinset.models.diffusion import model
-from twinset.models.diffusion.settings import DiffusionImages
 from twinset.models.image_engine import Drawn
 
 CAT, DOG, RED = "a photo of a cat", "a dog in the winter", "a red circle"
@@ -184,12 +183,3 @@ def test_settings_that_do_not_fit_the_model_or_machine_are_said(
     if not torch.cuda.is_available():
         with pytest.raises(WrongUse, match=r"source.engine.device is gpu, but torch finds no CUDA device here"):
             painter(device="gpu").device()
-
-
-def test_the_model_of_two_things_refuses_other_captions() -> None:
-    engine = DiffusionImages(kind="diffusion", model="small-relations").open()
-    assert engine.refuses("A red ball to the left of a blue box.") is None
-    refusal = engine.refuses("A red ball to the left of a blue crate.")
-    assert refusal is not None and refusal.reason == "not-in-grammar" and "blue crate" in refusal.detail
-    assert refusal.reason in DiffusionImages.reasons
-    assert DiffusionImages(kind="diffusion", model="small").open().refuses("A blue crate.") is None

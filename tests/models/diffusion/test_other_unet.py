@@ -111,8 +111,6 @@ def test_a_sampler_that_draws_noise_is_refused_until_another_is_named(base: Path
 def test_defaults_and_remarks_go_with_the_model() -> None:
     small = DiffusionImages(kind="diffusion", model="small")
     assert (small.model, small.steps, small.scheduler) == ("small", 20, "dpm-solver++") and "CC0" in small.licence
-    two = DiffusionImages(kind="diffusion", model="small-relations")
-    assert (two.steps, two.guidance, two.scheduler, two.licence) == (20, 3.0, "dpm-solver++", small.licence)
     published = DiffusionImages(kind="diffusion", model=SDXL, unet=DPO, resolution=1024, output_resolution=512)
     assert (published.steps, published.guidance, published.notes()) == (50, 5.0, "")
     fewer = published.model_copy(update={"steps": 4, "unet": None})

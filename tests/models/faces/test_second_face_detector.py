@@ -22,7 +22,7 @@ from twinset.filters.faces import Faces
 from twinset.models.faces import second_face_detector
 
 ROOT = Path(__file__).resolve().parents[3]
-FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/miniature/face.jpg")), cv2.COLOR_BGR2RGB)
+FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/samples/face.jpg")), cv2.COLOR_BGR2RGB)
 
 pytestmark = pytest.mark.skipif(find_spec("yuface") is None, reason="yuface has wheels for x86-64 alone")
 

@@ -1,4 +1,4 @@
-"""A drawn folder is there whole or not at all, and the first to finish wins."""
+"""A folder is there whole or not at all, and the first to finish wins."""
 
 import os
 import stat
@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from twinset.contracts.locations import CACHE_REMEDY
 from twinset.shards.storage.whole_file import atomic_folder
+
+REMEDY = "name another folder"
 
 DIES = """
 import os, pathlib
@@ -20,9 +21,9 @@ with atomic_folder(pathlib.Path({folder!r}), "") as unfinished:
 """
 
 
-def test_a_folder_appears_when_all_is_drawn(tmp_path: Path) -> None:
+def test_a_folder_appears_when_all_is_written(tmp_path: Path) -> None:
     folder = tmp_path / "cache" / "things"
-    with atomic_folder(folder, CACHE_REMEDY) as unfinished:
+    with atomic_folder(folder, REMEDY) as unfinished:
         (unfinished / "deep").mkdir()
         (unfinished / "deep" / "one").write_text("1")
         assert not folder.exists()
@@ -30,24 +31,24 @@ def test_a_folder_appears_when_all_is_drawn(tmp_path: Path) -> None:
     assert list(folder.parent.iterdir()) == [folder]
 
 
-def test_nothing_appears_when_drawing_fails(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), atomic_folder(tmp_path / "things", CACHE_REMEDY) as unfinished:
+def test_nothing_appears_when_writing_fails(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), atomic_folder(tmp_path / "things", REMEDY) as unfinished:
         (unfinished / "one").write_text("1")
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_first_to_finish_wins(tmp_path: Path) -> None:
-    with atomic_folder(tmp_path / "things", CACHE_REMEDY) as slow:
+    with atomic_folder(tmp_path / "things", REMEDY) as slow:
         (slow / "by").write_text("slow")
-        with atomic_folder(tmp_path / "things", CACHE_REMEDY) as quick:
+        with atomic_folder(tmp_path / "things", REMEDY) as quick:
             (quick / "by").write_text("quick")
     assert (tmp_path / "things" / "by").read_text() == "quick" and len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_file_in_its_place_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "things").touch()
-    with pytest.raises(OSError, match="things"), atomic_folder(tmp_path / "things", CACHE_REMEDY):
+    with pytest.raises(OSError, match="things"), atomic_folder(tmp_path / "things", REMEDY):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["things"]
 
@@ -57,14 +58,14 @@ def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> No
     killed = subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[3], check=False)
     assert killed.returncode == -9
     assert len(os.listdir(tmp_path)) == 1 and not (tmp_path / "things").exists()
-    with atomic_folder(tmp_path / "things", CACHE_REMEDY):
+    with atomic_folder(tmp_path / "things", REMEDY):
         pass
     assert os.listdir(tmp_path) == ["things"]
 
 
-def test_a_cache_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     for folder in (tmp_path / "file/things", Path("/proc/twinset/things")):
-        with pytest.raises(OSError, match=r"file|twinset") as caught, atomic_folder(folder, CACHE_REMEDY):
+        with pytest.raises(OSError, match=r"file|twinset") as caught, atomic_folder(folder, REMEDY):
             pass
-        assert any("set TWINSET_CACHE" in note for note in caught.value.__notes__)
+        assert any(REMEDY in note for note in caught.value.__notes__)

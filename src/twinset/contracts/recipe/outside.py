@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from twinset.contracts.doors import marks
-from twinset.contracts.locations import drawn_folder
+from twinset.contracts.locations import is_place, symbolic
 from twinset.contracts.recipe.models import Recipe
 from twinset.contracts.source import PlacedSettings, Reads
 
@@ -18,7 +18,7 @@ def outside(recipe: Recipe, folder: Path) -> dict[str, dict[str, list[str]]]:
     """Paths that a recipe reads and writes, hosts that it asks, environment variables whose values it sends.
 
     Args:
-        folder: of the recipe; what lies in it is left out, as is what installed packages draw.
+        folder: of the recipe; what lies in it is left out, as is what installed packages bring.
 
     Returns:
         For each of `WORDS`, what is named by key path.
@@ -38,7 +38,7 @@ def outside(recipe: Recipe, folder: Path) -> dict[str, dict[str, list[str]]]:
 
 
 def _is_within(path: str, home: str) -> bool:
-    return drawn_folder(Path(path)) is not None or Path(os.path.realpath(path)).is_relative_to(home)
+    return is_place(symbolic(Path(path))) or Path(os.path.realpath(path)).is_relative_to(home)
 
 
 def _named(settings: PlacedSettings) -> Iterator[tuple[str, str, str]]:

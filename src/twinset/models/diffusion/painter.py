@@ -14,8 +14,7 @@ from twinset.contracts.kinds.samples import Json, MediaFile, Pixels, Rejected
 from twinset.contracts.locations import is_model_folder
 from twinset.models.diffusion.model_files import model_digest
 from twinset.models.diffusion.settings import DiffusionImages
-from twinset.models.files import brought_model
-from twinset.models.image_engine import Drawn, ImageGenerator, Rejection, Request
+from twinset.models.image_engine import Drawn, ImageGenerator, Request
 
 if TYPE_CHECKING:
     import torch
@@ -51,11 +50,6 @@ class DiffusionPainter(ImageGenerator):
 
     def device(self) -> str:
         return self.settings.device_name("source.engine.device")
-
-    def refuses(self, caption: str) -> Rejection | None:
-        brought = brought_model(self.settings.model)
-        problem = brought.refuses(caption) if brought is not None and brought.refuses is not None else ""
-        return Rejection("not-in-grammar", problem[:200]) if problem else None
 
     def draw(self, requests: Sequence[Request]) -> Iterator[Drawn | Rejected]:
         """As `ImageGenerator.draw`; rejected are prompts that are too long, and what is plainly broken.

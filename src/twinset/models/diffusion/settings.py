@@ -105,7 +105,6 @@ class DiffusionImages(DiffusionModel, ImageEngineSettings):
     }
     title = "a latent diffusion model"
     reasons: ClassVar[Mapping[str, str]] = {
-        "not-in-grammar": "the caption has a word or an order of words that the engine cannot read",
         "prompt-too-long": "the model does not read all of the prompt, and `cut` is off",
         "not-finite": "numbers of the network overflowed",
         "blank": "all pixels of the picture are equal",

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.locations import CACHE_REMEDY, DrawnFolder, local_folder_of
+from twinset.contracts.locations import local_folder_of
 from twinset.shards.storage.spool import remove_left
 from twinset.shards.storage.store import sync
 
@@ -86,19 +86,6 @@ class JsonArray(contextlib.AbstractContextManager["JsonArray"]):
 def as_json(value: Any) -> str:
     """ASCII, because released loaders open files with whatever encoding the machine prefers."""
     return json.dumps(value, ensure_ascii=True)
-
-
-def ensure_drawn(drawn: DrawnFolder) -> Path:
-    """A folder that a package draws, drawn first where this machine does not have it yet; complete or not at all.
-    Raises `WrongUse`: files are missing from it; the message names the remedy.
-    """
-    folder = drawn.folder
-    if not folder.is_dir():
-        with atomic_folder(folder, CACHE_REMEDY) as unfinished:
-            drawn.draw(unfinished)
-    if missing := next((name for name in drawn.files() if not (folder / name).is_file()), None):
-        raise WrongUse(f"{folder} lacks {missing}; remove this folder, and the same command draws it again")
-    return folder
 
 
 @contextlib.contextmanager

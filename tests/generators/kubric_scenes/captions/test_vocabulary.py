@@ -7,8 +7,9 @@ import pytest
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary, load_vocabulary
-from twinset_demo.procedural_assets import catalogue
+from twinset_demo import PROCEDURAL
 
+ASSETS = json.loads((PROCEDURAL / "manifest.json").read_bytes())["assets"]
 GSO = Path(__file__).parents[4] / "../shared/data/gso/gso_assets.json"
 
 # EqBen, Figure 14, in its order.
@@ -70,9 +71,9 @@ def test_a_procedural_id_is_its_name_with_dashes() -> None:
         assert [use.id for use in entry.assets.procedural] in ([], [name.replace(" ", "-")])
 
 
-def test_procedural_ids_are_those_that_are_drawn() -> None:
+def test_procedural_ids_are_those_of_the_demo() -> None:
     entries = every_entry(load_vocabulary()).values()
-    assert {use.id for entry in entries for use in entry.assets.procedural} == set(catalogue())
+    assert {use.id for entry in entries for use in entry.assets.procedural} == set(ASSETS)
 
 
 def test_what_lies_on_what() -> None:
@@ -106,15 +107,12 @@ def test_only_available_assets_are_used() -> None:
     assert keyboard.uses(()) == ()
 
 
-def test_drawn_assets_are_as_wide_and_deep_as_said() -> None:
+def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
     """The plan puts only what fits on top; it believes the vocabulary."""
-    drawn = catalogue()
     for name, entry in every_entry(load_vocabulary()).items():
         for use in entry.assets.procedural:
-            assert (use.up, use.yaw) == ("z", 0)  # drawn assets stand up, their front towards -y
-            size = np.ptp(
-                np.concatenate([surface.vertices for surface, _, _ in drawn[use.id].model().surfaces]), axis=0
-            )
+            assert (use.up, use.yaw) == ("z", 0)  # they stand up, their front towards -y
+            size = np.ptp(ASSETS[use.id]["kwargs"]["bounds"], axis=0)
             footprint = size[:2] * entry.extent / size.max()
             assert np.allclose(footprint, entry.footprint, atol=0.05), (name, footprint)
 

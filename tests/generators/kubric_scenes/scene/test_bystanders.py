@@ -14,12 +14,12 @@ from twinset.generators.kubric_scenes.scene.bystanders import add_bystanders, un
 from twinset.generators.kubric_scenes.scene.composition import Refuted, compose
 from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset
-from twinset_demo import procedural_assets
+from twinset_demo import PROCEDURAL
 
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> AssetShelf:
-    return AssetShelf(procedural_assets.ensure() / "manifest.json", tmp_path_factory.mktemp("shelf"))
+    return AssetShelf(PROCEDURAL / "manifest.json", tmp_path_factory.mktemp("shelf"))
 
 
 def test_no_bystander_is_what_a_caption_names(shelf: AssetShelf) -> None:

@@ -14,14 +14,14 @@ from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image
 from twinset.generators.kubric_scenes.scene.composition import Composition, Refuted, compose
 from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn
 from twinset.generators.kubric_scenes.scene.settle import resting_place
-from twinset_demo import procedural_assets
+from twinset_demo import PROCEDURAL
 
 ATTEMPTS, RESOLUTION = 8, 160
 
 
 @pytest.fixture(scope="module")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> AssetShelf:
-    return AssetShelf(procedural_assets.ensure() / "manifest.json", tmp_path_factory.mktemp("shelf"))
+    return AssetShelf(PROCEDURAL / "manifest.json", tmp_path_factory.mktemp("shelf"))
 
 
 def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> Composition | str:
