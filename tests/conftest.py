@@ -54,7 +54,7 @@ NEED_BLENDER = (
 )
 #: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.
 SLOW_ROOMS = (
-    *("tests/studies/", "tests/real/"),
+    "tests/real/",
     *(f"tests/demo/{part}/" for part in ("kubric_grammar", "small_scenes", "small_world")),
     *(f"tests/demo/test_{part}.py" for part in ("eval_demo", "photos", "procedural_assets", "small_world")),
 )

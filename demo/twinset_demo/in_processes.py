@@ -33,5 +33,5 @@ def in_processes(make: Callable[[Given], Made], given: Iterable[Given]) -> list[
         except BrokenProcessPool as error:
             raise BuildFailed(
                 "a process that makes built-in data died; run the same command again (a script calls twinset below "
-                '`if __name__ == "__main__":`, as docs/reference/python.md shows)'
+                '`if __name__ == "__main__":`, as docs/python.md shows)'
             ) from error

@@ -28,7 +28,7 @@ def not_two_things(caption: str) -> str:
 SMALL = ModelFolder(
     HERE / "small_diffusion" / "model",
     "twinset's small model",
-    # More self-attention makes edits fail and keeps no more: studies/small_diffusion/edit_report.py
+    # More self-attention makes edits fail and keeps no more, as its card says
     {**DIFFUSION, "vocabulary": "small-world", "self_replace_steps": 0.0, "blend": True},
     """\
 * The model is twinset's own small one, which knows one drawn world: flat shapes of one colour before a plain
