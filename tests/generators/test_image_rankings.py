@@ -147,7 +147,6 @@ def test_images_without_a_place_tie_behind_the_others() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"annotators": {"kind": "simulated"}}, "nobody knows the right order"),
         ({"images": 1}, "images"),
         ({"images": 51}, "images"),
     ],

@@ -9,17 +9,17 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 25339,
+    "generators": 25092,
     "filters": 1020,
     "contracts": 4140,
     "stages": 4254,
     "shards": 4720,
     "models": 7234,
     "cards": 2534,
-    "review": 2783,
+    "review": 2765,
     "training": 7594,
-    "evaluation": 13888,
-    "cli": 2322,
+    "evaluation": 13884,
+    "cli": 2320,
     "demo": 9762,
     "extras": 5500,
 }
