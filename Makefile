@@ -1,6 +1,6 @@
 # make demo: build the miniature into out/demo    make test: the tests    make env: fill .venv    make bench: benchmarks
 # make gpu: what needs a GPU, tests and benchmarks, in eight minutes
-# make reference: write docs/reference again, from the settings and docstrings of the code
+# make reference: write docs/reference.md again, from the settings and docstrings of the code
 VENV := .venv
 PYTHON ?= python3.11
 PYTEST ?=
@@ -38,7 +38,7 @@ gpu: env
 	$(VENV)/bin/python tests/benchmarks/gpu.py $(NAMES)
 
 reference: env
-	$(VENV)/bin/python -m studies.reference
+	$(VENV)/bin/python docs/reference.py
 
 system:
 	bash docker/system_libraries.sh $(PYTHON)

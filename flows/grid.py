@@ -28,7 +28,7 @@ def train_grid(
     """Train and score all arms of a design, or resume it; what is done is not done again.
 
     Args:
-        design: path of a design.
+        design: a paper's design by its name, such as ``bivlc``, or the path of one.
         data, tests: ``NAME=PLACE``, as ``twinset train grid --data`` and ``--test``.
         out: folder that the workers share.
         settings: overrides ``KEY.PATH=VALUE`` of the design.

@@ -52,7 +52,7 @@ NEED_BLENDER = (
 )
 #: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.
 SLOW_ROOMS = (
-    *("tests/studies/", "tests/real/"),
+    "tests/real/",
     "tests/demo/test_commands.py",
 )
 

@@ -45,7 +45,7 @@ subsets:
     source: {kind: mylab-squares, annotations: pairs.json, media: photos, licence: CC0-1.0}
     filters:
       - {kind: mylab-bright}
-    screening: {question: mylab-fits, annotators: {kind: simulated}}
+    screening: {question: mylab-fits}
     shard_size: 4
   drawn:
     source: {kind: generated-pairs, negatives: prompts, images: images, licence: CC0-1.0}
@@ -53,10 +53,27 @@ subsets:
 #: The commands in Python, in one process: torch is imported once.
 USE = """
 import json
+from pathlib import Path
+
 import twinset
+from twinset.generators.decisions.answers import Answer, FILE
+from twinset.generators.decisions.question import planned_tasks
+from twinset.review.store import AnswerStore
+from twinset.shards.storage.store import Store
 
 def use():
-    built = twinset.build("recipe.yaml", "out", only=["squares", "drawn", "scores"])
+    only = ["squares", "drawn", "scores"]
+    try:
+        twinset.build("recipe.yaml", "out", only=only)
+    except twinset.DecisionsMissing:
+        answers = AnswerStore(Path("out", FILE))
+        for task in planned_tasks(Store("out"), "_stages/squares-decisions"):
+            answers.save(
+                Answer(
+                    stage="squares-decisions", task=task.key, binding=task.binding, annotator="ann", answer="yes"
+                )
+            )
+    built = twinset.build("recipe.yaml", "out", only=only)
     exported = twinset.export("out", "mylab-list", "exported")
     models = ["mylab-grey:100", "mylab-grey:255"]
     evaluated = twinset.evaluate([("mylab-greys", "photos")], models, "evaluated", cache="cache")
@@ -129,6 +146,7 @@ def test_a_card_rebuilds_what_was_screened_or_generated(used: tuple[Path, dict[s
     for named, own in {"captions": "captions.jsonl", "annotations": "pairs.json", "media": "photos"}.items():
         text = text.replace(f"path/to/{named}", own)
     (folder / f"{subset}.yaml").write_text(text)
+    shutil.copytree(folder / "out/_review", folder / f"again-{subset}/_review")  # people's decisions are an input
     run(folder, "-m", "twinset.cli.main", "build", f"{subset}.yaml", "--out", f"again-{subset}")
     made, again = (
         {str(one.relative_to(root)): one.read_bytes() for one in sorted(root.rglob("*.tar"))}

@@ -168,7 +168,7 @@ def test_no_room_is_imported_without_its_first_name() -> None:
     """``import generators`` from the checkout's folder would load every class a second time."""
     places = (
         path
-        for folder in ("src", "flows", "generators", "filters", "demo", "extras", "studies", "tests", "docker")
+        for folder in ("src", "flows", "generators", "filters", "demo", "extras", "tests", "docker")
         for path in (CHECKOUT / folder).rglob("*.py")
     )
     bare = {*LEVEL} - {"twinset"}
@@ -200,7 +200,7 @@ print(json.dumps([len(found), sorted(sys.modules)]))
     assert {name.partition(".")[0] for name in modules} & HEAVY == set()
 
 
-def test_the_product_does_not_know_the_demo_the_extras_or_the_studies() -> None:
-    known = {"twinset_demo", "twinset_extras", "studies"}
+def test_the_product_does_not_know_the_demo_or_the_extras() -> None:
+    known = {"twinset_demo", "twinset_extras"}
     names = {named(path): [*imported(path.read_text("utf-8"))] for path in MODULES}
     assert {path: found for path, found in names.items() if {one.partition(".")[0] for one in found} & known} == {}

@@ -8,7 +8,7 @@ from heapq import nsmallest
 from typing import Any, Literal
 
 import pyarrow as pa
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import WrongUse
@@ -19,7 +19,7 @@ from twinset.generators.decisions.agreement import share_of
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import Decision, Example, Layout, Option, ReviewQuestion, TaskCandidate
-from twinset.generators.decisions.source import Annotators, Decisions, People, Simulated
+from twinset.generators.decisions.source import Decisions
 from twinset.generators.papers import EQBEN
 from twinset.shards.finished_stage import FinishedStage
 
@@ -96,13 +96,6 @@ class ImageRankings(Decisions):
     paper = EQBEN
     group = "sample"
     reads_subsets = True
-
-    @field_validator("annotators")
-    @classmethod
-    def _people(cls, annotators: Annotators) -> Annotators:
-        if isinstance(annotators, Simulated):
-            raise ValueError("nobody knows the right order, so nobody can be simulated; leave annotators out")
-        return People()
 
     def misfit(self, earlier: SourceSettings) -> str:
         if earlier.makes not in CAPTIONS:

@@ -44,7 +44,6 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
         found = question.decided(last.answer, [last])
         voters = {one.annotator for one in votes} | {last.annotator}
         share = sum(one.answer == last.answer for one in votes) / len(votes) if votes else 1.0
-        simulated = found.simulated or any(one.simulated for one in votes)
         people = tuple(sorted(voters))
         return replace(
             found,
@@ -52,7 +51,6 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
             votes=len(votes),
             agreement=share,
             annotators=people,
-            simulated=simulated,
             adjudicated=True,
         )
     if len(votes) < max(needed, 1):

@@ -25,7 +25,7 @@ from twinset.shards.storage.parquet_reader import batches
 FILE = "_review/answers.sqlite"  # below OUT
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator
 LONGEST_TEXT = 500  # characters of a key, an answer or a reason
-_VERSION = 2  # 2 has leases
+_VERSION = 3  # raised with the columns
 _MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet"}
 
 
@@ -37,7 +37,7 @@ class Answer:
     (`generators.decisions.question.TaskCandidate.binding`). answer: value of the option taken; reason: why, where the
     question asks for one. shown: values of the options in the order in which they were shown; position: of the one
     taken, from 0, -1 where it is not known. seconds: from showing to answering. at: time in UTC, ISO 8601.
-    simulated: no person answered. adjudicated: it settles the disagreement of others, and alone counts.
+    adjudicated: it settles the disagreement of others, and alone counts.
     """
 
     stage: str
@@ -50,7 +50,6 @@ class Answer:
     position: int = -1
     seconds: float = 0.0
     at: str = ""
-    simulated: bool = False
     adjudicated: bool = False
 
 
@@ -62,7 +61,6 @@ SCHEMA = pa.schema(
         pa.field("position", pa.int32()),
         pa.field("seconds", pa.float64()),
         pa.field("at", pa.string()),
-        pa.field("simulated", pa.bool_()),
         pa.field("adjudicated", pa.bool_()),
     ]
 )
@@ -71,7 +69,6 @@ COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 _SQL = Path(__file__).with_name("answers.sql").read_text("utf-8")
 _KEY = ("stage", "task", "binding", "annotator")
 _TEXTS = (*_KEY, "answer", "reason")
-_FLAGS = ("simulated", "adjudicated")
 #: Inserts an answer (`to_row`'s values); the same primary key again changes nothing.
 INSERT = (
     f"INSERT INTO answers ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
@@ -132,16 +129,15 @@ def from_row(row: dict[str, Any]) -> Answer:
         raise ValueError(f"position is {str(row['position'])[:40]!r}, not a number from -1")
     if not isinstance(row["seconds"], int | float) or not math.isfinite(row["seconds"]):
         raise ValueError(f"seconds is {str(row['seconds'])[:40]!r}, not a number")
-    for name in _FLAGS:
-        if row[name] not in (0, 1):
-            raise ValueError(f"{name} is {str(row[name])[:40]!r}, not 0 or 1")
+    if row["adjudicated"] not in (0, 1):
+        raise ValueError(f"adjudicated is {str(row['adjudicated'])[:40]!r}, not 0 or 1")
     try:
         shown = json.loads(row["shown"] or "[]")
     except (TypeError, RecursionError) as error:
         raise ValueError("shown is not JSON") from error
     if not isinstance(shown, list):
         raise ValueError(f"shown is {row['shown'][:40]!r}, not a JSON list")
-    return Answer(**{**row, **{name: bool(row[name]) for name in _FLAGS}, "shown": tuple(map(str, shown))})
+    return Answer(**{**row, "adjudicated": bool(row["adjudicated"]), "shown": tuple(map(str, shown))})
 
 
 def is_time(value: object) -> bool:

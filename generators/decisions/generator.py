@@ -23,13 +23,12 @@ from twinset.generators.decisions.agreement import (
     decisions_needed,
     read_gold,
 )
-from twinset.generators.decisions.answers import FILE, Answer, read_answers
+from twinset.generators.decisions.answers import FILE, read_answers
 from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
 from twinset.generators.decisions.protocol import Asking, check_labels, of_whole_instances
 from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.report import Gathered, report_of
-from twinset.generators.decisions.simulated import simulated_answers
-from twinset.generators.decisions.source import REPORT, Decisions, Simulated
+from twinset.generators.decisions.source import REPORT, Decisions
 from twinset.shards.contracts import Generator
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder
@@ -42,7 +41,7 @@ COLUMNS = pa.schema(
         *(pa.field(name, pa.string(), nullable=False) for name in _TEXT),
         pa.field("votes", pa.int32(), nullable=False),
         pa.field("agreement", pa.float64(), nullable=False),
-        *(pa.field(name, pa.bool_(), nullable=False) for name in ("simulated", "adjudicated", "audit")),
+        pa.field("adjudicated", pa.bool_(), nullable=False),
         pa.field("right", pa.bool_()),  # of a task whose truth is known
     ]
 )
@@ -55,14 +54,14 @@ class DecisionGenerator(Generator[D], Generic[D]):
     Subclasses say which tasks there are.
     """
 
-    version = 1
+    version = 2
     candidate = TaskCandidate
     columns = COLUMNS
     libraries: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        """All tasks in a fixed order; a decision that needs nobody's answer stands in them already.
+        """All tasks in a fixed order, without decisions.
 
         Args:
             left_out: counts what is not asked, by reason.
@@ -103,7 +102,7 @@ class DecisionGenerator(Generator[D], Generic[D]):
         self.excluded = now.left_out
         for one in now.tasks:
             made = now.decisions.get(one.key) if now.waiting is None else None
-            yield one if made is None or one.decision else replace(one, decision=canonical_json(asdict(made)).decode())
+            yield one if made is None else replace(one, decision=canonical_json(asdict(made)).decode())
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         for one in cast(Sequence[TaskCandidate], candidates):
@@ -130,9 +129,7 @@ class DecisionGenerator(Generator[D], Generic[D]):
             "annotators": canonical_json(list(made.annotators)).decode(),
             "votes": made.votes,
             "agreement": made.agreement,
-            "simulated": made.simulated,
             "adjudicated": made.adjudicated,
-            "audit": task.audit,
             "right": made.choice == task.truth if task.truth else None,
         }
 
@@ -197,44 +194,22 @@ class DecisionGenerator(Generator[D], Generic[D]):
         return {}
 
     def _decided(self, tasks: Sequence[TaskCandidate], left_out: LeftOut) -> Gathered:
-        asked = [one for one in tasks if not one.decision]
         gold = self.gold(tasks)
-        known = {one.key: gold.get(one.key, "") for one in asked}
-        given: Mapping[str, Sequence[Answer]]
-        if isinstance(how := self.source.annotators, Simulated):
-            given = {
-                one.key: simulated_answers(
-                    one, self.source, how, self.seed, self.name, self.asking(one), known[one.key]
-                )
-                for one in asked
-            }
-        else:
-            read = by_task(self._said()) if asked else {}
-            counted = [counting(one, read.get(one.key, ())) for one in asked]
-            if asked and self.asking(asked[0]).instances:
-                subjects = (one.subject for one in asked)
-                counted = of_whole_instances(zip(subjects, counted, strict=True))
-            given = {one.key: answers for one, answers in zip(asked, counted, strict=True)}
-        found = {one.key: decided(one, given[one.key], self.needed(one), known[one.key]) for one in asked}
+        read = by_task(read_answers(self.answers_place, self.name)) if tasks else {}
+        counted = [counting(one, read.get(one.key, ())) for one in tasks]
+        if tasks and self.asking(tasks[0]).instances:
+            subjects = (one.subject for one in tasks)
+            counted = of_whole_instances(zip(subjects, counted, strict=True))
+        given = {one.key: answers for one, answers in zip(tasks, counted, strict=True)}
+        found = {one.key: decided(one, given[one.key], self.needed(one), gold.get(one.key, "")) for one in tasks}
         decisions = {key: made for key, made in found.items() if made is not None}
-        decisions |= {one.key: decision_of(one) for one in tasks if one.decision}
         needed = decisions_needed(self.source.enough, len(tasks))
         missing = needed - len(decisions)
         return Gathered(tasks, left_out, gold, given, decisions, Waiting(missing, needed) if missing > 0 else None)
 
-    def _said(self) -> list[Answer]:
-        """What people said; raises `WrongUse` where the file has answers of nobody, which no card would tell apart."""
-        said = read_answers(self.answers_place, self.name)
-        if made := next((one for one in said if one.simulated), None):
-            raise WrongUse(
-                f"{self.answers_place}: the answer of {made.annotator} to {made.task} is simulated, and {self.name} "
-                "asks people; remove such answers, or set annotators.kind to simulated"
-            )
-        return said
-
     @cached_property
     def _report(self) -> bytes:
-        found = {**report_of(self.gathered, self.source.annotators), **self.measured()}
+        found = {**report_of(self.gathered), **self.measured()}
         if (said := self.source.said()) is not None and self.gathered.tasks:
             asking = self.asking(self.gathered.tasks[0])
             found["protocol"] = {

@@ -27,11 +27,9 @@ class TaskCandidate(Candidate):
     keys of an earlier stage, or names in a folder of photos. image_tars: where each lies in its stage; empty for a
     photo. image_sha256s: of each image's file; empty for a photo, which is bound by its name.
     subject: key of the negative caption or pair that is asked about; kind_name: its kind, such as ``replace_obj``.
-    priority: score of verification, `UNSCORED` without one; higher is asked first. audit: verification dropped it, and
-    it is asked all the same, to measure what verification misses. truth: value of the right option where it is known,
-    else empty; it never leaves for the page. decision: the JSON of its decision
-    (`generators.decisions.question.Decision`); empty until it is made. One that was made before anybody was asked needs
-    nobody's answer.
+    priority: score of verification, `UNSCORED` without one; higher is asked first. truth: value of the
+    right option where it is known, else empty; it never leaves for the page. decision: the JSON of its decision
+    (`generators.decisions.question.Decision`); empty until it is made.
     """
 
     question: str
@@ -42,7 +40,6 @@ class TaskCandidate(Candidate):
     subject: str
     kind_name: str = ""
     priority: float = UNSCORED
-    audit: bool = False
     truth: str = ""
     decision: str = ""
 
@@ -128,7 +125,6 @@ class Decision:
     votes: int
     agreement: float
     annotators: tuple[str, ...]
-    simulated: bool
     adjudicated: bool = False
 
     @property
@@ -205,7 +201,6 @@ class ReviewQuestion(ABC):
             votes=len(answers),
             agreement=sum(one.answer == choice for one in answers) / len(answers),
             annotators=tuple(sorted(one.annotator for one in answers)),
-            simulated=any(one.simulated for one in answers),
         )
 
     def why(self, choice: str, answers: Sequence[Answer]) -> str:

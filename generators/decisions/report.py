@@ -10,7 +10,7 @@ from twinset.contracts.parts import LeftOut, Waiting
 from twinset.generators.decisions.agreement import agreement_among
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import Decision, TaskCandidate
-from twinset.generators.decisions.source import REPORT, Annotators, Simulated
+from twinset.generators.decisions.source import REPORT
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
 
@@ -31,29 +31,23 @@ class Gathered:
     waiting: Waiting | None
 
 
-def report_of(now: Gathered, annotators: Annotators) -> dict[str, Any]:
+def report_of(now: Gathered) -> dict[str, Any]:
     """What was asked and decided.
 
-    question; simulated: settings of annotators who are no people, null for people; tasks, how many of them were
-    decided before anybody was asked (carried), undecided and adjudicated; answers by annotator, without those that
-    settled a disagreement; by kind of subject how
-    many were asked and dropped, by reason; agreement by pair of annotators; accuracy on gold tasks; what was not asked.
+    question; tasks, how many of them are undecided and adjudicated; answers by annotator, without those that settled a
+    disagreement; by kind of subject how many were asked and dropped, by reason; agreement by pair of annotators;
+    accuracy on gold tasks; what was not asked.
     """
     answers = [answer for some in now.answers.values() for answer in some]
-    asked = [one for one in now.tasks if not one.decision]
     question = now.tasks[0].question if now.tasks else ""
     agreement = agreement_among(question, answers, now.gold)
     return {
         "question": question,
-        "simulated": {"number": annotators.number, "error_rate": annotators.error_rate}
-        if isinstance(annotators, Simulated)
-        else None,
         "tasks": len(now.tasks),
-        "carried": len(now.tasks) - len(asked),
         "undecided": len(now.tasks) - len(now.decisions),
-        "adjudicated": sum(now.decisions[one.key].adjudicated for one in asked if one.key in now.decisions),
+        "adjudicated": sum(one.adjudicated for one in now.decisions.values()),
         "answers": dict(sorted(Counter(one.annotator for one in answers if not one.adjudicated).items())),
-        "kinds": _by_kind(asked, now.decisions),
+        "kinds": _by_kind(now.tasks, now.decisions),
         "agreement": {"pairs": [asdict(one) for one in agreement.pairs], "mean": agreement.mean},
         "gold": {name: asdict(one) for name, one in agreement.gold.items()},
         "left_out": dict(sorted((+now.left_out).items())),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.locations import Location
 from twinset.contracts.markdown import block_of, table
-from twinset.contracts.source import Need, Place, PlacedSettings
+from twinset.contracts.source import Need, Place
 from twinset.generators.decisions.agreement import share
 from twinset.generators.decisions.protocol import Asking, Protocol, own_words, read_protocol
 from twinset.generators.decisions.questions import question_of
@@ -44,26 +44,6 @@ def _with_interval(count: int, of: int) -> str:
 REPORT = "decisions.json"
 
 
-class People(PlacedSettings):
-    """People answer, on the page of ``twinset review``."""
-
-    kind: Literal["people"] = "people"
-
-
-class Simulated(PlacedSettings):
-    """Nobody answers: annotators are simulated, who know the truth.
-
-    number: how many there are. error_rate: share of answers (0-1) that are wrong, each wrong option as often.
-    """
-
-    kind: Literal["simulated"]
-    number: int = Field(default=2, ge=1, le=100)
-    error_rate: float = Field(default=0.0, ge=0, le=1)
-
-
-Annotators = Annotated[People | Simulated, Field(discriminator="kind")]
-
-
 class Decisions(Source):
     """What every stage of decisions can be set to.
 
@@ -71,10 +51,9 @@ class Decisions(Source):
     ``OUT/_review/answers.sqlite``. overlap: share of tasks (0-1) that ``overlap_answers`` people answer each; one does
     the others. overlap_answers: how many people answer a task of that share. enough: share of decisions that must be
     there before the build goes on; tasks without one are then rejected. gold: a CSV file with columns ``key`` and
-    ``answer``, of tasks whose right answer is known; how often annotators give it is reported. annotators: people, or
-    simulated ones. protocol: in which words and order people are asked: ``bivlc`` (that paper's), or the path of a YAML
-    file in the form of ``manifests/vocabularies/bivlc_surveys.yaml``; the page's own when absent. licence: of the
-    captions.
+    ``answer``, of tasks whose right answer is known; how often annotators give it is reported. protocol: in
+    which words and order people are asked: ``bivlc`` (that paper's), or the path of a YAML file in the form of
+    ``manifests/vocabularies/bivlc_surveys.yaml``; the page's own when absent. licence: of the captions.
     """
 
     answers: Annotated[Location, Place("decisions", "annotations")] | None = None
@@ -82,7 +61,6 @@ class Decisions(Source):
     overlap_answers: int = Field(default=2, ge=2, le=100)
     enough: float = Field(default=1.0, gt=0, le=1)
     gold: Annotated[Location, Place("file", "annotations")] | None = None
-    annotators: Annotators = People()
     protocol: Annotated[str, Place("words", "annotations")] | None = None
     licence: str = ""
 
@@ -95,26 +73,12 @@ class Decisions(Source):
     whole = True
     reasons: ClassVar[Mapping[str, str]] = {"undecided": "nobody has decided, or a tie was not settled"}
 
-    @property
-    def simulated(self) -> bool:
-        return isinstance(self.annotators, Simulated)
-
     @field_validator("answers", mode="before")
     @classmethod
     def _file(cls, value: Any) -> Any:
         if isinstance(value, str) and "://" in value:
             raise ValueError("is a URL, and SQLite needs a file of this machine; name one, or copy an export there")
         return value
-
-    @model_validator(mode="after")
-    def _enough_annotators(self) -> Decisions:
-        made = self.annotators
-        if isinstance(made, Simulated) and self.overlap > 0 and made.number < self.overlap_answers:
-            raise ValueError(
-                f"overlap_answers asks for {self.overlap_answers} answers to a task, and annotators.number is "
-                f"{made.number}; set one of them"
-            )
-        return self
 
     def said(self) -> Protocol | None:
         """The protocol, if one is set; raises `WrongUse` when it is not one."""

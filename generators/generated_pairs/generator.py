@@ -13,10 +13,9 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
-from twinset.contracts.canonical import canonical_json, digest, sample_key
+from twinset.contracts.canonical import digest, sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import Pair
@@ -35,7 +34,7 @@ from twinset.generators.generated_pairs.joining import (
     images_of,
     scores_of,
 )
-from twinset.generators.generated_pairs.source import CHOICE, SIMULATED, GeneratedPairs
+from twinset.generators.generated_pairs.source import GeneratedPairs
 from twinset.generators.image_files import ImageFiles, UnusableImage, rgb
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.shards.contracts import Context, Generator
@@ -104,8 +103,7 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
         self._training.check(self.name)
         negatives = self.context.earlier(self.source.negatives).read(["key", "identity", *TERMS, *COLUMNS.names])
         images = images_of(self._images, negatives, "negative_caption")
-        chosen, choices = self._chosen(images, negatives)
-        self._choices = Counter[str]()
+        chosen = self._chosen(images, negatives)
         photos = pc.if_else(pc.not_equal(negatives["image"], ""), negatives["image"], negatives["image_id"])
         originals = None if self.source.photos is not None else self._originals(negatives)
         kept = self._left_in(negatives, chosen, photos, originals)
@@ -119,29 +117,20 @@ class GeneratedPairGenerator(Generator[GeneratedPairs]):
             if originals is not None:
                 others = _taken(originals[0], originals[1][rows])
             scores = chosen.score[chosen.image[rows]], chosen.original[chosen.image[rows]]
-            for row, image, other, choice, *both in zip(read, own, others, choices[rows], *scores, strict=True):
-                self._choices[str(choice)] += 1
+            for row, image, other, *both in zip(read, own, others, *scores, strict=True):
                 told = (UNSCORED if np.isnan(one) else float(one) for one in both)
-                yield self._planned(row, image, other, str(choice), *told)
+                yield self._planned(row, image, other, self.source.chosen_by, *told)
 
-    def reports(self) -> Mapping[str, bytes]:
-        """``choice.json``: how many of the planned pairs people and simulated people chose."""
-        if self.source.chosen_by != "people":
-            return {}
-        return {CHOICE: canonical_json({who: self._choices[who] for who in ("people", SIMULATED)}) + b"\n"}
-
-    def _chosen(self, images: Images, negatives: pa.Table) -> tuple[Chosen, NDArray[np.str_]]:
-        """The image of each negative caption, and who chose it."""
+    def _chosen(self, images: Images, negatives: pa.Table) -> Chosen:
+        """The image of each negative caption."""
         by, source = self.source.chosen_by, self.source
         verified = None if source.verified is None or by == "first" else self.context.earlier(source.verified)
         if by != "people":
-            chosen = best_images(images, len(negatives), verified, source.ambiguous, source.compared)
-            return chosen, np.full(len(negatives), by)
+            return best_images(images, len(negatives), verified, source.ambiguous, source.compared)
         assert source.decisions is not None, "its settings were checked"
-        places, simulated = decided_images(images, negatives, self.context.earlier(source.decisions))
+        places = decided_images(images, negatives, self.context.earlier(source.decisions))
         score, original, _ = scores_of(images, verified)
-        chosen = Chosen(places, np.zeros(len(negatives), np.bool_), score, original)
-        return chosen, np.where(simulated, SIMULATED, "people")
+        return Chosen(places, np.zeros(len(negatives), np.bool_), score, original)
 
     def _left_in(
         self, negatives: pa.Table, chosen: Chosen, photos: pa.ChunkedArray, originals: tuple[Images, Ints] | None

@@ -182,7 +182,7 @@ def best_images(
     return Chosen(image, ambiguous, score, original)
 
 
-def decided_images(images: Images, negatives: pa.Table, decisions: FinishedStage) -> tuple[Ints, Bools]:
+def decided_images(images: Images, negatives: pa.Table, decisions: FinishedStage) -> Ints:
     """The image of each negative caption by people's decisions; `NONE` where they dropped it or were not asked.
 
     Args:
@@ -190,12 +190,12 @@ def decided_images(images: Images, negatives: pa.Table, decisions: FinishedStage
         decisions: a stage of decisions about these captions and images.
 
     Returns:
-        The place of the image in `Images`, and whether simulated annotators chose it.
+        The place of the image in `Images`.
 
     Raises:
         WrongUse: a decision is about an image that is not there, or was made again since.
     """
-    made = decisions.read(["identity", "image_key", "image_sha256", "simulated"])
+    made = decisions.read(["identity", "image_key", "image_sha256"])
     captions = pc.index_in(made["identity"].combine_chunks(), negatives["identity"].combine_chunks())
     places = pc.index_in(made["image_key"].combine_chunks(), images.keys)
     same = pc.equal(pc.take(images.sha256s, places), made["image_sha256"].combine_chunks())
@@ -206,11 +206,9 @@ def decided_images(images: Images, negatives: pa.Table, decisions: FinishedStage
             f"{decisions.where}: decides about the image {key!r}, which is not among these images, or was made again; "
             "name stages that were made from each other, and run the build of the decisions again"
         )
-    found, simulated = np.full(len(negatives), NONE, np.int64), np.zeros(len(negatives), np.bool_)
-    rows = _numbers(captions)
-    found[rows] = _numbers(places)
-    simulated[rows] = made["simulated"].to_numpy()
-    return found, simulated
+    found = np.full(len(negatives), NONE, np.int64)
+    found[_numbers(captions)] = _numbers(places)
+    return found
 
 
 def scores_of(images: Images, verified: FinishedStage | None) -> tuple[Floats, Floats, Ints]:

@@ -18,9 +18,6 @@ from twinset.generators.papers import BIVLC
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media
 
-CHOICE = "choice.json"
-SIMULATED = "simulated people"
-
 
 class GeneratedPairs(Source):
     """An image with its caption, and another that was generated from the negative caption.
@@ -67,7 +64,6 @@ class GeneratedPairs(Source):
         "verification": "share of the questions on caption 1 that its image answers rightly (0-1)",
         "verification_original": "the same of the original caption, asked of that image (0-1)",
     }
-    reports = (CHOICE,)
     card_template = Path(__file__).with_name("card.md.j2")
 
     @property

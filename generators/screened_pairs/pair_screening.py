@@ -1,7 +1,6 @@
 """Asks people whether to keep each pair of a stage, as EqBen did for EQ-GEBC and EQ-SD (sections 4.2, B.2, B.5)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -25,8 +24,7 @@ SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair an
 class PairScreening(Decisions):
     """Keep or drop each pair of a stage.
 
-    pairs: the stage. Simulated annotators take every pair for a good one, but for their errors. question: what is
-    asked, a name of a review question that drops pairs as ``screened-out``.
+    pairs: the stage. question: what is asked, a name of a review question that drops pairs as ``screened-out``.
     """
 
     kind: Literal["pair-screening"]
@@ -83,7 +81,7 @@ class PairScreeningGenerator(DecisionGenerator[PairScreening]):
             if row["key"] in repeated:
                 left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
                 continue
-            task = TaskCandidate(
+            yield TaskCandidate(
                 key=sample_key(self.name, row["key"]),
                 identity=identity_of(row["key"]),
                 group=row["group"],
@@ -95,8 +93,6 @@ class PairScreeningGenerator(DecisionGenerator[PairScreening]):
                 image_sha256s=tuple(row[name] for name in HASHED),
                 subject=row["key"],
             )
-            kept = next(value for value in question.layout(task).values if value not in question.drops)
-            yield replace(task, truth=kept) if self.source.simulated else task
 
     @cached_property
     def pictured(self) -> FinishedStage:

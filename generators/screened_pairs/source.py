@@ -18,7 +18,6 @@ from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import COPIED, HASHED, CopiedPairCandidate, copied, planned
 from twinset.generators.decisions.questions import DROP, KeepPair
-from twinset.generators.decisions.report import read_report
 from twinset.generators.image_verification.pairs import COLUMNS as VERIFIED
 from twinset.generators.screened_pairs.pair_screening import DUPLICATE, SCREENED_OUT, twins
 from twinset.shards.contracts import Generator, Source
@@ -141,7 +140,6 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             "kept": kept,
             "undecided": undecided,
             "dropped": dict(sorted(dropped.items(), key=lambda item: (-item[1], item[0]))),
-            "simulated": not self._by_model and read_report(self._decisions)["simulated"] is not None,
             "model": self._by_model,
         }
         return {REPORT: json.dumps(found).encode()}

@@ -263,7 +263,7 @@ def train(
         task: a dual encoder of open_clip, a Combiner, a fusion encoder, or detectors of what is synthetic.
         cache: folder of features, of tasks that keep some; ``~/.cache/twinset/features`` by default.
         on_progress: called after each step with the steps taken, those of the run, and what is logged of this one.
-        settings: of the task (docs/reference/training.md), such as ``objective="negative-texts"``.
+        settings: of the task (docs/reference.md), such as ``objective="negative-texts"``.
 
     Returns:
         ``{"model", "best", "last", "sha256", "best_step", "steps", "resumed_at", "idle", "loss", "validation",

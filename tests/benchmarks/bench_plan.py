@@ -51,13 +51,7 @@ def plan(annotations: Path, out: Path) -> None:
     generator = YouCook2(kind="youcook2", annotations=annotations, media=out).open(Context("eq-youcook2"))
     store, began = Store(str(out)), time.perf_counter()
     with store.spool() as spool:
-        summary = write_plan(
-            generator.plan(),
-            generator.candidate,
-            SHARD_SIZE,
-            spool,
-            lambda spooled, name: store.move_in(spooled, f"plan/{name}"),
-        )
+        summary = write_plan(generator.plan(), generator.candidate, SHARD_SIZE, spool)
     peak = peak_mib()
     print(json.dumps([summary.planned, len(summary.shards), peak, time.perf_counter() - began]))
 

@@ -57,7 +57,7 @@ def test_links_lead_somewhere(name: str) -> None:
 def test_pages_that_the_code_names_exist() -> None:
     """Messages and docstrings send people to ``docs/NAME.md``."""
     named = subprocess.run(
-        ["git", "grep", "-ohE", r"(docs|studies)/[a-z_/]+\.md", "--", "*.py", "*.yaml", "*.toml", "*.j2", "*.html"],
+        ["git", "grep", "-ohE", r"docs/[a-z_/]+\.md", "--", "*.py", "*.yaml", "*.toml", "*.j2", "*.html"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert sorted({one for one in named.stdout.split() if not (ROOT / one).is_file()}) == []
@@ -73,9 +73,9 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", [name for name in tracked() if not name.startswith("docs/reference/")])
+@pytest.mark.parametrize("name", tracked())
 def test_files_of_this_tree_that_a_page_names_exist(name: str) -> None:
     rooms = "|".join(sorted(one.name for one in (ROOT / "src/twinset").iterdir() if one.is_dir()))
-    named = re.findall(rf"`((?:{rooms}|demo|studies|docker|tests)/[\w/.-]+)`", (ROOT / name).read_text("utf-8"))
+    named = re.findall(rf"`((?:{rooms}|demo|docker|tests)/[\w/.-]+)`", (ROOT / name).read_text("utf-8"))
     forms = {"docker/.env", "src/twinset/cards/templates/NAME.md.j2"}  # what the reader makes
     assert [one for one in named if one not in forms and not (ROOT / one).exists()] == []

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.docs.captioned_photographs import (
-    LISTS,
     SHARED,
     Photograph,
     captions_of,
@@ -57,15 +56,6 @@ def places(photographs: Sequence[Photograph], form: str, folder: Path) -> Mappin
     if form == "img2dataset":
         return {**found, JSON: tars, IMAGES: tars}
     return {**found, JSON: write_karpathy(photographs, folder / "dataset_flickr8k.json"), IMAGES: images}
-
-
-def test_nothing_but_places_is_left_to_the_reader() -> None:
-    named = PLACE.findall(README)
-    assert {*named} == {JSON, IMAGES, TARS} and len(named) == 3
-    assert {*PLACE.findall(TOKENS)} == {f"/data/{name}" for name in ("Flickr8k.token.txt", *LISTS.values())} | {
-        "/data/Flicker8k_Dataset"
-    }
-    assert not re.search(r"…|<|\b(DIR|MODEL|PLACE)\b", "".join(COMMAND.findall(README)))
 
 
 @pytest.mark.slow

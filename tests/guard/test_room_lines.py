@@ -22,13 +22,12 @@ LINES = {
     "cli": 2322,
     "demo": 166,
     "extras": 5500,
-    "studies": 6614,
 }
 
 
 @pytest.mark.parametrize("room", LINES)
 def test_no_room_has_more_lines_than_before(room: str) -> None:
-    folder = PACKAGE / room if room not in ("demo", "extras", "studies") else CHECKOUT / room
+    folder = PACKAGE / room if room not in ("demo", "extras") else CHECKOUT / room
     files = [path for path in folder.rglob("*.py") if "__pycache__" not in path.parts]
     assert files, f"the room {room} is gone: remove its number"
     over = sum(path.read_bytes().count(b"\n") for path in files) - LINES[room]
@@ -37,4 +36,4 @@ def test_no_room_has_more_lines_than_before(room: str) -> None:
 
 def test_every_room_has_a_number() -> None:
     rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert {*LINES} == rooms | {"demo", "extras", "studies"}
+    assert {*LINES} == rooms | {"demo", "extras"}

@@ -24,9 +24,3 @@ def test_no_code_asks_for_an_engine_by_its_name() -> None:
     for name, place in image_engine.KINDS.items():
         own = f"{place.partition(':')[0].removeprefix('twinset.').replace('.', '/')}.py"
         assert naming(rf"""\bkind\b[^\n]{{0,60}}["'`]{re.escape(name)}["'`]""") == {own}, name
-
-
-def test_the_documentation_has_a_row_for_every_class() -> None:
-    text = (CHECKOUT / "docs/generated_images.md").read_text("utf-8").partition("## Today's models")[2]
-    rows = {name for line in text.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
-    assert {f"{name}Pipeline" for name in rows} >= {*PIPELINES}

@@ -222,14 +222,15 @@ def test_a_dataset_that_asks_nobody_says_so(drawn: Path, tmp_path: Path, capsys:
     assert run(str(tmp_path / "absent")) == 2
     assert "holds no stages" in capsys.readouterr().err
     assert not (tmp_path / "absent").exists()
-    simulated = {"annotators": {"kind": "simulated"}}
+    recipe = recipe_of(drawn).model_dump(mode="json")
+    recipe["stages"], recipe["subsets"]["mine"] = {}, recipe["stages"]["mine-candidates"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("twinset.cards.describe.describe", lambda *_: None)
         patch.setattr("twinset.cards.describe.show", lambda *_: None)
-        twinset.build(recipe_of(drawn, **simulated), str(tmp_path / "simulated"))
-    assert run(str(tmp_path / "simulated")) == 0
+        twinset.build(parse_recipe(recipe), str(tmp_path / "plain"))
+    assert run(str(tmp_path / "plain")) == 0
     assert "nothing waits for people; none of its stages asks any" in capsys.readouterr().out
-    assert not (tmp_path / "simulated" / "_review").exists()
+    assert not (tmp_path / "plain" / "_review").exists()
 
 
 @pytest.fixture

@@ -62,9 +62,8 @@ def test_undo_takes_the_last_answer_that_is_still_asked_and_keeps_it_in_the_file
         assert connection.execute("SELECT task, answer FROM undone").fetchall() == [("s-b", "0"), ("s-a", "0")]
 
 
-def test_answers_that_settle_or_are_simulated_are_not_undone(store: AnswerStore) -> None:
+def test_answers_that_settle_are_not_undone(store: AnswerStore) -> None:
     store.save(replace(FIRST, adjudicated=True))
-    store.save(replace(FIRST, task="s-b", simulated=True))
     assert store.undo("anna", ASKED) is None
     store.replace(replace(FIRST, answer="1", adjudicated=True))
     assert store.held()["s", "s-a", "b"]["anna"].answer == "1"
@@ -102,19 +101,6 @@ def test_nothing_is_saved_into_a_file_that_was_taken_away(store: AnswerStore) ->
             act()
     away.rename(store.path)
     assert store.save(replace(FIRST, task="s-b"))
-
-
-def test_a_file_of_version_1_gets_leases_and_keeps_its_answers(store: AnswerStore) -> None:
-    store.save(FIRST)
-    store._connection.execute("DROP TABLE leases")
-    store._connection.execute("PRAGMA user_version=1")
-    store.close()
-    assert read_answers(store.path, "s") == [FIRST]  # as generators read it, before any page has opened it
-    later = AnswerStore(store.path)
-    later.lease([("s", "s-b", "b")], "ben", 20.0, 10.0)
-    assert later._connection.execute("PRAGMA user_version").fetchone() == (2,)
-    assert later.held()["s", "s-a", "b"] == {"anna": FIRST} and later.leases() == {("s", "s-b", "b"): {"ben": 20.0}}
-    assert later.undo("anna", ASKED) == FIRST
 
 
 #: Leases and answers tasks in turn, and writes the number of each when the call has returned.

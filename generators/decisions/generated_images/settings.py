@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.parts import LeftOut
@@ -22,23 +22,19 @@ from twinset.generators.generated_pairs.joining import ImagePlace, Images, image
 from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, kind_name
 from twinset.shards.finished_stage import FinishedStage
 
-FITS = 1.0  # the score of an image that shows all that its caption says
-
 
 class ImageDecisions(Decisions):
     """Questions about the images of negative captions.
 
     negatives: the stage of negative captions. images: the stage of images that were generated from it. verified: the
     stage that scored these; tasks with higher scores are asked first. kinds: of negative captions that are asked about;
-    all when absent. truth: a stage of verification whose scores are true, since it measures (the small world's): what
-    simulated annotators know.
+    all when absent.
     """
 
     negatives: StageName
     images: StageName
     verified: StageName | None = None
     kinds: tuple[str, ...] | None = Field(default=None, min_length=1)
-    truth: StageName | None = None
 
     group = "negative caption"
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **reasons_beside(__file__, "both")}
@@ -49,18 +45,6 @@ class ImageDecisions(Decisions):
         if unknown := [kind for kind in kinds or () if kind not in EVERY_KIND]:
             raise ValueError(f"there is no kind {unknown[0]!r}; name some of {', '.join(EVERY_KIND)}")
         return kinds
-
-    @model_validator(mode="after")
-    def _truth_is_known(self) -> ImageDecisions:
-        if self.simulated and self.truth is None:
-            raise ValueError("simulated annotators must know what is right; name a stage of verification with truth")
-        return self
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        unused = None if self.simulated else self.truth
-        named = [getattr(self, name) for name in type(self).model_fields if type(self).leads_to(name) == "stage"]
-        return tuple(dict.fromkeys(one for one in named if one is not None and one is not unused))
 
 
 I = TypeVar("I", bound=ImageDecisions)  # noqa: E741
@@ -127,13 +111,6 @@ class ImageDecisionGenerator(DecisionGenerator[I]):
     def best_score(self, images: list[int]) -> float:
         """The highest score among some of the images; `UNSCORED` where none has one."""
         return max((float(one) for one in self.scores[images] if not np.isnan(one)), default=UNSCORED)
-
-    @cached_property
-    def true_scores(self) -> tuple[Any, Any] | None:
-        """The true scores of each image by its own and by the original caption; None where nobody is simulated."""
-        if not self.source.simulated or self.source.truth is None:
-            return None
-        return scores_of(self.drawn, self.context.earlier(self.source.truth))[:2]
 
 
 def place_of(row: Mapping[str, str]) -> str:

@@ -121,8 +121,6 @@ def human(asked: argparse.Namespace) -> None:
 
 
 def _print_people(found: People, lines: Iterable[str]) -> None:
-    if found.answered.simulated:
-        say("Nobody was asked: the answers are those of simulated annotators.")
     print_columns(_PEOPLE_HEADER, [*_rows_of_people(found)])
     if found.undecided:
         say(f"{found.undecided:,} of {found.answered.sampled:,} pairs are left out: not all four are decided")

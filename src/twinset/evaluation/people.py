@@ -52,8 +52,8 @@ class Answered:
     """A stage in which people were asked.
 
     where: for messages. root: the dataset that it lies in. stage: name of the stage or subset of the pairs; digest: of
-    its index when they were asked. sampled: pairs that were asked about. simulated: nobody was asked. agreement: as
-    the stage's ``decisions.json`` has it.
+    its index when they were asked. sampled: pairs that were asked about. agreement: as the
+    stage's ``decisions.json`` has it.
     """
 
     where: str
@@ -61,7 +61,6 @@ class Answered:
     stage: str
     digest: str
     sampled: int
-    simulated: bool
     outcomes: Sequence[Outcome]
     agreement: Mapping[str, Any]
 
@@ -113,7 +112,6 @@ def answered_of(report: Mapping[str, Any], where: str, root: str) -> Answered:
         stage=pairs["stage"],
         digest=pairs["digest"],
         sampled=pairs["sampled"],
-        simulated=report["simulated"] is not None,
         outcomes=rows,
         agreement=report["agreement"],
     )
@@ -159,7 +157,7 @@ class People:
     annotators: Mapping[str, OneAnnotator]
 
     def as_json(self) -> dict[str, Any]:
-        """As `Results.as_json`, with ``simulated``, ``undecided``, ``annotators``, ``agreement``, ``references``."""
+        """As `Results.as_json`, with ``undecided``, ``annotators``, ``agreement``, ``references``."""
         annotators = {
             name: {"answers": asdict(one.answers), "whole": one.whole and one.whole.as_json()}
             for name, one in self.annotators.items()
@@ -167,7 +165,6 @@ class People:
         return {
             **self.pooled.as_json(),
             "stage": self.answered.stage,
-            "simulated": self.answered.simulated,
             "undecided": self.undecided,
             "annotators": annotators,
             "agreement": dict(self.answered.agreement),
@@ -199,7 +196,7 @@ def references() -> list[Published]:
     return [row for row in published() if row.benchmark == "bivlc" and row.kind == "human"]
 
 
-PEOPLE, SIMULATED = "people", "people (simulated)"
+PEOPLE = "people"
 NOT_ASKED, UNDECIDED = "people were not asked", "not all four questions are decided"
 
 
@@ -262,20 +259,19 @@ def write_people(answered: Answered, run: Path, data: str | None = None) -> list
 
 
 def _write(answered: Answered, model: ModelAnswers, run: Path, rows: int, asked: pa.Table) -> Written:
-    name = SIMULATED if answered.simulated else PEOPLE
     outcomes = outcome_table(answered.pooled, answered.stage).drop_columns(["subset", "category", "group"])
     joined = asked.join(outcomes, "key", join_type="inner").sort_by("key").select(MATCHING_OUTCOMES.names)
     left_out = {NOT_ASKED: rows - answered.sampled, UNDECIDED: answered.sampled - joined.num_rows}
     about = {
         "benchmark": model.about.benchmark,
         "title": model.about.title,
-        "model": name,
+        "model": PEOPLE,
         "model_digest": digest([[one.pair, one.right] for one in answered.pooled]),
         "data_digest": model.about.data_digest,
         "left_out": {reason: count for reason, count in left_out.items() if count > 0},
     }
     told = joined.replace_schema_metadata({"twinset": json.dumps(about, sort_keys=True)})
-    path = scores_path(run, model.folder, name)
+    path = scores_path(run, model.folder, PEOPLE)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as beside:
         pq.write_table(told, beside)

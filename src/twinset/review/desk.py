@@ -78,7 +78,7 @@ class ReviewDesk:
 
     def undo(self, annotator: str) -> dict[str, Any]:
         """Take back the last answer: the task's id and the task as the page shows it, or both null."""
-        asked = self.tasks.now().open
+        asked = self.tasks.now().by_asked
         taken = self.store.undo(annotator, asked)
         if taken is None:
             return {"id": None, "task": None}
@@ -153,8 +153,6 @@ class ReviewDesk:
 
     def _state(self, task: ReviewTask, answers: tuple[Answer, ...]) -> str:
         """Whether a task is decided or tied; computed again only when its answers changed, since there are many."""
-        if not task.open:
-            return DECIDED
         if not answers:
             return ""
         known = self._states.get(task.id)
@@ -230,7 +228,7 @@ class ReviewDesk:
 
     def _task(self, task_id: str) -> ReviewTask:
         task = self.tasks.now().by_id.get(task_id)
-        if task is None or not task.open:
+        if task is None:
             raise Refused(404, "There is no such task now: its images were made again. Reload the page.")
         return task
 

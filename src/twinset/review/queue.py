@@ -48,8 +48,8 @@ class ReviewQueue:
 
     Stages follow one another. Within a stage, tasks of a high verification score come first, in `BANDS` bands; within
     a band the order is the annotator's own. Tasks about one subject are as far apart as can be, so that no answer helps
-    with another: all subjects are asked about once before any is asked about again, in the same order. Gold tasks, and
-    those that verification dropped, are spread over all bands, so that their place does not tell them apart.
+    with another: all subjects are asked about once before any is asked about again, in the same order. Gold tasks are
+    spread over all bands, so that their place does not tell them apart.
 
     Where a protocol says so, one block of tasks ends before the next begins, and everyone gets whole instances
     (`Surveys`).
@@ -114,10 +114,10 @@ class ReviewQueue:
                 whole = task.instance in mine
                 left[task.candidate.question] += whole and _is_open(task, answers or {}, annotator, whole=True)
             elif not answers:  # most of many
-                left[task.candidate.question] += task.open
+                left[task.candidate.question] += 1
             elif annotator in answers:
                 done += 1
-                waiting += task.open and not _settled(answers) and len(answers) < task.needed
+                waiting += not _settled(answers) and len(answers) < task.needed
             else:
                 left[task.candidate.question] += _is_open(task, answers, annotator)
         return Counts(done, +left, waiting)
@@ -157,7 +157,7 @@ class ReviewQueue:
             stages = {name: at for at, name in enumerate(dict.fromkeys(task.stage for task in tasks))}
             bands: dict[str, list[int]] = {name: [] for name in stages}
             for task in tasks:
-                if not task.spread:
+                if not task.everyone:
                     bands[task.stage].append(_band(task))
             turns = _turns(tasks, annotator)
             order = sorted(
@@ -194,7 +194,7 @@ def _band(task: ReviewTask) -> int:
 
 def _band_of(task: ReviewTask, bands: Sequence[int]) -> int:
     """The band that a task is asked in: one at random of all tasks' bands where its own would tell it apart."""
-    if not task.spread or not bands:
+    if not task.everyone or not bands:
         return _band(task)
     return bands[int(share_of("band", task.candidate.key) * len(bands))]
 
@@ -222,7 +222,7 @@ def _is_open(
     leased: how many others were shown it and did not answer yet. whole: whether its instance is this annotator's, so
     that what others have said does not matter.
     """
-    if not task.open or annotator in answers or _settled(answers):
+    if annotator in answers or _settled(answers):
         return False
     return whole or task.everyone or len(answers) + leased < task.needed
 

@@ -99,13 +99,12 @@ class AnswerStore:
     def undo(self, annotator: str, asked: Container[Asked]) -> Answer | None:
         """Take back the last answer of an annotator to one of the tasks that are asked; None where there is none.
 
-        Answers that a simulation gave, and those that settle a disagreement, stay.
+        Those that settle a disagreement stay.
         """
         taken = None
         with self._transaction():
             rows = self._connection.execute(
-                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND NOT simulated AND NOT adjudicated "
-                "ORDER BY rowid DESC",
+                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND NOT adjudicated ORDER BY rowid DESC",
                 [annotator],
             )
             for row in rows:
@@ -131,7 +130,7 @@ class AnswerStore:
         """The last answers of an annotator to the tasks of a stage, the latest first."""
         with self._lock, self._explained():
             rows = self._connection.execute(
-                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND stage = ? AND NOT simulated AND NOT adjudicated "
+                f"SELECT {_ALL} FROM answers WHERE annotator = ? AND stage = ? AND NOT adjudicated "
                 "ORDER BY rowid DESC LIMIT ?",
                 [annotator, stage, most],
             )

@@ -34,7 +34,7 @@ class Surveys:
     def __init__(self, tasks: Sequence[ReviewTask]) -> None:
         self._instances: dict[Instance, list[ReviewTask]] = {}
         for task in tasks:
-            if task.asking.instances and task.open:
+            if task.asking.instances:
                 self._instances.setdefault(task.instance, []).append(task)
 
     def of(self, annotator: str, held: Held, shown: Callable[[ReviewTask], Collection[str]]) -> set[Instance]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from twinset.contracts.errors import TwinsetError, WrongUse
-from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe.permissions import refuse_other_answers
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
@@ -40,8 +39,7 @@ class ReviewTask:
 
     id: what the page calls it, which says nothing of its key. binding: of what it shows. needed: how many people's
     answers its decision takes. gold: value of the answer that is known to be right, if any; then everyone is asked.
-    open: whether it is people's to decide; not where an earlier stage has decided it. asking: how it is asked; as the
-    question has it when absent. asked: what answers to it are found by.
+    asking: how it is asked; as the question has it when absent. asked: what answers to it are found by.
     """
 
     id: str
@@ -50,7 +48,6 @@ class ReviewTask:
     binding: str
     needed: int = 1
     gold: str = ""
-    open: bool = True
     asking: Asking = None  # type: ignore[assignment]  # set below
     asked: Asked = field(init=False)
 
@@ -84,11 +81,6 @@ class ReviewTask:
         """Whether every annotator answers it."""
         return bool(self.gold)
 
-    @property
-    def spread(self) -> bool:
-        """Whether its place in the order must not tell it apart."""
-        return bool(self.gold) or self.candidate.audit
-
 
 @dataclass(frozen=True, slots=True)
 class ReviewStage:
@@ -119,13 +111,13 @@ class _Seen:
 class Loaded:
     """What is asked at one time; a plan that is written again gives another one.
 
-    open: tasks that can be answered, by what answers are found by. images: task and number by id.
+    by_asked: tasks by what answers are found by. images: task and number by id.
     """
 
     stages: Mapping[str, ReviewStage] = field(default_factory=dict)
     tasks: tuple[ReviewTask, ...] = ()
     by_id: Mapping[str, ReviewTask] = field(default_factory=dict)
-    open: Mapping[Asked, ReviewTask] = field(default_factory=dict)
+    by_asked: Mapping[Asked, ReviewTask] = field(default_factory=dict)
     images: Mapping[str, tuple[ReviewTask, int]] = field(default_factory=dict)
 
 
@@ -137,7 +129,7 @@ def asking(store: Store) -> list[str]:
 def _asking(store: Store, home: str) -> Decisions | None:
     """The settings of a stage that asks people; None of another."""
     source = recorded_recipe(store, home)[home.rpartition("/")[2]].source
-    return source if isinstance(source, Decisions) and not source.simulated else None
+    return source if isinstance(source, Decisions) else None
 
 
 class ReviewTasks:
@@ -230,9 +222,6 @@ class ReviewTasks:
         if place != self.answers:
             raise WrongUse(f"its answers lie in {place}, those of other stages in {self.answers}; use --stage {name}")
         planned = planned_tasks(self.store, home)
-        # Once a build has used people's decisions, they stand in the plan as those of earlier stages do.
-        decided = {one.key for one in planned if one.decision}
-        carried = {one.key for one in generator.tasks(LeftOut()) if one.decision} if decided else set()
         gold = generator.gold(planned)
         tasks = tuple(
             ReviewTask(
@@ -242,14 +231,12 @@ class ReviewTasks:
                 binding=binding,
                 needed=generator.needed(one),
                 gold=gold.get(one.key, ""),
-                open=one.key not in carried,
                 asking=generator.asking(one),
             )
             for one in planned
         )
-        return ReviewStage(
-            name, f"{record.content} {record.plan}", generator, place, tasks, source.enough, decided > carried
-        )
+        used = any(one.decision for one in planned)  # by a build
+        return ReviewStage(name, f"{record.content} {record.plan}", generator, place, tasks, source.enough, used)
 
     def _collected(self) -> Loaded:
         stages = {seen.stage.name: seen.stage for seen in self._seen.values() if seen.stage is not None}
@@ -259,8 +246,8 @@ class ReviewTasks:
             for task in tasks
             for number in range(len(task.candidate.images))
         }
-        still = {task.asked: task for task in tasks if task.open}
-        return Loaded(stages, tasks, {task.id: task for task in tasks}, still, images)
+        by_asked = {task.asked: task for task in tasks}
+        return Loaded(stages, tasks, {task.id: task for task in tasks}, by_asked, images)
 
     def _opaque(self, *parts: str) -> str:
         return hmac.new(self.secret, "\0".join(parts).encode(), hashlib.sha256).hexdigest()[: 2 * ID_BYTES]

@@ -2,9 +2,11 @@
 
 import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
-from twinset.generators.decisions.answers import INSERT, Answer, to_row
+from twinset.generators.decisions.answers import INSERT, Answer, schema, to_row
 from twinset.generators.decisions.question import TaskCandidate
 
 
@@ -35,3 +37,11 @@ def insert(connection: sqlite3.Connection, answers: Iterable[Answer]) -> None:
     """Commit answers to a file, as people give them on the page; one whose primary key is there is left out."""
     with connection:
         connection.executemany(INSERT, ([*to_row(one).values()] for one in answers))
+
+
+def say(place: Path, answers: Iterable[Answer]) -> None:
+    """Commit answers to a file, which is made where it is absent."""
+    place.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(place)) as connection:
+        schema(connection)
+        insert(connection, answers)

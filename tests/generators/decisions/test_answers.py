@@ -17,7 +17,7 @@ from twinset.review.store import AnswerStore
 ONE = task()
 GIVEN = [
     answer(ONE, "a", "2", shown=("2", "0", "none"), position=0, seconds=3.5, at="2020-01-01T00:00:00Z"),
-    answer(ONE, "b", "none", simulated=True, adjudicated=True, reason="ünknown"),
+    answer(ONE, "b", "none", adjudicated=True, reason="ünknown"),
 ]
 
 
@@ -97,7 +97,7 @@ def test_an_answer_that_is_repeated_in_parquet_is_refused_at_once(tmp_path: Path
         {"position": 2**31},
         {"seconds": float("inf")},
         {"at": "=cmd|' /C calc'!A0"},
-        {"simulated": "no"},
+        {"adjudicated": "no"},
     ],
 )
 def test_a_row_that_is_no_answer_is_named(wrong: dict[str, Any], tmp_path: Path) -> None:

@@ -1,18 +1,18 @@
 """Pairs of the images that people chose: planned from their decisions, and from the captions that these left."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.generators.decisions.made_stages import Caption, write_stages
-from tests.generators.decisions.test_image_sources import ADDED, FAILS, FITS, STAGES, recipe_of, simulated
-from twinset.contracts.errors import WrongUse
+from tests.generators.decisions.test_image_sources import ADDED, FAILS, FITS, STAGES, decide, recipe_of
+from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.generators.generated_pairs.source import GeneratedPairs
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
 from twinset.stages.run_here import build_here
 
 PAIRS = {"kind": "generated-pairs", **STAGES, "photos": "/photos", "licence": "CC0-1.0"}
@@ -24,10 +24,14 @@ def pairs(**settings: Any) -> GeneratedPairs:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    """Of pairs of four captions, for which simulated people chose images without a mistake."""
+    """Of pairs of four captions, for which people chose images."""
     write_stages(tmp_path, [FITS, FAILS, ADDED, Caption((0.5, 0.5, 1.0), (0.0, 0.0, 0.0))])
-    source = {"kind": "image-choice", **simulated(0), "truth": str(tmp_path / "verified")}
-    build_here(recipe_of(tmp_path, {"best": source}), str(tmp_path / "out"))
+    recipe, out = recipe_of(tmp_path, {"best": {"kind": "image-choice"}}), tmp_path / "out"
+    with pytest.raises(DecisionsMissing):
+        build_here(recipe, str(out))
+    generator: Any = Job(recipe, Store(str(out))).worker("best").generator
+    decide(generator, out, "1", "none", "0", "2")
+    build_here(recipe, str(out))
     folders = {**dict.fromkeys(STAGES, str(tmp_path)), "best": str(tmp_path / "out" / "_stages")}
     return Context("bivlc", earlier=lambda stage: FinishedStage(Store(folders[stage]), stage))
 
@@ -38,23 +42,20 @@ def test_pairs_are_planned_from_what_people_chose(context: Context) -> None:
     generator = source.open(context)
     planned = list(generator.plan())
     assert [(one.captions0[0], one.number, one.choice) for one in planned] == [
-        ("caption 0", 1, "simulated people"),
-        ("caption 2", 0, "simulated people"),
-        ("caption 3", 2, "simulated people"),
+        ("caption 0", 1, "people"),
+        ("caption 2", 0, "people"),
+        ("caption 3", 2, "people"),
     ]
     assert [one.score for one in planned] == [1.0, 1.0, 1.0]
     assert generator.excluded == {"not-chosen": 1}
-    reports = {name: json.loads(content) for name, content in generator.reports().items()}
-    assert reports == {"choice.json": {"people": 0, "simulated people": 3}}
-    assert "SIMULATED people chose the images of 3 pairs" in source.how_made(reports)
-    assert "SIMULATED" not in source.how_made({"choice.json": {"people": 3, "simulated people": 0}})
+    assert "People chose the image of each negative caption" in source.how_made({})
 
 
 def test_an_unused_choice_reads_no_decisions(context: Context) -> None:
     source = pairs(decisions="best")
     assert source.reads == ("negatives", "images", "verified") and source.chosen_by == "score"
     generator = source.open(context)
-    assert {one.choice for one in generator.plan()} == {"score"} and generator.reports() == {}
+    assert {one.choice for one in generator.plan()} == {"score"}
     assert pairs(choice="first").reads == ("negatives", "images")
 
 

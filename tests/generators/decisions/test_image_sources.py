@@ -1,25 +1,22 @@
-"""Decisions about generated images: what is asked, what simulated people say to it, and what becomes of that."""
+"""Decisions about generated images: what is asked, what people say to it, and what becomes of that."""
 
 import json
-from collections import Counter
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import twinset
 from tests.generators.decisions.made_stages import KINDS, Caption, context, write_stages
-from tests.generators.decisions.predicted import expected_drop_rate, expected_kappa
-from tests.generators.decisions.tasks import answer, insert
+from tests.generators.decisions.tasks import answer, insert, say
 from tests.generators.decisions.test_answers import opened
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.contract import check_source
-from twinset.generators.decisions.agreement import share
+from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.generated_images.choice import ImageAmbiguity, ImageChoice
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks, tasks_of
@@ -42,9 +39,10 @@ def ambiguity(**settings: Any) -> ImageAmbiguity:
     return ImageAmbiguity.model_validate({"kind": "image-ambiguity", **STAGES, "photos": "/photos", **settings})
 
 
-def simulated(error_rate: float, number: int = 2, **settings: Any) -> dict[str, Any]:
-    made = {"kind": "simulated", "number": number, "error_rate": error_rate}
-    return {"annotators": made, "truth": "verified", **settings}
+def decide(generator: DecisionGenerator[Any], out: Path, *values: str, by: str = "ann") -> None:
+    """An annotator gives each task of a stage its value, in plan order."""
+    tasks = generator.plan()
+    say(out / FILE, [answer(one, by, value, stage=generator.name) for one, value in zip(tasks, values, strict=True)])
 
 
 def made_of(generator: DecisionGenerator[Any]) -> tuple[list[TaskCandidate], list[TableRows | Rejected]]:
@@ -53,43 +51,35 @@ def made_of(generator: DecisionGenerator[Any]) -> tuple[list[TaskCandidate], lis
     return planned, list(generator.make(planned))
 
 
-def test_the_truth_is_chosen_where_nobody_errs(tmp_path: Path) -> None:
+def test_the_image_that_people_choose_is_kept(tmp_path: Path) -> None:
     write_stages(tmp_path, [FITS, FAILS, Caption((), ()), ADDED])
-    source = choice(**simulated(0, overlap=1.0))
-    planned, made = made_of(source.open(context(tmp_path, "chosen")))
-    assert [(one.truth, one.priority, one.kind_name) for one in planned] == [
-        ("1", 1.0, "replace_obj"),
-        ("none", 0.5, "replace_obj"),
-        ("0", 1.0, "add_obj"),
+    source = choice(overlap=1.0)
+    generator = source.open(context(tmp_path, "chosen"))
+    for name in ("ann", "ben"):
+        decide(generator, tmp_path, "1", "none", "0", by=name)
+    planned, made = made_of(generator)
+    assert [(one.priority, one.kind_name) for one in planned] == [
+        (1.0, "replace_obj"),
+        (0.5, "replace_obj"),
+        (1.0, "add_obj"),
     ]
     first, dropped, _ = made
     assert isinstance(first, TableRows) and isinstance(dropped, Rejected)
     (row,) = first.rows
     assert (row["image_key"], row["image_sha256"]) == (planned[0].images[1], planned[0].image_sha256s[1])
-    assert (row["votes"], row["agreement"], row["simulated"], row["right"]) == (2, 1.0, True, True)
-    assert json.loads(str(row["annotators"])) == ["simulated-0", "simulated-1"]
+    assert (row["votes"], row["agreement"], row["right"]) == (2, 1.0, None)
+    assert json.loads(str(row["annotators"])) == ["ann", "ben"]
     assert (dropped.reason, dropped.detail) == ("none-fits", "none")
     check_source(source, context(tmp_path, "chosen"))
-    check_source(ambiguity(**simulated(0.3)), context(tmp_path, "unambiguous"))
+    fits = ambiguity().open(context(tmp_path, "unambiguous"))
+    decide(fits, tmp_path, "photo", "both", "generated")
+    check_source(ambiguity(), context(tmp_path, "unambiguous"))
 
 
-def test_what_verification_drops_is_asked_in_a_share(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS] * 30 + [LOW] * 300)
-    generator = choice(least=0.5, audit=0.2, **simulated(0.1)).open(context(tmp_path, "chosen"))
-    planned, made = made_of(generator)
-    audited = sum(one.audit for one in planned)
-    assert 40 < audited < 80 and len(planned) - audited == 30
-    assert generator.excluded["not-verified"] == 300 - audited
-    found = json.loads(generator.reports()["decisions.json"])["verification"]
-    kept = Counter(one.audit for one, row in zip(planned, made, strict=True) if isinstance(row, TableRows))
-    rate = share(kept[True], audited)
-    assert kept[True] > 0, "an error of an annotator lets one through"
-    assert (found["dropped"], found["audited"], found["audited_fitting"]) == (300, audited, kept[True])
-    assert found["recall"] == pytest.approx(kept[False] / (kept[False] + 300 * kept[True] / audited))
-    assert found["low"] == pytest.approx(kept[False] / (kept[False] + 300 * rate.high))
-    assert found["low"] < found["recall"] < found["high"]
-    words = choice().how_made({"decisions.json": json.loads(generator.reports()["decisions.json"])})
-    assert "2 simulated annotators" in words and "Its recall is" in words
+def test_what_verification_drops_is_not_asked(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS] * 3 + [LOW] * 5)
+    planned, _ = made_of(generator := choice(least=0.5).open(context(tmp_path, "chosen")))
+    assert len(planned) == 3 and generator.excluded["not-verified"] == 5
 
 
 def recipe_of(folder: Path, stages: dict[str, dict[str, Any]]) -> Recipe:
@@ -103,19 +93,6 @@ def recipe_of(folder: Path, stages: dict[str, dict[str, Any]]) -> Recipe:
     )
 
 
-def rounds(folder: Path, **settings: Any) -> Recipe:
-    """Rounds as in bivlc.yaml: ambiguity of added things first, the best image, then ambiguity of what was chosen."""
-    asked = {"kind": "image-ambiguity", "photos": str(folder), **settings}
-    return recipe_of(
-        folder,
-        {
-            "first": {**asked, "kinds": ["add_obj"]},
-            "second": {"kind": "image-choice", "after": "first", **settings},
-            "third": {**asked, "choices": "second", "asked": "first"},
-        },
-    )
-
-
 def counts(out: Path, *names: str) -> dict[str, tuple[int, int, dict[str, int]]]:
     """By stage: planned, kept and rejected."""
     stages = twinset.status(str(out))["stages"]
@@ -123,23 +100,26 @@ def counts(out: Path, *names: str) -> dict[str, tuple[int, int, dict[str, int]]]
     return {name: (one["planned"], one["kept"], one["rejected"]) for name, one in found.items()}
 
 
-def test_ambiguity_is_asked_first_and_not_again(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS, ADDED, Caption((1.0, 0.5), (0.0, 0.0), KINDS[1]), FAILS])
-    out, people = tmp_path / "out", {**simulated(0), "truth": str(tmp_path / "verified")}
-    build_here(rounds(tmp_path, **people), str(out))
-    assert counts(out, "first", "second", "third") == {
-        "first": (2, 1, {"ambiguous": 1}),
-        "second": (3, 2, {"none-fits": 1}),
-        "third": (2, 2, {}),
+def test_ambiguity_is_asked_of_the_image_that_was_chosen(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS, ADDED, FAILS])
+    out = tmp_path / "out"
+    asked = {"kind": "image-ambiguity", "photos": str(tmp_path), "choices": "best"}
+    recipe = recipe_of(tmp_path, {"best": {"kind": "image-choice"}, "fits": asked})
+    for stage, values in (("best", ("1", "0", "none")), ("fits", ("photo", "generated"))):
+        with pytest.raises(DecisionsMissing, match=f"{stage}: {len(values)} of {len(values)} decisions are missing"):
+            build_here(recipe, str(out))
+        generator: Any = Job(recipe, Store(str(out))).worker(stage).generator
+        decide(generator, out, *values)
+    build_here(recipe, str(out))
+    assert counts(out, "best", "fits") == {
+        "best": (3, 2, {"none-fits": 1}),
+        "fits": (2, 1, {"ambiguous": 1}),
     }
-    stage = FinishedStage(Store(str(out)), "_stages/third")
-    assert stage.stage.excluded == {"not-chosen": 2}
-    assert FinishedStage(Store(str(out)), "_stages/second").stage.excluded == {"ambiguous": 1}
-    report = json.loads(stage.store.read("_stages/third/_meta/decisions.json"))
-    assert (report["tasks"], report["carried"], sum(report["answers"].values())) == (2, 1, 1)
-    planned = {one.texts[0]: one for one in tasks_of(stage)}
-    assert planned["caption 2"].images[0] == "photo.png" and planned["caption 2"].image_tars == ("", "test/00000.tar")
-    assert planned["caption 0"].images[1] == tasks_of(FinishedStage(Store(str(out)), "_stages/second"))[0].images[1]
+    stage = FinishedStage(Store(str(out)), "_stages/fits")
+    assert stage.stage.excluded == {"not-chosen": 1}
+    first = tasks_of(stage)[0]
+    assert first.images[0] == "photo.png" and first.image_tars == ("", "test/00000.tar")
+    assert first.images[1] == tasks_of(FinishedStage(Store(str(out)), "_stages/best"))[0].images[1]
 
 
 def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_path: Path) -> None:
@@ -170,26 +150,6 @@ def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_pat
     assert "2 people gave 3 answers" in choice().how_made({"decisions.json": report})
 
 
-def test_undecided_captions_count_in_the_recall_as_the_decided_ones_do(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS] * 4 + [LOW] * 4)
-    people = {"answers": str(tmp_path / "answers.sqlite"), "least": 0.5, "audit": 1.0, "enough": 0.5}
-    generator = choice(**people).open(context(tmp_path, "best"))
-    planned = list(generator.plan())
-    said = {True: ("none", "2"), False: ("1", "none")}  # two answers a side: half of each fits, half is undecided
-    given = [
-        answer(one, "a", value, stage="best")
-        for audit, values in said.items()
-        for one, value in zip([one for one in planned if one.audit == audit], values, strict=False)
-    ]
-    with closing(opened(tmp_path / "answers.sqlite")) as connection:
-        insert(connection, given)
-    made_of(generator)
-    found = json.loads(generator.reports()["decisions.json"])["verification"]
-    assert (found["passed_fitting"], found["passed"]) == (1, 2)
-    assert (found["audited_fitting"], found["audited"], found["dropped"]) == (1, 2, 4)
-    assert found["recall"] == 0.5, "two of four on either side"
-
-
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
@@ -218,43 +178,15 @@ def tasks_of_plan(out: Path) -> list[TaskCandidate]:
 
 def tables(out: Path) -> dict[str, Any]:
     """Rows of the stage of decisions, by task."""
-    columns = ["task_key", "choice", "image_key", "image_sha256", "binding", "annotators", "votes", "simulated"]
+    columns = ["task_key", "choice", "image_key", "image_sha256", "binding", "annotators", "votes"]
     return {row["task_key"]: row for row in FinishedStage(Store(str(out)), "_stages/best").read(columns).to_pylist()}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("error_rate", [0.05, 0.2])
-def test_kappa_and_drop_rates_are_those_that_the_error_rate_predicts(error_rate: float, tmp_path: Path) -> None:
-    """Over seeds, 95 % intervals must hold what is expected about as often as they promise."""
-    some = np.random.default_rng(0).random((300, 4))
-    write_stages(tmp_path, [Caption(tuple(np.where(row > 0.75, 1.0, 0.5)), tuple(row > 0.6)) for row in some])
-    held = Counter[str]()
-    for seed in range(20):
-        for source in (choice, ambiguity):
-            generator = source(**simulated(error_rate, overlap=0.5)).open(context(tmp_path, "people", seed))
-            planned, made = made_of(generator)
-            dropped = sum(isinstance(one, Rejected) for one in made)
-            assert len(planned) == 300 == dropped + sum(isinstance(one, TableRows) for one in made)
-            several = [generator.needed(one) == 2 for one in planned]
-            rate, found = expected_drop_rate(planned, several, error_rate), share(dropped, len(planned))
-            held[f"{source.__name__}: drops"] += found.low <= rate <= found.high
-            (pair,) = json.loads(generator.reports()["decisions.json"])["agreement"]["pairs"]
-            kappa = expected_kappa([one for one, twice in zip(planned, several, strict=True) if twice], error_rate)
-            held[f"{source.__name__}: kappa"] += pair["low"] <= kappa <= pair["high"]
-    # At 95 % fewer than 16 of 20 happens once in 400 times.
-    assert len(held) == 4 and min(held.values()) >= 16
 
 
 def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="least needs the scores"):
         choice(verified=None, least=0.5)
-    with pytest.raises(ValueError, match="name a stage of verification with truth"):
-        choice(annotators={"kind": "simulated"})
     with pytest.raises(ValueError, match="there is no kind 'add_rel'"):
         choice(kinds=["add_rel"])
-    with pytest.raises(ValueError, match="overlap_answers asks for 2 answers"):
-        choice(**simulated(0.1, number=1, overlap=0.5))
-    assert choice(truth="verified", verified=None).reads == ("negatives", "images"), "people need no truth"
     with pytest.raises(ValueError, match="image-choice plans all that it reads; set count on the stage that it reads"):
         parse_recipe({"name": "x", "stages": {"chosen": {"source": choice().model_dump(mode="json"), "count": 3}}})
     write_stages(tmp_path, [FITS])
@@ -276,7 +208,7 @@ def test_answers_lie_beside_the_dataset_and_gold_tasks_tell_how_careful_people_a
     generator = source.open(context(tmp_path, "chosen"))
     assert generator.waiting() is None
     report = json.loads(generator.reports()["decisions.json"])
-    assert (report["gold"]["a"]["count"], report["gold"]["a"]["of"], report["simulated"]) == (1, 2, None)
+    assert (report["gold"]["a"]["count"], report["gold"]["a"]["of"]) == (1, 2)
     assert "was asked in 2 tasks; 1 person gave 2 answers" in source.how_made({"decisions.json": report})
     (tmp_path / "gold.csv").write_text("task,answer\n")
     with pytest.raises(WrongUse, match=r"gold\.csv: not a CSV file with columns key and answer"):

@@ -58,7 +58,7 @@ def test_answers_to_what_is_no_longer_shown_do_not_count() -> None:
 
 def test_only_a_change_of_what_is_shown_changes_the_binding() -> None:
     one = task()
-    same = replace(one, priority=0.5, audit=True, truth="1", group="other", split="train", image_tars=("x",) * 4)
+    same = replace(one, priority=0.5, truth="1", group="other", split="train", image_tars=("x",) * 4)
     assert same.binding == one.binding
     changed = [replace(one, question="match"), replace(one, texts=("else",)), replace(one, images=one.images[::-1])]
     assert one.binding not in {other.binding for other in changed}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from studies.galleries.annotated_invariants import AttributeRules
-from studies.galleries.invariants import Problem, check
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save
+from tests.generators.galleries.annotated_invariants import AttributeRules
+from tests.generators.galleries.invariants import Problem, check
 from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
 from twinset.generators.galleries.vaw import Instance, read_instances

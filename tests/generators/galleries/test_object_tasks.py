@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from studies.galleries.annotated_invariants import ObjectRules
-from studies.galleries.invariants import check
 from tests.generators.galleries.annotated import save, scenes
+from tests.generators.galleries.annotated_invariants import ObjectRules
+from tests.generators.galleries.invariants import check
 from twinset.contracts.parts import LeftOut
 from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
 from twinset.generators.galleries.panoptic import Scenes, read_scenes

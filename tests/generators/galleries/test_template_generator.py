@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from studies.galleries.annotated_invariants import AttributeRules, ObjectRules
-from studies.galleries.invariants import check
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
+from tests.generators.galleries.annotated_invariants import AttributeRules, ObjectRules
+from tests.generators.galleries.invariants import check
 from twinset.contracts.candidate import from_row, to_row
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected

@@ -1,8 +1,6 @@
 """A built subset of small pairs of two kinds, and stages that ask about them."""
 
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +8,9 @@ import pytest
 from PIL import Image
 
 import twinset
-from tests.generators.decisions.tasks import insert
+from tests.generators.decisions.tasks import say
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.decisions.answers import FILE, Answer, schema
+from twinset.generators.decisions.answers import FILE, Answer
 from twinset.generators.human_baseline import HumanBaseline, HumanBaselineGenerator
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -47,10 +45,9 @@ def build_pairs(folder: Path) -> Path:
     return out
 
 
-def simulated(out: Path, error_rate: float, seed: int, sample: int = PAIRS, **more: Any) -> HumanBaselineGenerator:
-    """A stage whose annotators are simulated, opened without the engine."""
-    annotators = {"kind": "simulated", "number": 2, "error_rate": error_rate}
-    settings = {"kind": "human-baseline", "pairs": "mine", "sample": sample, "annotators": annotators, **more}
+def asking(out: Path, answers: Path, seed: int = 0, sample: int = PAIRS, **more: Any) -> HumanBaselineGenerator:
+    """A stage with a file of answers of its own, opened without the engine."""
+    settings = {"kind": "human-baseline", "pairs": "mine", "sample": sample, "answers": str(answers), **more}
     source = HumanBaseline.model_validate(settings)
     return source.open(Context("human-baseline", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name)))
 
@@ -68,8 +65,5 @@ def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
         missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong
         value = str(1 - int(task.truth)) if missed else task.truth
         given.append(Answer(stage="human-baseline", task=task.key, binding=task.binding, annotator="ann", answer=value))
-    (out / FILE).parent.mkdir(exist_ok=True)
-    with closing(sqlite3.connect(out / FILE)) as connection:
-        schema(connection)
-        insert(connection, given)
+    say(out / FILE, given)
     return pairs

@@ -5,13 +5,14 @@ import json
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import twinset
 from tests.evaluation.report.made_scores import save
-from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, answer, recipe_of, simulated
+from tests.generators.decisions.tasks import answer as tasks_answer
+from tests.generators.decisions.tasks import say
+from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, answer, asking, recipe_of
 from twinset.cli.main import main
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import load_recipe
@@ -33,7 +34,7 @@ def answered(generator: HumanBaselineGenerator) -> Answered:
 
 
 def test_four_questions_a_pair_each_with_its_right_answer(out: Path) -> None:
-    generator = simulated(out, 0.0, seed=1, sample=SAMPLE)
+    generator = asking(out, out / "absent.sqlite", seed=1, sample=SAMPLE)
     tasks = generator.gathered.tasks
     assert len(tasks) == 4 * SAMPLE and set(Counter(task.group for task in tasks).values()) == {4}
     stored = {one.key: one for one in read_samples(Store(str(out)), "mine")}
@@ -54,42 +55,37 @@ def test_four_questions_a_pair_each_with_its_right_answer(out: Path) -> None:
 
 def test_the_sample_depends_on_seed_and_keys_alone(out: Path) -> None:
     def sampled(seed: int, sample: int) -> set[str]:
-        return {task.subject for task in simulated(out, 0.0, seed, sample).gathered.tasks}
+        return {task.subject for task in asking(out, out / "absent.sqlite", seed, sample).gathered.tasks}
 
     assert len(sampled(1, 40)) == 40 and sampled(1, 40) < sampled(1, 60)
     assert len(sampled(1, 40) & sampled(2, 40)) < 25
     assert len(sampled(1, 10 * PAIRS)) == PAIRS
 
 
-@pytest.mark.parametrize(("error_rate", "expected"), [(0.1, (0.81, 0.81, 0.6561)), (0.5, (0.25, 0.25, 0.0625))])
-def test_simulated_people_get_what_their_error_rate_predicts(
-    out: Path, error_rate: float, expected: tuple[float, ...]
-) -> None:
-    """I2T and T2I are (1 - e)^2, group is (1 - e)^4: of 12 intervals of 95 % at most 3 miss (p < 0.003 for more)."""
-    within, values = 0, []
-    for seed in range(4):
-        found = people(answered(simulated(out, error_rate, seed)), seed, 400).pooled.all
-        assert found.n == found.groups == PAIRS
-        for name, truth in zip(FIGURES, expected, strict=True):
-            figure = found.figures[name]
-            assert figure.low is not None and figure.high is not None
-            within += figure.low <= 100 * truth <= figure.high
-        values.append([found.figures[name].value for name in FIGURES])
-    assert within >= 9
-    error = np.sqrt(np.array(expected) * (1 - np.array(expected)) / (4 * PAIRS))
-    assert (np.abs(np.mean(values, axis=0) / 100 - expected) < 3 * error).all()
-
-
 @pytest.mark.slow  # scikit-learn
-def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path) -> None:
-    found = people(answered(simulated(out, 0.2, 0, 60, overlap=1.0)), resamples=50)
-    assert found.answered.simulated and found.undecided == 0
-    assert {name: (one.answers.of, one.whole and one.whole.n) for name, one in found.annotators.items()} == {
-        "simulated-0": (240, 60),
-        "simulated-1": (240, 60),
+def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path, tmp_path: Path) -> None:
+    place = tmp_path / "answers.sqlite"
+    generator = asking(out, place, sample=10, overlap=1.0)
+    tasks = generator.gathered.tasks
+    told = [tasks_answer(one, "ann", one.truth, stage=generator.name) for one in tasks]
+    # The second is wrong in each fifth task: both say the same of 32, by chance of 20.
+    told += [
+        tasks_answer(one, "ben", str(int(one.truth) ^ (at % 5 == 0)), stage=generator.name)
+        for at, one in enumerate(tasks)
+    ]
+    told += [
+        tasks_answer(one, "admin", one.truth, stage=generator.name, adjudicated=True)
+        for at, one in enumerate(tasks)
+        if at % 5 == 0
+    ]
+    say(place, told)
+    found = people(answered(asking(out, place, sample=10, overlap=1.0)), resamples=50)
+    assert found.undecided == 0 and found.pooled.all.figures["group"].value == 100
+    assert {name: (one.answers.count, one.answers.of) for name, one in found.annotators.items()} == {
+        "ann": (40, 40),
+        "ben": (32, 40),
     }
-    # Two who err in 20 % agree in 68 %, by chance in 50 %.
-    assert found.answered.agreement["mean"] == pytest.approx(0.36, abs=0.15)
+    assert found.answered.agreement["mean"] == pytest.approx(0.6)
 
 
 def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
@@ -97,12 +93,12 @@ def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
     half = Outcome("b", "swap", None, (True, None, True, True))
     table = outcome_table([circle, half], "mine")
     assert table["key"].to_pylist() == ["a"]
-    given = Answered("made", "made", "mine", "", 2, False, [circle, half], {"pairs": [], "mean": None})
+    given = Answered("made", "made", "mine", "", 2, [circle, half], {"pairs": [], "mean": None})
     found = people(given, resamples=0)
     assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
     assert found.undecided == 1
     with pytest.raises(WrongUse, match="no pair has all four answers"):
-        people(Answered("made", "made", "mine", "", 2, False, [half], {"pairs": [], "mean": None}))
+        people(Answered("made", "made", "mine", "", 2, [half], {"pairs": [], "mean": None}))
 
 
 def test_people_are_asked_measured_and_shown_beside_a_model(

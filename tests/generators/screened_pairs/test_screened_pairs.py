@@ -197,35 +197,27 @@ def test_of_equal_pairs_one_is_asked_about_and_none_of_the_others_is_kept(pairs:
 
 
 @pytest.mark.usefixtures("no_cards")
-def test_simulated_annotators_wait_for_nobody_and_the_sources_keep_the_contract(pairs: Path, tmp_path: Path) -> None:
-    screening = {"annotators": {"kind": "simulated", "number": 2, "error_rate": 0.5}}
-    recipe, out = recipe_of(pairs, screening=screening), str(tmp_path / "out")
-    found = twinset.build(recipe, out)["subsets"]["mine"]
-    assert found["planned"] == found["kept"] + found["rejected"].get("screened-out", 0) == 6
-    job = Job(recipe, Store(out))
+def test_the_sources_keep_the_contract(pairs: Path, tmp_path: Path) -> None:
+    recipe, out = recipe_of(pairs, screening=True), tmp_path / "out"
+    with pytest.raises(DecisionsMissing):
+        twinset.build(recipe, str(out))
+    answer(recipe, out, {"p1": "other"})
+    assert twinset.build(recipe, str(out))["subsets"]["mine"]["kept"] == 5
+    job = Job(recipe, Store(str(out)))
     for name in ("mine", "mine-decisions"):
         source = recipe[name].source
         assert isinstance(source, Source)
-        known_as = "mine" if name == "mine" else name
-        check_source(source, Context(known_as, earlier=job.earlier))
-    report = json.loads((tmp_path / "out/mine/_meta/screening.json").read_bytes())
-    said = recipe["mine"].source.how_made({"screening.json": report})
-    assert report["simulated"] and "Simulated annotators, not people" in said
+        check_source(source, Context(name, earlier=job.earlier, out=job.store))
 
 
-def test_an_answer_that_nobody_gave_is_no_decision_of_people(pairs: Path, tmp_path: Path) -> None:
+def test_a_reason_that_the_question_does_not_have_is_not_on_a_card(pairs: Path, tmp_path: Path) -> None:
     out, recipe = tmp_path / "out", recipe_of(pairs, screening=True)
     with pytest.raises(DecisionsMissing):
         twinset.build(recipe, str(out))
     answer(recipe, out, {})
     with closing(sqlite3.connect(out / FILE)) as connection, connection:
-        connection.execute("UPDATE answers SET simulated = 1, reason = '<script>' WHERE rowid = 2")
-    with pytest.raises(WrongUse, match="is simulated, and mine-decisions asks people"):
-        twinset.build(recipe, str(out))
-    with closing(sqlite3.connect(out / FILE)) as connection, connection:
-        connection.execute("UPDATE answers SET simulated = 0, answer = 'drop'")
-    made = asking(recipe, out).gathered.decisions.values()
-    assert {one.detail for one in made} == {""}, "a reason that the question does not have is not on a card"
+        connection.execute("UPDATE answers SET answer = 'drop', reason = '<script>'")
+    assert {one.detail for one in asking(recipe, out).gathered.decisions.values()} == {""}
 
 
 @pytest.mark.parametrize(

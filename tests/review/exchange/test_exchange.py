@@ -144,7 +144,6 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
         ("position", str(2**31), "not a number"),
         ("shown", "[" * 5000, "unknown answer"),
         ("completed_at", "=cmd|' /C calc'!A0", "not a time"),
-        ("simulated", "1", "simulated"),
     ],
 )
 def test_a_value_that_no_answer_has_is_named(tmp_path: Path, column: str, value: str, kind: str) -> None:

@@ -17,7 +17,6 @@ from tests.waiting import wait_until
 from twinset.training.grids.design import load_design
 from twinset.training.grids.run import open_grid, run_grid
 
-DESIGNS = Path(__file__).resolve().parents[3] / "studies" / "grids"
 CLIP = ("weights=null", "split=null", "batch=4", "epochs=1", "lr=0.001", "warmup=0", "threads=1", "checkpoint_every=1")
 FUSION = ("image_size=32", "split=null", "batch=8", "negatives=9", "epochs=1", "threads=1", "checkpoint_every=1")
 COMBINER = (
@@ -30,7 +29,7 @@ MATCHING = "tests.twinset.figures=[text, group]"
 def arguments(design: str, root: str, model: str, fusion: str) -> list[str]:
     """Of ``twinset train grid``, on the made data below a root."""
     name, pairs, random = design.partition("-")[0], f"{root}:eq-ag", f"random:{model}:1"
-    arms = load_design(DESIGNS / f"{design}.yaml").arms
+    arms = load_design(Path(design)).arms
     changed: list[str]
     data: Sequence[str]
     if name in ("eqben", "eqben_data"):
@@ -62,7 +61,7 @@ def arguments(design: str, root: str, model: str, fusion: str) -> list[str]:
         changed += ["tests.twinset.subsets=[triplets]"]
         tests = ["twinset"]
     changed += [f"arms.{arm}.validation=[]" for arm in arms if arms[arm].validation]  # the made data are too few
-    found = [str(DESIGNS / f"{design}.yaml")]
+    found = [design]
     for option, values in (("--data", data), ("--test", [f"{one}={root}" for one in tests]), ("--set", changed)):
         found += [part for value in values for part in (option, value)]
     return found

@@ -8,14 +8,14 @@ from twinset.cli.options import add_command, answer
 from twinset.cli.terminal import say
 
 TEXT = """\
-train and score every arm of a design (studies/grids has those of the papers' tables), and write its figures beside \
-the paper's; the same command resumes, and does again only what is not done"""
+train and score every arm of a design, and write its figures beside the paper's; the same command resumes, and does \
+again only what is not done"""
 
 
 def add_grid(trainings: Any) -> None:
     """Add the command to those of ``twinset train``."""
     grid = add_command(trainings, "grid", run, TEXT, "train and score every arm of a paper's table")
-    grid.add_argument("design", type=Path, help="YAML file of the design")
+    grid.add_argument("design", type=Path, help="eqben, eqben_data, eqben_fusion, bivlc or genecis; or a YAML file")
     several: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME=PLACE"}
     grid.add_argument("--data", **several, help="what a name of the design's data stands for; repeat for several")
     grid.add_argument("--test", **several, help="folder of a test or of a benchmark's tests; others are left out")

@@ -18,6 +18,8 @@ from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.training.tasks import TASKS
 
+#: The designs of the papers' tables, by name.
+PAPERS = {path.stem: path for path in sorted(Path(__file__).parent.glob("*.yaml"))}
 NAME = r"^[a-z0-9][a-z0-9+-]*$"  # of arms and tests, which are folders
 _OF_ARM = re.compile(r"\{([^{}]*)\}")
 _Name = Annotated[str, Field(pattern=NAME)]
@@ -144,8 +146,6 @@ class Design(_Strict):
         if repeated := [one for one in self.seeds if self.seeds.count(one) > 1]:
             raise ValueError(f"seeds: {repeated[0]} is duplicated; remove one")
         for task, settings in self.common.items():
-            if task not in (arm.task for arm in self.arms.values()):
-                raise ValueError(f"common.{task}: no arm is of this task; write task: {task} in those that are")
             if named := [name for name, value in settings.items() if isinstance(value, str) and _OF_ARM.search(value)]:
                 raise ValueError(f"common.{task}.{named[0]}: only an arm's own settings name arms; move it there")
         _ = self.order  # a circle
@@ -200,16 +200,16 @@ def settings_class(task: str) -> type[BaseModel]:
 
 
 def load_design(path: Path, settings: Sequence[str] = ()) -> Design:
-    """The design in a file. settings: overrides ``KEY.PATH=VALUE``. Raises `WrongUse`, with file, key and remedy."""
+    """The design in a file, or a paper's by its name, with overrides ``KEY.PATH=VALUE``; raises `WrongUse`."""
     try:
-        raw = load_yaml(path.read_bytes().decode("utf-8"))
+        raw = load_yaml(PAPERS.get(str(path), path).read_bytes().decode("utf-8"))
         if not isinstance(raw, dict):
             raise WrongUse(f"{path}: not a design; it has the keys {', '.join(Design.model_fields)}")
         for setting in settings:
             override(raw, setting)
         return Design.model_validate(raw)
     except OSError as error:
-        raise WrongUse(f"{path}: cannot be read ({error.strerror}); name the file of a design") from error
+        raise WrongUse(f"{path}: cannot be read ({error.strerror}); name a design, or its file") from error
     except ValidationError as error:
         raise WrongUse("; ".join(f"{path}: {line}" for line in _problems(error))) from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:

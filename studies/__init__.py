@@ -1,1 +1,0 @@
-"""What was learned with twinset: run from a checkout, not installed."""

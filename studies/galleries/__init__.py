@@ -1,1 +1,0 @@
-"""Checks GeneCIS galleries against the rules of their tasks."""

@@ -1,1 +1,0 @@
-"""Trains the small text-to-image model."""
