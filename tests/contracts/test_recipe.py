@@ -68,6 +68,7 @@ def test_a_place_that_no_package_brings_is_refused_with_the_package_to_install(
     message = "--set subsets.eq-ag.source.media: Value error, there is no place 'nowhere' here; install the package"
     assert message in refused(recipe, "subsets.eq-ag.source.media=nowhere:videos")
     monkeypatch.setattr(doors, "installed", lambda group: {})
+    monkeypatch.setattr(doors, "is_installed", lambda package: False)
     assert "comes with twinset-demo and twinset-extras: pip install twinset-demo twinset-extras" in refused(
         recipe, "subsets.eq-ag.source.media=miniature:videos"
     )

@@ -17,7 +17,7 @@ from pydantic_core import CoreSchema, PydanticCustomError
 
 from twinset.contracts.errors import WrongUse, in_words
 
-BESIDE = ("twinset-demo", "twinset-extras")  # distributions of this project, which bring recipes
+BESIDE = ("twinset-demo", "twinset-extras")  # distributions of this project
 
 T = TypeVar("T")
 
@@ -135,8 +135,7 @@ def is_installed(package: str) -> bool:
 
 def where_others_are() -> str:
     """The end of a message about a name that is not known here; empty where all that is `BESIDE` is installed."""
-    here = {one.dist.name for one in installed("twinset.recipes").values() if one.dist is not None}
-    lacking = [package for package in BESIDE if package not in here]
+    lacking = [one for one in BESIDE if not is_installed(one)]
     return f"; more comes with {' and '.join(lacking)}: pip install {' '.join(lacking)}" if lacking else ""
 
 
