@@ -37,7 +37,7 @@ def eval_demo(asked: argparse.Namespace) -> None:
 
 
 def train_demo(asked: argparse.Namespace) -> None:
-    """``twinset train demo``: random weights, on captions with their hard negatives."""
+    """``twinset train demo``: random weights, on captions with their hard negatives, too few to learn much."""
     import twinset
     from twinset.cli.train.run import progress, tell
 
@@ -50,12 +50,12 @@ def train_demo(asked: argparse.Namespace) -> None:
         "model": "small-clip",
         "weights": None,
         "objective": "negative-texts",
-        "batch": 32,
-        "steps": 120,
-        "lr": 2e-3,
-        "warmup": 12,
+        "batch": 16,
+        "steps": 40,
+        "lr": 5e-4,
+        "warmup": 4,
         "transform": "evaluation",
-        "validate_every": 20,
+        "validate_every": 10,
         "threads": 1,
         "workers": 1,
     }

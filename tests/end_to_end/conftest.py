@@ -114,7 +114,7 @@ SMALLER_DEMO = tuple(
             for aspect, n in (("location", 1), ("counting", 2), ("attribute", 1))
         ),
         *(f"subsets.eq-kubric-{aspect}.source.resolution=128" for aspect in ("location", "counting", "attribute")),
-        "subsets.eq-sd.count=4",
+        "subsets.eq-sd.count=2",
     )
     for argument in ("--set", setting)
 )
