@@ -14,8 +14,8 @@ import numpy as np
 
 from studies.calibration import at_threshold
 from twinset.evaluation.metrics.correlation import SPEARMAN, correlations
-from twinset.evaluation.ratings.released import DSG_RATINGS, read_dsg_ratings, read_dsg_scores, rows_of
 from twinset.generators.image_verification.questions.asking import prepared, questions_of
+from twinset_extras.ratings.released import DSG_RATINGS, read_dsg_ratings, read_dsg_scores, rows_of
 
 MODELS = {"PaLI": "pali17b_dsg.csv", "mPLUG": "mplug_dsg.csv", "InstructBLIP": "instructblip_dsg.csv"}
 CAPTIONS = ("tifa160-dev-anns.csv", "dsg-1k-anns.csv")
