@@ -41,16 +41,11 @@ def test_cirr_ranks_all_images_and_the_members_of_a_set_without_the_reference(tm
             assert len({*names}) == len(names) == places and f"test1-{number}-0-img0" not in names
 
 
-def test_circo_names_images_by_their_numbers(tmp_path: Path, model: str) -> None:
-    found = written(tmp_path, "circo-test", model)["test.json"]
-    assert [*found] == ["0", "1", "2"] and all(sorted(names) == [0, 1, 2, 3, 4, 5] for names in found.values())
-
-
 def test_a_query_that_cannot_be_asked_ends_it_and_nothing_is_written(tmp_path: Path, model: str) -> None:
-    LAYOUTS["circo-test"](tmp_path)
-    (tmp_path / "unlabeled2017" / f"{1:012d}.jpg").unlink()
-    with pytest.raises(WrongUse, match="1 missing gallery image, 1 missing image; a server takes all queries or none"):
-        write_submissions(open_benchmark("circo-test", tmp_path), model, tmp_path / "out", tmp_path / "cache")
+    LAYOUTS["cirr-test"](tmp_path)
+    (tmp_path / "img_raw" / "test1" / "test1-1-0-img0.png").unlink()
+    with pytest.raises(WrongUse, match="4 missing image, 1 missing gallery image; a server takes all queries or none"):
+        write_submissions(open_benchmark("cirr-test", tmp_path), model, tmp_path / "out", tmp_path / "cache")
     assert not (tmp_path / "out").exists()
 
 

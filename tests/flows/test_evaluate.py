@@ -43,7 +43,7 @@ def test_a_limit_asks_the_examples_that_the_command_asks(tmp_path: Path) -> None
     ("benchmarks", "models", "message"),
     [
         (["sugarcrepe"], ["random:ViT-B-32"], "write NAME=DIR"),
-        ([], ["random:ViT-B-32"], "name at least one of each; benchmarks are aro, "),
+        ([], ["random:ViT-B-32"], "name at least one of each; benchmarks are "),
         (["sugarcrepe=/nowhere"], ["random:ViT-B-32"], "/nowhere"),
     ],
 )

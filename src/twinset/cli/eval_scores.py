@@ -1,6 +1,5 @@
 """``twinset eval scores`` and ``twinset eval compare``: what a table of scores says, and how two of them differ.
-``twinset eval questions``: what a model that runs elsewhere is to score. ``twinset eval agreement``: scores of images
-beside people's ratings.
+``twinset eval questions``: what a model that runs elsewhere is to score.
 """
 
 import argparse
@@ -18,11 +17,10 @@ from twinset.contracts.errors import WrongUse
 
 
 def add(commands: Any) -> None:
-    """Add the four commands to the subparsers of ``twinset eval``."""
+    """Add the three commands to the subparsers of ``twinset eval``."""
     add_described(commands, "questions", questions)
     add_described(commands, "scores", scores, "scores", "rows", "bootstrap")
     add_described(commands, "compare", compare, "compare", "rows", "bootstrap")
-    add_described(commands, "agreement", agreement, "agreement", "bootstrap")
 
 
 def scores(asked: argparse.Namespace) -> None:
@@ -99,31 +97,6 @@ def compare(asked: argparse.Namespace) -> None:
     ]
     header = ("rows", "n", "figure", "A", "B", "A − B", "95 % interval", "only A / only B right", "McNemar p", "Holm p")
     _answer(asked, found, header, rows)
-
-
-def agreement(asked: argparse.Namespace) -> None:
-    """``twinset eval agreement``."""
-    from twinset.evaluation.ratings.agreement import agreement as agreed
-    from twinset.evaluation.ratings.released import read_ratings, read_scores
-
-    if twice := next((file for n, file in enumerate(asked.scores) if file in asked.scores[:n]), None):
-        raise WrongUse(f"--scores names {twice} twice; name each file once")
-    scores = {file: read_scores(file, asked.key, asked.score) for file in asked.scores}
-    found = agreed(read_ratings(asked.ratings), scores, asked.seed, asked.resamples)
-    rows = [
-        (
-            *(name, f"{one.n:,}"),
-            *(
-                cell
-                for each in one.figures.values()
-                for cell in (f"{each.value:.3f}", _interval(each.low, each.high, 3))
-            ),
-            ", ".join(f"{figure} {value:.3f}" for figure, value in one.published.items()),
-        )
-        for name, one in found.checks.items()
-    ]
-    named = (cell for name in ("Kendall", "Spearman", "Pearson") for cell in (name, "95 % interval"))
-    _answer(asked, found, ("check", "images", *named, "published"), rows)
 
 
 def _words(name: str, figure: Any, ties: float | None) -> tuple[str, str, str, str]:

@@ -2,12 +2,29 @@
 
 import io
 import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from PIL import Image
+
+
+@dataclass(frozen=True)
+class Case:
+    """A tiny copy of a benchmark's layout. subsets: examples by subset, in order. left_out: records by reason.
+
+    write: into a folder, with a word of a caption. images: lie ``below`` in any folders, or in those that are ``named``;
+    are their ``own`` annotation; or lie ``inside`` it, or nowhere. targets: of queries are known.
+    """
+
+    write: Callable[..., None]
+    subsets: Mapping[str, int]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    images: Literal["below", "named", "own", "inside"] = "below"
+    targets: bool = True
 
 
 def picture(number: int, format: str = "JPEG") -> bytes:

@@ -19,16 +19,14 @@ def test_every_benchmark_says_how_large_it_is_and_where_it_comes_from() -> None:
 
 
 def test_what_lies_in_a_folder_and_in_its_folders_is_counted_without_images(tmp_path: Path) -> None:
-    for name in ("cola", "spec", "mmvp"):
+    for name in ("sugarcrepe", "genecis", "bivlc"):
         LAYOUTS[name](tmp_path / name)
-    (tmp_path / "cola" / "vg" / "1.jpg").unlink()
-    (tmp_path / "colorswap").mkdir()
+    (tmp_path / "sugarcrepe" / "val2017" / "000000000001.jpg").unlink()
+    (tmp_path / "valse").mkdir()
     found = {one["name"]: one["present"] for one in listing(tmp_path)}
-    assert [name for name, present in found.items() if present] == ["cola", "colorswap", "mmvp", "spec"]
-    assert found["cola"][0]["words"] == "3 examples; multi-objects: 3, the release has 210"
-    assert found["colorswap"][0]["words"].startswith(
-        "holds no annotation of it (ColorSwap (2024)). Expected: test.json"
-    )
+    assert [name for name, present in found.items() if present] == ["bivlc", "genecis", "sugarcrepe", "valse"]
+    assert found["sugarcrepe"][0]["words"].startswith("6 examples; swap_obj: 3, the release has 245")
+    assert found["valse"][0]["words"].startswith("holds no annotation of it (VALSE (2022)). Expected: ")
 
 
 def test_a_folder_that_is_absent_is_an_error(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import LeftOut, Matching, Query
+from twinset.generators.annotation_files import read_json
 
 SHARED = Path(__file__).parents[3] / "../shared/data"
 SUGARCREPE = {
@@ -90,3 +91,17 @@ def test_gebc_without_its_videos_counts_every_boundary(tmp_path: Path) -> None:
             assert isinstance(item, LeftOut)
             reasons[item.reason] += 1
     assert reasons == {"missing video": 7279}
+
+
+def test_cirrs_test_split_without_targets(tmp_path: Path) -> None:
+    folder = at_hand("cirr")
+    records = read_json(folder / "captions" / "cap.rc2.test1.json.gz")
+    (tmp_path / "cap.rc2.test1.json").write_text(json.dumps(records))
+    split = folder / "image_splits" / "split.rc2.test1.json"
+    (tmp_path / split.name).symlink_to(split.resolve())
+    opened = open_benchmark("cirr-test", tmp_path, captions_only=True)
+    found = [item for item in opened.examples() if isinstance(item, Query)]
+    assert Counter(query.subset for query in found) == {"global": 4148, "subset": 4148}
+    assert {len(one.gallery) for one in found} == {2315, 6}
+    demo = read_json(folder / "demo_files" / "test1_pred_ranks_recall.json.gz")
+    assert {one.key.partition("/")[2] for one in found} == {key for key in demo if key.isdigit()}

@@ -8,13 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.evaluation.benchmarks.made_pairs import whatsup
-from tests.evaluation.scorers.opened import FAST
-from tests.evaluation.scorers.tiny_models import open_clip_config
-from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.features.sets import add_sets, columns_of
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.run import run
 
 SIDES = {"a": ("left", "right", "on", "under"), "b": ("left", "right", "front", "behind")}
 
@@ -69,15 +64,3 @@ def test_ties_are_wrong_and_expected_is_the_chance_of_random_order() -> None:
     assert [one["pair_right"] for one in found] == [0, 0, 1, 1] and found[0]["pair_chance"] == 0.25
     assert found[3]["set_right"] == 0 and found[3]["set_chance"] == 0.25
     assert columns_of(rows[:3])[2] == {}, "of a pair that lacks an image nothing is known"
-
-
-def test_a_run_gives_both_figures(tmp_path: Path) -> None:
-    whatsup(tmp_path / "data")
-    benchmark = open_benchmark("whatsup", tmp_path / "data")
-    model = f"random:{open_clip_config(tmp_path)}"
-    (written,) = run([benchmark], [model], tmp_path / "out", tmp_path / "cache", FAST)
-    figures = measure(written.path).as_json()["all"]
-    assert figures["pair_accuracy"] in (0, 50, 100) and figures["set_accuracy"] in (0, 100)
-    before = written.path.read_bytes()
-    run([benchmark], [model], tmp_path / "out", tmp_path / "cache", FAST)
-    assert written.path.read_bytes() == before

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from tests.evaluation.benchmarks.made_layouts import flickr30k, sugarcrepe, winoground
-from tests.evaluation.benchmarks.made_pairs import naturalbench, vsr
 from tests.evaluation.scorers.tiny_models import open_clip_config
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.from_python import evaluate, put_scores
@@ -99,16 +98,3 @@ def test_columns_of_one_image_are_refused_for_a_benchmark_of_two(tmp_path: Path,
     winoground(tmp_path / "winoground")
     with pytest.raises(WrongUse, match=r"winoground needs s00, s01, s10, s11; or ipos2t, ineg2t, tpos2i, tneg2i; or"):
         put_text(tmp_path, "winoground", columns)
-
-
-def test_outcomes_of_statements_need_no_margin(tmp_path: Path) -> None:
-    vsr(tmp_path / "vsr")
-    assert put_text(tmp_path, "vsr", "key,correct\nrandom/0,1\nrandom/1,0\n")["figures"]["accuracy"] == 50
-    with pytest.raises(WrongUse, match="vsr needs correct"):
-        put_text(tmp_path, "vsr", "key,s00,s01\nrandom/0,1,0\n")
-
-
-def test_a_benchmarks_own_metrics_are_measured(tmp_path: Path) -> None:
-    naturalbench(tmp_path / "naturalbench")
-    found = put_text(tmp_path, "naturalbench", "s00,s01,s10,s11\n" + "1,0,0,1\n" * 2, threshold=0.5)
-    assert found["figures"]["g_acc"] == 100

@@ -12,17 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from tests.evaluation.benchmarks.made_pairs import PAIRS
 from tests.evaluation.features.small_benchmark import SmallBenchmark
 from tests.evaluation.scorers.shown_images import BLUE, CAPTIONS, RED, asked, chooser, likely, looks, matching, seen
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
-from twinset.evaluation.benchmarks import open_benchmark
-from twinset.evaluation.benchmarks.reader import Reader
 from twinset.evaluation.examples import OwnQuestion
 from twinset.evaluation.run import run
 from twinset.evaluation.scorers.kinds import open_model
 from twinset.evaluation.scorers.prompted import PromptedYes
-from twinset.models.encoders.contract import NotApplicable, Question, Running
+from twinset.models.encoders.contract import Question, Running
 
 
 def test_it_chooses_in_both_orders_and_is_asked_once(environment: Callable[..., None]) -> None:
@@ -97,53 +94,6 @@ def test_pairs_are_scored_by_the_probability_of_yes(environment: Callable[..., N
         assert len(server.bodies) == 3
 
 
-def own_questions(folder: Path, name: str) -> Reader:
-    PAIRS[name](folder / name)
-    return open_benchmark(name, folder / name)
-
-
-OWN = {
-    "naturalbench": {
-        "Is the cup red?Please answer Yes or No.",
-        "Is it 1?Please answer Yes or No.",
-        *(
-            f"{asked}\nOption: A:Cap; B:Helmet;Please output the letter corresponding to the correct option."
-            for asked in ("What red one is worn?", "What is there?")
-        ),
-    },
-    "mmvp": {
-        f"Is the cup red, or not? {n} (a) red (b) Other "
-        "Answer with the option's letter from the given choices directly."
-        for n in (0, 1)
-    },
-}
-
-
-@pytest.mark.parametrize("kind", ["openai-yesno", "openai-vqascore"])
-@pytest.mark.parametrize("name", OWN)
-def test_a_benchmarks_own_question_is_asked_and_the_likelier_answer_counts(
-    environment: Callable[..., None], tmp_path: Path, kind: str, name: str
-) -> None:
-    benchmark, texts = own_questions(tmp_path, name), set[str]()
-
-    def reply(body: Body, _: int) -> Reply:
-        texts.add(text := body["messages"][0]["content"][-1]["text"])
-        return likely(A=0.1, Yes=0.1) if "letter" not in text else likely(**{"A": 0.6, "(b": 0.2, "yes": 0.2})
-
-    with serving(reply) as server:
-        environment(server.url)
-        (found,) = run([benchmark], [f"{kind}:m"], tmp_path, tmp_path)
-    assert texts == OWN[name]
-    told = json.loads(pq.read_schema(found.path).metadata[b"twinset"])
-    assert told["prompt"] == f"{name} 1" and told["model"] == f"{kind}:m"
-    rows = pq.read_table(found.path).select(["s00", "s01", "s10", "s11"]).to_pylist()
-    first, second = ([[row["s00"], row["s01"]], [row["s10"], row["s11"]]] for row in rows)
-    if name == "naturalbench":  # A is right for the own image of both questions
-        assert first == [[0.75, 0.75], [0.75, 0.75]] and second == [[1.0, 1.0], [1.0, 1.0]]
-    else:  # a for the first image of the first pair, and for the second image of the second pair
-        assert first == [[0.75, 0.25], [0.75, 0.25]] and second == [[0.25, 0.75], [0.25, 0.75]]
-
-
 def test_a_cached_score_of_the_question_as_a_caption_is_not_used_again(
     environment: Callable[..., None], tmp_path: Path
 ) -> None:
@@ -154,17 +104,6 @@ def test_a_cached_score_of_the_question_as_a_caption_is_not_used_again(
             benchmark = SmallBenchmark(partial(lambda captions: [matching("k", captions)], asks))
             (found,) = run([benchmark], ["openai-yesno:m"], tmp_path, tmp_path)
             assert pq.read_table(found.path)["s00"].to_pylist() == [score]
-
-
-@pytest.mark.parametrize("kind", ["openai-chooser", "openai-chooser/eqben"])
-def test_models_that_read_captions_are_not_asked_questions(
-    environment: Callable[..., None], tmp_path: Path, kind: str
-) -> None:
-    with serving(looks) as server:
-        environment(server.url)
-        with pytest.raises(NotApplicable, match=r"asks 'What red one .* openai-yesno:MODEL or vlm:FOLDER"):
-            run([own_questions(tmp_path, "naturalbench")], [f"{kind}:m"], tmp_path, tmp_path)
-        assert not server.bodies
 
 
 def test_a_pair_without_yes_or_no_has_no_score_in_any_run_and_its_example_is_a_tie(

@@ -10,11 +10,9 @@ from functools import cached_property, partial
 from io import StringIO
 from itertools import islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from twinset.contracts.errors import WrongUse
-from twinset.evaluation.benchmarks.corrections import Correction, correction_of
 from twinset.evaluation.benchmarks.json_items import json_items, list_of, number_of, object_of, text_of
 from twinset.evaluation.benchmarks.parquet_rows import ParquetRows, parquet_splits
 from twinset.evaluation.benchmarks.reader import MISSING, SAME_CAPTIONS, Item, Reader, all_alike, image_group
@@ -71,9 +69,8 @@ class Records(Reader):
 
     every: file of each subset below the folder or its ``data``, packed (``.gz``) or not: JSON, JSON lines (``.jsonl``)
     or CSV. splits: split of Parquet files that may hold a subset instead; image_fields, word_fields: their columns.
-    positions: names of fields where records are lists, or for a CSV whose header is not relied on. renamed: other names
-    of fields in some release. together: records that make one example; fields of the n-th get ``_n`` behind.
-    correction: name of a file of labels that were corrected after the release (`evaluation.benchmarks.corrections`).
+    positions: names of fields where records are lists, or for a CSV whose header is not relied on. together: records
+    that make one example; fields of the n-th get ``_n`` behind.
     """
 
     every: ClassVar[Mapping[str, str]] = {}
@@ -81,9 +78,7 @@ class Records(Reader):
     image_fields: ClassVar[Sequence[str]] = ()
     word_fields: ClassVar[Sequence[str]] = ()
     positions: ClassVar[Sequence[str]] = ()
-    renamed: ClassVar[Mapping[str, str]] = {}
     together: ClassVar[int] = 1
-    correction: ClassVar[str] = ""
 
     @abstractmethod
     def example(self, record: Record) -> Item:
@@ -107,11 +102,6 @@ class Records(Reader):
     def files(self) -> Sequence[Path]:
         return [path for subset in self.subsets for path in self._paths(subset)]
 
-    def digest_of(self, read: object) -> str:
-        """As `Reader.digest_of`, with the correction."""
-        corrected = {"correction": self._correction.digest(), "read": read} if self._correction else read
-        return super().digest_of(corrected)
-
     def items(self, subset: str) -> Iterator[Item]:
         for record in self.records(subset):
             try:
@@ -130,7 +120,7 @@ class Records(Reader):
                     yield Record(subset, f"{path} row {at}", str(number), fields, find)
                     number += 1
                 continue
-            read = self._corrected(path, read_records(path, self.positions, self.renamed))
+            read = read_records(path, self.positions)
             while some := [*islice(read, self.together)]:
                 where = f"{path} {some[0][0]}"
                 if len(some) < self.together:
@@ -142,13 +132,6 @@ class Records(Reader):
 
     def _named(self, record: Record, field: str) -> Picture | None:
         return self.images.find(self.image_name(record, field), record.where)
-
-    def _corrected(self, path: Path, read: Iterator[_Read]) -> Iterator[_Read]:
-        return self._correction.applied(path, read) if self._correction else read
-
-    @cached_property
-    def _correction(self) -> Correction | None:
-        return correction_of(self.correction) if self.correction else None
 
     def _paths(self, subset: str) -> Sequence[Path]:
         file = self.layout()[subset]
@@ -166,9 +149,7 @@ def _within(rows: ParquetRows, at: int, record: Record, field: str) -> Picture:
     return rows.picture(at, field)
 
 
-def read_records(
-    path: Path, positions: Sequence[str] = (), renamed: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[_Read]:
+def read_records(path: Path, positions: Sequence[str] = ()) -> Iterator[_Read]:
     """Place, number and fields of each record of a file; arguments as `Records` has them."""
     name = path.name.removesuffix(".gz")
     kind = _csv_rows if name.endswith(".csv") else _json_lines if name.endswith(".jsonl") else _json_records
@@ -177,8 +158,7 @@ def read_records(
             if len(record) < len(positions):
                 raise WrongUse(f"{path} {place}: not a list of {', '.join(positions)}; {REFETCH}")
             record = dict(zip(positions, record, strict=False))
-        fields = object_of(record, f"{path} {place}")
-        yield place, number, {renamed.get(field, field): value for field, value in fields.items()}
+        yield place, number, object_of(record, f"{path} {place}")
 
 
 def _json_records(path: Path, positions: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
@@ -217,14 +197,13 @@ class TwoByTwo(Records):
     """Two images and a caption of each.
 
     images_of, captions_of: fields of a record. identity: field that tells records apart; "" for their numbers. kind:
-    field of the category. shared: whether records share images; those that do, also by way of others, are one group.
+    field of the category.
     """
 
     images_of: ClassVar[tuple[str, str]]
     captions_of: ClassVar[tuple[str, str]]
     identity: ClassVar[str] = ""
     kind: ClassVar[str] = ""
-    shared: ClassVar[bool] = False
 
     def captions(self, record: Record) -> tuple[str, str]:
         """The captions of the first and the second image."""
@@ -236,27 +215,11 @@ class TwoByTwo(Records):
         return Matching(
             key=key,
             subset=record.subset,
-            group=self._groups[str(record.fields[self.images_of[0]])] if self.shared else key,
+            group=key,
             category=str(record.fields.get(self.kind) or ""),
             images=(first, second),
             captions=self.captions(record),
         )
-
-    @cached_property
-    def _groups(self) -> Mapping[str, str]:
-        """The group of each name of an image: the first name of those that records connect."""
-        first: dict[str, str] = {}
-
-        def root(name: str) -> str:
-            while first.setdefault(name, name) != name:
-                name = first[name] = first[first[name]]
-            return name
-
-        for subset in self.subsets:
-            for record in self.records(subset):
-                one, other = sorted(root(str(record.fields.get(field))) for field in self.images_of)
-                first[other] = one
-        return {name: root(name) for name in [*first]}
 
 
 class OneImage(Records):

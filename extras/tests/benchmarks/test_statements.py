@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from PIL.Image import Image
 
-from tests.evaluation.benchmarks.made_layouts import LAYOUTS
+from extras.tests.benchmarks.made_layouts import vsr
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.features.pairs import ByPairs
 from twinset.evaluation.features.score_table import write_scores
@@ -32,7 +32,7 @@ class SaysYes(Matcher):
 
 
 def test_who_says_yes_to_all_is_right_where_the_statement_is_true(tmp_path: Path) -> None:
-    LAYOUTS["vsr"](tmp_path)
+    vsr(tmp_path)
     benchmark = open_benchmark("vsr", tmp_path)
     answers = ByPairs(SaysYes(), FeatureStore(tmp_path / "cache", "says-yes"), 2)
     path = tmp_path / "out" / "scores" / "vsr" / "says-yes.parquet"
@@ -49,7 +49,7 @@ def test_who_says_yes_to_all_is_right_where_the_statement_is_true(tmp_path: Path
 
 
 def test_a_model_without_a_threshold_is_told_so(tmp_path: Path) -> None:
-    LAYOUTS["vsr"](tmp_path)
+    vsr(tmp_path)
     model = "random:ViT-S-32-alt"  # the smallest that open_clip knows by name
     with pytest.raises(NotApplicable, match=r"no score above which a text is true of an image.*blip-itm:FOLDER"):
         run([open_benchmark("vsr", tmp_path)], [model], tmp_path / "out", tmp_path / "cache")

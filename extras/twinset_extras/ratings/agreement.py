@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from twinset.contracts.errors import WrongUse
+from twinset import WrongUse
 from twinset.evaluation.metrics.correlation import LEAST, correlations
 from twinset.evaluation.metrics.figures import Figure, figures_json
-from twinset.evaluation.ratings.released import Ratings
+from twinset_extras.ratings.released import Ratings
 
 PEOPLE = "people: one against the others"
 

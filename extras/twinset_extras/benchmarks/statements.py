@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from twinset.contracts.errors import WrongUse
+from twinset import WrongUse
 from twinset.evaluation.benchmarks.reader import Item, image_group
 from twinset.evaluation.benchmarks.records import REFETCH, Record, Records
 from twinset.evaluation.examples import Statement

@@ -6,12 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from twinset.contracts.errors import WrongUse
+from twinset import WrongUse
 from twinset.evaluation.benchmarks.json_items import json_items, list_of, text_of
 from twinset.evaluation.benchmarks.reader import Item, Submission, image_group
 from twinset.evaluation.benchmarks.records import REFETCH, Record, Records, present
 from twinset.evaluation.examples import LeftOut, Picture, Query
-from twinset.shards.media.media_folder import COCO_DIGITS
+from twinset_extras.benchmarks.one_image import COCO_DIGITS
 
 
 class Galleries(Records):

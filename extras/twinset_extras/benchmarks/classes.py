@@ -6,12 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from twinset.contracts.errors import WrongUse
+from twinset import WrongUse
 from twinset.evaluation.benchmarks.reader import MISSING, Item, Reader, all_alike
 from twinset.evaluation.examples import Ensemble, LeftOut, Query
 from twinset.generators.annotation_files import Skipped, lines
-from twinset.shards.media.media_folder import IMAGE_SUFFIXES
 
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 SYNSET = re.compile(r"n\d{8}")
 NAMES = "classnames.txt"
 

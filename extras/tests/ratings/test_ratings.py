@@ -11,8 +11,8 @@ from scipy.stats import kendalltau
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.correlation import correlations
-from twinset.evaluation.ratings.agreement import PEOPLE, agreement
-from twinset.evaluation.ratings.released import Rated, Ratings, read_dsg_scores, read_ratings
+from twinset_extras.ratings.agreement import PEOPLE, agreement
+from twinset_extras.ratings.released import Rated, Ratings, read_dsg_scores, read_ratings
 
 DATA = Path(__file__).parents[3] / "../shared/data"
 ANSWERS = "t2i_model,item_id,question_id,dependency_id,answer\n"

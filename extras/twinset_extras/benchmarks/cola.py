@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from twinset.contracts.errors import WrongUse
+from twinset import WrongUse
 from twinset.evaluation.benchmarks.reader import MISSING, FileReader, Item
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.generators.annotation_files import read_json

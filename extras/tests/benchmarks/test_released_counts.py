@@ -1,4 +1,4 @@
-"""The real annotations of `evaluation.benchmarks.pairs`, where they are at hand: counts as the releases have them."""
+"""The real annotations, where they are at hand: counts as the releases have them."""
 
 import json
 from collections import Counter
@@ -129,19 +129,6 @@ def test_circo_with_all_targets_and_its_test_without(tmp_path: Path) -> None:
     assert by_subset([*found]) == {"val": 220} and sum(len(one.targets) for one in found) == 916
     test = [one for one in asked("circo-test", tmp_path) if isinstance(one, Query)]
     assert by_subset([*test]) == {"test": 800} and not any(one.targets for one in test)
-
-
-def test_cirrs_test_split_without_targets(tmp_path: Path) -> None:
-    folder = at_hand("cirr")
-    records = read_json(folder / "captions" / "cap.rc2.test1.json.gz")
-    (tmp_path / "cap.rc2.test1.json").write_text(json.dumps(records))
-    split = folder / "image_splits" / "split.rc2.test1.json"
-    (tmp_path / split.name).symlink_to(split.resolve())
-    found = [one for one in asked("cirr-test", tmp_path) if isinstance(one, Query)]
-    assert by_subset([*found]) == {"global": 4148, "subset": 4148}
-    assert {len(one.gallery) for one in found} == {2315, 6}
-    demo = read_json(folder / "demo_files" / "test1_pred_ranks_recall.json.gz")
-    assert {one.key.partition("/")[2] for one in found} == {key for key in demo if key.isdigit()}
 
 
 def test_vismin_puts_the_texts_in_the_order_of_its_answers(tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from twinset.contracts.errors import WrongUse
+from twinset import WrongUse
 from twinset.evaluation.benchmarks.json_items import json_items, list_of, object_of, text_of
 from twinset.evaluation.score_files.opening import open_scores
 from twinset.generators.annotation_files import read_json_lines
-from twinset.generators.image_verification.scoring import counted
 
 REFETCH = "fetch it again"
 
@@ -153,8 +152,13 @@ def read_dsg_scores(path: Path) -> dict[str, float]:
             raise WrongUse(f"{where}: question_id {number} of this image is answered twice; {REFETCH}")
         yes = row["answer"].strip().lower() == "yes"
         asked.append((int(number), tuple(int(one) for one in parents if int(one)), yes))
-    counts = {key: counted(*zip(*asked, strict=True)) for key, asked in found.items()}
-    return {key: sum(yes) / len(yes) for key, yes in counts.items()}
+    return {key: _score(asked) for key, asked in found.items()}
+
+
+def _score(asked: Sequence[tuple[int, tuple[int, ...], bool]]) -> float:
+    """The share of questions (number, parents, yes) that count: those answered yes whose parents are too."""
+    said = {number: yes for number, _, yes in asked}
+    return sum(yes and all(said.get(one, True) for one in parents) for _, parents, yes in asked) / len(asked)
 
 
 def _geneval(folder: Path) -> Ratings:

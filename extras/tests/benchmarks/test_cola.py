@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.evaluation.benchmarks.made_layouts import LAYOUTS
+from extras.tests.benchmarks.made_layouts import cola_single
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import Picture, Query
@@ -20,7 +20,7 @@ def asked(folder: Path) -> list[Query]:
 
 
 def test_a_class_is_ranked_among_the_images_of_its_hard_list(tmp_path: Path) -> None:
-    LAYOUTS["cola-single"](tmp_path)
+    cola_single(tmp_path)
     found = asked(tmp_path)
     shown = [[Path(one.where).name for one in query.gallery if isinstance(one, Picture)] for query in found]
     assert shown == [["0.jpg", "1.jpg", "2.jpg", "3.jpg"], ["0.jpg", "1.jpg", "2.jpg"]]
@@ -43,7 +43,7 @@ def test_a_class_is_ranked_among_the_images_of_its_hard_list(tmp_path: Path) -> 
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, path: tuple[Any, ...], value: object, words: str) -> None:
-    LAYOUTS["cola-single"](tmp_path)
+    cola_single(tmp_path)
     held = inner = json.loads((tmp_path / FILE).read_text())
     for key in path[:-1]:
         inner = inner[key]

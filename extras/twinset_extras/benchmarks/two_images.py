@@ -1,36 +1,17 @@
-"""Two images with a caption or an answer each: Winoground, ColorSwap, VisMin, Cola, COCO-Counterfactuals, MMVP,
-NaturalBench.
-"""
+"""Two images with a caption or an answer each: ColorSwap, VisMin, Cola, COCO-Counterfactuals, MMVP, NaturalBench."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from twinset.contracts.errors import WrongUse
+from twinset import WrongUse
 from twinset.evaluation.benchmarks.json_items import text_of
+from twinset.evaluation.benchmarks.reader import Item
 from twinset.evaluation.benchmarks.records import REFETCH, Record, TwoByTwo, read_records
-from twinset.evaluation.examples import OwnQuestion
-
-
-class Winoground(TwoByTwo):
-    """Captions of the same words in another order (Thrush et al., 2022)."""
-
-    name = "winoground"
-    image_folders = ("images", "data/images")
-    title = "Winoground (2022)"
-    citation = "https://arxiv.org/abs/2204.03162"
-    licence = "research only"
-    counts: ClassVar = {"test": 400}
-    expects = "examples.jsonl and a folder of the images that it names (ex_0_img_0.png …), or Parquet files"
-    obtained = "Both are in the data set facebook/winoground of Hugging Face, once its terms are accepted"
-
-    every: ClassVar = {"test": "examples.jsonl"}
-    splits: ClassVar = {"test": "test"}
-    images_of, captions_of = ("image_0", "image_1"), ("caption_0", "caption_1")
-    image_fields, word_fields = images_of, ("id", *captions_of, "collapsed_tag")
-    identity, kind = "id", "collapsed_tag"
+from twinset.evaluation.examples import Matching, OwnQuestion
 
 
 class ColorSwap(TwoByTwo):
@@ -115,7 +96,28 @@ class Cola(TwoByTwo):
     every: ClassVar = {"multi-objects": "COLA_multiobjects_matching_benchmark.json"}
     positions = ("image_0", "caption_0", "image_1", "caption_1")
     images_of, captions_of = ("image_0", "image_1"), ("caption_0", "caption_1")
-    shared = True
+
+    def example(self, record: Record) -> Item:
+        """Records share images; those that do, also by way of others, are one group."""
+        found = super().example(record)
+        assert isinstance(found, Matching)
+        return replace(found, group=self._groups[str(record.fields[self.images_of[0]])])
+
+    @cached_property
+    def _groups(self) -> Mapping[str, str]:
+        """The group of each name of an image: the first name of those that records connect."""
+        first: dict[str, str] = {}
+
+        def root(name: str) -> str:
+            while first.setdefault(name, name) != name:
+                name = first[name] = first[first[name]]
+            return name
+
+        for subset in self.subsets:
+            for record in self.records(subset):
+                one, other = sorted(root(str(record.fields.get(field))) for field in self.images_of)
+                first[other] = one
+        return {name: root(name) for name in [*first]}
 
     def image_name(self, record: Record, field: str) -> str:
         """The last part of the image's address."""
@@ -176,7 +178,7 @@ class Mmvp(TwoByTwo):
 
     A caption is the question with an answer; models that answer get the question with its options. MMVP's accuracy,
     both images right, is the text score; that of single questions the mean of ipos2t and ineg2t. The first column is
-    called ``lndex`` in the release, and rightly in copies.
+    called ``lndex`` in the release, and rightly in copies: columns are read by their place.
     """
 
     name = "mmvp"
@@ -189,9 +191,9 @@ class Mmvp(TwoByTwo):
     obtained = "Both are in the data set MMVP/MMVP of Hugging Face"
 
     every: ClassVar = {"test": "Questions.csv"}
-    renamed: ClassVar = {"Index": "lndex", "index": "lndex"}
+    positions = ("number", "question", "options", "answer")
     together = 2
-    images_of = ("lndex_0", "lndex_1")
+    images_of = ("number_0", "number_1")
     asks = "mmvp 1"
     _LETTER = "Answer with the option's letter from the given choices directly."
     _OPTIONS = re.compile(r"\s*\(a\)\s*(.+?)\s*\(b\)\s*(.+?)\s*")
@@ -201,16 +203,16 @@ class Mmvp(TwoByTwo):
         return f"{super().image_name(record, field)}.jpg"
 
     def captions(self, record: Record) -> tuple[str, str]:
-        options = self._OPTIONS.fullmatch(record.text("Options_0"))
-        answers = [record.text(f"Correct Answer_{row}").strip() for row in (0, 1)]
+        options = self._OPTIONS.fullmatch(record.text("options_0"))
+        answers = [record.text(f"answer_{row}").strip() for row in (0, 1)]
         if (
             options is None
             or sorted(answers) != ["(a)", "(b)"]
-            or record.text("Question_1") != record.text("Question_0")
+            or record.text("question_1") != record.text("question_0")
         ):
             raise WrongUse(f"{record.where}: not a question about two images with the answers (a) and (b); {REFETCH}")
-        question = record.text("Question_0")
-        asked = f"{question} {record.text('Options_0')} {self._LETTER}"
+        question = record.text("question_0")
+        asked = f"{question} {record.text('options_0')} {self._LETTER}"
         first, second = (
             OwnQuestion(f"{question} {option}", asked, ("a", "b"), right)
             for right, option in enumerate(options.groups())
@@ -219,11 +221,36 @@ class Mmvp(TwoByTwo):
 
 
 class MmvpCorrected(Mmvp):
-    """MMVP with the four answers that were found to be the wrong way round."""
+    """MMVP without two pairs' answers the wrong way round: tusks (99, 100), standing or sitting (279, 280).
+
+    Found in issue 30 of github.com/tsb0601/MMVP and issue 1018 of github.com/EvolvingLMMs-Lab/lmms-eval.
+    """
 
     name = "mmvp-corrected"
     title = "MMVP (2024), answers corrected"
-    correction = "mmvp-1"
+    _RELEASED: ClassVar = {"99": "(a)", "100": "(b)", "279": "(a)", "280": "(b)"}
+
+    def digest_of(self, read: object) -> str:
+        """As `Reader.digest_of`, with what is corrected."""
+        return super().digest_of({"corrected": self._RELEASED, "read": read})
+
+    def records(self, subset: str) -> Iterator[Record]:
+        """As `Records.records`. Raises `WrongUse`: an answer is not the released one, or a question is absent."""
+        left = dict(self._RELEASED)
+        for record in super().records(subset):
+            fields = dict(record.fields)
+            for row in (0, 1):
+                released, held = left.pop(str(fields[f"number_{row}"]), None), fields[f"answer_{row}"]
+                if released is not None and held != released:
+                    raise WrongUse(
+                        f"{record.where}: the answer is {held!r}, and the release has {released!r}: this file is "
+                        "another version, perhaps corrected already; read it as mmvp"
+                    )
+                if released is not None:
+                    fields[f"answer_{row}"] = "(b)" if released == "(a)" else "(a)"
+            yield replace(record, fields=fields)
+        if left:
+            raise WrongUse(f"{self.place}: no question {', '.join(left)}; {REFETCH}")
 
 
 class NaturalBench(TwoByTwo):

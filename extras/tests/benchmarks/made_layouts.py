@@ -1,7 +1,6 @@
-"""Tiny copies of the released layouts of `evaluation.benchmarks.pairs`; as `made_layouts`, which lists them."""
+"""Tiny copies of released layouts in their real file formats. ``word``: of a caption."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -232,14 +231,3 @@ def vsr(root: Path, word: str = "red") -> None:
     ]
     put(root / "data" / "splits" / "random" / "test.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     _pictures(root / "train2017", [f"{n:012d}.jpg" for n in range(2)])
-
-
-PAIRS = {
-    "vsr": vsr,
-    "imagenet": imagenet,
-    **{"circo": circo, "circo-test": partial(circo, split="test"), "lasco": lasco},
-    **{"colorswap": colorswap, "vismin": vismin, "cola": cola, "coco-counterfactuals": coco_counterfactuals},
-    **{"mmvp": mmvp, "mmvp-corrected": mmvp_corrected, "mmvp-vlm": mmvp_vlm, "naturalbench": naturalbench},
-    **{"whatsup": whatsup, "aro": aro, "aro-order": aro_order, "sugarcrepe++": sugarcrepe_pp, "spec": spec},
-    **{"vl-checklist": vl_checklist, "sugarcrepe++-text": sugarcrepe_pp, "cola-single": cola_single},
-}

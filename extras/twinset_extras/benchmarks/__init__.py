@@ -1,0 +1,1 @@
+"""Benchmarks that the papers of EqBen, BiVLC and GeneCIS do not report."""

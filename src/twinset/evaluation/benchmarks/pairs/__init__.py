@@ -1,1 +1,0 @@
-"""Benchmarks of minimal pairs as they were released; each is a declaration over `evaluation.benchmarks.records`."""
