@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from spacy.language import Language
 
-from twinset.evaluation.ratings.released import rows_of
+from twinset_extras.ratings.released import rows_of
 from twinset.generators.image_verification.questions import ImageQuestion
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import find_pipeline
