@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from spacy.language import Language
 
-from twinset_extras.ratings.released import rows_of
 from twinset.generators.image_verification.questions import ImageQuestion
 from twinset.generators.scene_graphs.relations import parser_of
 from twinset.models.spacy_pipelines import find_pipeline
 from twinset_extras.image_questions.asking import KINDS, prepared, questions_of
+from twinset_extras.ratings.released import rows_of
 
 DSG = Path(__file__).parents[3] / "../shared/data/dsg"
 
