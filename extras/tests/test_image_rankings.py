@@ -26,7 +26,6 @@ from twinset.evaluation.metrics.ranking import ORDERS, correlations
 from twinset.generators.contract import check_source
 from twinset.generators.decisions.answers import FILE, schema
 from twinset.generators.decisions.question import TaskCandidate
-
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
