@@ -44,14 +44,9 @@ class DrawnNegativeGenerator(DrawnPairGenerator[DrawnNegatives]):
 
     def plan(self) -> Iterator[EditedCandidate]:
         """A drawing a row."""
-        model = self.source.brought_model
-        refuses = None if model is None else model.refuses
         for batch in self.context.earlier(self.source.negatives).batches(["identity", *TERMS, *COLUMNS.names]):
             for row in batch.to_pylist():
                 both = row["caption"], row["negative_caption"]
-                if refuses is not None and (reason := next(filter(None, map(refuses, both)), "")):
-                    self.excluded.add("caption-unfit", f"{row['caption_id']}: {reason[:200]}")
-                    continue
                 old, new = zip(*spans(*both), strict=True)
                 yield EditedCandidate(
                     **self.identified(*json.loads(row["identity"]), shows=(Terms.of(row),)),
