@@ -7,7 +7,3 @@ EQBEN = Reference("EqBen", "https://arxiv.org/abs/2303.14465", bibtex("wang2023e
 GENECIS = Reference("GeneCIS", "https://arxiv.org/abs/2306.07969", bibtex("vaze2023genecis"))
 
 BIVLC = Reference("BiVLC", "https://arxiv.org/abs/2406.09952", bibtex("miranda2024bivlc"))
-
-VISMIN = Reference("VisMin", "https://arxiv.org/abs/2407.16772", bibtex("awal2024vismin"))
-
-IMG_DIFF = Reference("Img-Diff", "https://arxiv.org/abs/2408.04594", bibtex("jiao2025imgdiff"))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from extras.tests.editors import install
+from extras.tests.parts import install
 from twinset.contracts import doors
 
 
 @pytest.fixture(scope="session", autouse=True)
-def editor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The editor ``mylab-fill``, as if its package were installed, for this process and those that it starts."""
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The parts of `extras.tests.parts`, as if their package were installed, for this process and its children."""
     folder = tmp_path_factory.mktemp("packages")
     install(folder)
     places = [str(folder), str(Path(__file__).parents[2])]

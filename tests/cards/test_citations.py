@@ -67,11 +67,6 @@ OWN = {
         ["stages.sugarcrepe.source.captions=/my/negatives.json", "subsets.bivlc.source.photos=/my/photos"],
         {"miranda2024bivlc", "podell2024sdxl", "wallace2024diffusion", "cho2024davidsonian"},
     ),
-    "vismin-position": (
-        "vismin",
-        ["stages.negatives.source.captions=/my/captions.csv"],
-        {"awal2024vismin", "miranda2024bivlc", "cho2024davidsonian"},
-    ),
 }
 NAMES = ("YouCook2", "Kinetics", "Charades", "Action Genome", "VAW", "Visual Genome", "COCO", "Flickr", "SugarCrepe")
 

@@ -32,7 +32,7 @@ DIGESTS = HERE / "golden.json"
 RECIPE = HERE / "golden.yaml"
 EXTRAS = is_installed("twinset-extras")
 if EXTRAS:
-    from extras.tests import editors
+    from extras.tests import parts
 _RECIPE = yaml.safe_load(RECIPE.read_text("utf-8"))
 if EXTRAS:  # its kinds, and those of twinset that read its questions
     _RECIPE["stages"] |= yaml.safe_load((ROOT / "extras/tests/golden.yaml").read_text("utf-8"))["stages"]
@@ -117,7 +117,7 @@ def built(folder: Path, kinds: Iterable[str]) -> Path:
         "".join(f"[{group}]\n{points}" for group, points in groups.items())
     )
     if EXTRAS:
-        editors.install(folder)
+        parts.install(folder)
     # In a process of its own: two threads in dlib corrupt the heap.
     made, planned = ([STAGES[kind] for kind in kinds if (kind in PLANNED_ONLY) == alone] for alone in (False, True))
     places = os.pathsep.join(map(str, (folder, ROOT / "tests/foreign", ROOT / "src", ROOT / "demo", ROOT)))

@@ -20,7 +20,7 @@ def test_images_of_a_finished_trohn_are_verified_and_the_card_counts_refusals_by
     source = "subsets.trohn-img.source"
     settings = [
         f"stages.verified.source.images={drawn}/_stages/images",
-        f"stages.verified.source.engine={{kind: transformers, model: {world / 'blip'}}}",
+        "stages.verified.source.engine={kind: mylab-nothing-red}",
         f"{source}.images={drawn}/_stages/images",
         f"{source}.negatives={drawn}/_stages/prompts",
         f"{source}.photos={world / 'photos'}",

@@ -9,10 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, SerializeAsAny, model_validator
 
 from twinset.contracts.doors import OfKind
-from twinset.contracts.references import reasons_beside
+from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, SourceSettings, StageName
 from twinset.generators.image_verification.questions import QuestionSource
-from twinset.generators.papers import IMG_DIFF
 from twinset.models.device import check_opencv
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS, Answers, Inquiry, QuestionAnswererSettings
 from twinset_extras.image_questions.settings import Facts
@@ -77,7 +76,7 @@ class DifferenceBoxes(QuestionSource):
 
     generator = "twinset_extras.difference_boxes.generator:DifferenceBoxGenerator"
     makes = "pair"
-    paper = IMG_DIFF
+    paper = Reference("Img-Diff", "https://arxiv.org/abs/2408.04594", bibtex("jiao2025imgdiff"))
     verb = "found in"
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "difference-boxes")

@@ -9,10 +9,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from twinset.contracts.licences.terms import DerivingTerms
-from twinset.contracts.references import reasons_beside
+from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import AnnotationFile, MediaFolderPath, Need, Settings, StageName
 from twinset.generators.image_files import IMAGE_REASONS
-from twinset.generators.papers import VISMIN
 from twinset.models.device import check_opencv
 from twinset.models.engines import EngineSource
 from twinset.shards.media.media_folder import ImageFolder, Media
@@ -65,7 +64,7 @@ class EditedPhotos(DerivingTerms, EngineSource):
 
     generator = "twinset_extras.edited_photos.generator:EditedPhotoGenerator"
     makes = "pair"
-    paper = VISMIN
+    paper = Reference("VisMin", "https://arxiv.org/abs/2407.16772", bibtex("awal2024vismin"))
     group = "image"
     verb = "edited from"
     card_template = Path(__file__).with_name("card.md.j2")

@@ -8,9 +8,13 @@ import pytest
 from tests.review.asked import candidate, stage_of
 from tests.review.browser.conftest import END, PHONE, Desk
 from tests.review.browser.test_accessible import findings
+from twinset.contracts.doors import is_installed
 from twinset.review.tasks import ReviewStage
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not is_installed("twinset-extras"), reason="twinset-extras, which asks so, is not installed"),
+]
 
 SWIPE_UP = """() => {
   const target = document.getElementById("task");

@@ -1,13 +1,14 @@
-"""An image editor of another distribution, which needs no network."""
+"""An image editor and an answerer of questions of another distribution, which need no network."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 
 from twinset.contracts.kinds.samples import Rejected
 from twinset.models.image_engine import Drawn
+from twinset.models.visual_questions.settings import Answers, Inquiry, QuestionAnswererSettings
 from twinset_extras.edited_photos.image_editor import Edit, ImageEditor, ImageEditorSettings
 
 
@@ -39,9 +40,41 @@ class Filler(ImageEditor):
             yield Drawn(one.key, pixels, {"colour": colour.tolist()})
 
 
+class NothingRed(QuestionAnswererSettings):
+    """Says yes unless it is asked about red."""
+
+    kind: Literal["mylab-nothing-red"]
+
+    worker = f"{__name__}:Answerer"
+
+
+class Answerer:
+    """As `NothingRed`."""
+
+    micro_batch, threads = 8, 1
+
+    def __init__(self, settings: NothingRed) -> None:
+        pass
+
+    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
+        return [[float("red" not in question) for question in one.questions] for one in inquiries]
+
+    def device(self) -> None:
+        return None
+
+    def weights(self) -> Mapping[str, str]:
+        return {}
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        return self
+
+
 def install(folder: Path) -> None:
-    """Write a folder for PYTHONPATH in which a package brings the editor; it needs the checkout on that path too."""
+    """Write a folder for PYTHONPATH in which a package brings both; it needs the checkout on that path too."""
     meta = folder / "mylab_fill-0.1.0.dist-info"
     meta.mkdir()
     (meta / "METADATA").write_text("Metadata-Version: 2.1\nName: mylab-fill\nVersion: 0.1.0\n")
-    (meta / "entry_points.txt").write_text("[twinset.image_editors]\nmylab-fill = extras.tests.editors:FilledMasks\n")
+    (meta / "entry_points.txt").write_text(
+        "[twinset.image_editors]\nmylab-fill = extras.tests.parts:FilledMasks\n"
+        "[twinset.question_answerers]\nmylab-nothing-red = extras.tests.parts:NothingRed\n"
+    )
