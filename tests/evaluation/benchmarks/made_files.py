@@ -17,7 +17,7 @@ class Case:
     """A tiny copy of a benchmark's layout. subsets: examples by subset, in order. left_out: records by reason.
 
     write: into a folder, with a word of a caption. images: lie ``below`` in any folders, or in those that are ``named``;
-    are their ``own`` annotation; or lie ``inside`` it, or nowhere. targets: of queries are known.
+    or they are their ``own`` annotation, or lie ``inside`` it. targets: whether those of queries are known.
     """
 
     write: Callable[..., None]
