@@ -16,8 +16,8 @@ from PIL import Image
 class Case:
     """A tiny copy of a benchmark's layout. subsets: examples by subset, in order. left_out: records by reason.
 
-    write: into a folder, with a word of a caption. images: lie ``below`` in any folders, or in those ``named``;
-    are their ``own`` annotation; or lie ``inside`` it, or nowhere. targets: of queries are known.
+    write: into a folder, with a word of a caption. images: lie ``below`` in any folders, or in ``named`` ones;
+    or they are their ``own`` annotation, or lie ``inside`` it. targets: whether those of queries are known.
     """
 
     write: Callable[..., None]

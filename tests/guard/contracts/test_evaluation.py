@@ -1,0 +1,53 @@
+"""The contracts of evaluation models, metrics and exporters, as far as all keep them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.kind import SampleKind
+from twinset.evaluation.metrics.score_kinds import METRICS
+from twinset.evaluation.scorers.kinds import MODELS, open_model
+from twinset.models.encoders.contract import ModelKind
+from twinset.shards.export.formats import EXPORTERS, Format
+
+#: What --model writes after the kind, where files are named: ABSENT stands for a path that is not there.
+ASKED = {
+    **dict.fromkeys(("clip", "siglip", "blip-itm", "blip-itc", "blip2-itm", "blip2-itc", "vilt", "flava"), "ABSENT"),
+    **{"open_clip": "ViT-B-32:ABSENT", "random": "ABSENT.json", "vlm": "ABSENT", "detections": "ABSENT"},
+    **dict.fromkeys(("image-only", "text-only", "image+text"), "clip:ABSENT"),
+    **dict.fromkeys(("combiner", "focus-attribute", "change-attribute"), "ABSENT:clip:ABSENT"),
+}
+#: A server is asked when a run begins.
+SERVED = {"openai-chooser", "openai-yesno", "openai-vqascore"}
+
+
+@pytest.mark.parametrize("kind", MODELS.own())
+def test_a_kind_of_model_says_what_is_written_and_names_a_file_that_is_absent(kind: str, tmp_path: Path) -> None:
+    found = MODELS.get(kind)
+    assert isinstance(found, ModelKind) and found.form and found.parts >= 1
+    assert kind in ASKED or kind in SERVED, f"kind of model {kind} has no case: write one in ASKED"
+    if kind in ASKED:
+        with pytest.raises(WrongUse, match="absent"):
+            open_model(f"{kind}:{ASKED[kind].replace('ABSENT', str(tmp_path / 'absent'))}")
+
+
+@pytest.mark.parametrize("name", METRICS.own())
+def test_a_metrics_figures_are_numbers_of_its_events(name: str) -> None:
+    metric = METRICS.find(name)()
+    assert metric.columns and metric.events[0] == "rows" and metric.truth.shape[1] == len(metric.events)
+    assert metric.truth[:, 0].all(), "rows is true of every row"
+    sums = metric.truth.astype(np.float64).sum(0)
+    for figure in metric.names(sums):
+        share = metric.share(figure)
+        assert share is None or {*share} <= {*metric.events}
+        assert 0 <= metric.figure(figure, sums) <= 100 and np.isnan(metric.figure(figure, 0 * sums))
+    assert {*metric.main(sums)} <= {*metric.names(sums)}
+
+
+@pytest.mark.parametrize("name", EXPORTERS.own())
+def test_an_exporter_says_what_it_takes_and_writes_nothing_of_nothing(name: str) -> None:
+    found = EXPORTERS.get(name)
+    assert isinstance(found, Format) and callable(found.write)
+    assert found.kinds and all(isinstance(one, SampleKind) for one in found.kinds)
