@@ -22,7 +22,6 @@ from twinset.evaluation.metrics.score_kinds import METRICS
 from twinset.evaluation.scorers.kinds import MODELS
 from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS
 from twinset.generators.decisions.questions import QUESTIONS
-from twinset.models.image_editor import IMAGE_EDITORS
 from twinset.models.image_engine import IMAGE_ENGINES
 from twinset.models.language_models.settings import LANGUAGE_MODELS
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS
@@ -32,7 +31,7 @@ from twinset.training.losses.names import OBJECTIVES, REGULARISERS
 from twinset.training.tasks import TASKS
 
 PAGE = Path(__file__).with_name("reference.md")
-WITH_SETTINGS = (SOURCES, FILTERS, IMAGE_ENGINES, IMAGE_EDITORS, LANGUAGE_MODELS, QUESTION_ANSWERERS, CAPTION_SCORERS)
+WITH_SETTINGS = (SOURCES, FILTERS, IMAGE_ENGINES, LANGUAGE_MODELS, QUESTION_ANSWERERS, CAPTION_SCORERS)
 OTHERS = (BENCHMARKS, METRICS, MODELS, QUESTIONS, EXPORTERS, OBJECTIVES, REGULARISERS)
 HEAD = """<!-- Written by `make reference` from the code; edit the docstrings instead. -->
 
