@@ -18,7 +18,6 @@ from tests.generators.decisions.test_answers import opened
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.contract import check_source
 from twinset.generators.decisions.agreement import share
 from twinset.generators.decisions.generated_images.choice import ImageAmbiguity, ImageChoice
 from twinset.generators.decisions.generator import DecisionGenerator
@@ -69,8 +68,6 @@ def test_the_truth_is_chosen_where_nobody_errs(tmp_path: Path) -> None:
     assert (row["votes"], row["agreement"], row["simulated"], row["right"]) == (2, 1.0, True, True)
     assert json.loads(str(row["annotators"])) == ["simulated-0", "simulated-1"]
     assert (dropped.reason, dropped.detail) == ("none-fits", "none")
-    check_source(source, context(tmp_path, "chosen"))
-    check_source(ambiguity(**simulated(0.3)), context(tmp_path, "unambiguous"))
 
 
 def test_what_verification_drops_is_asked_in_a_share(tmp_path: Path) -> None:

@@ -22,8 +22,8 @@ if __name__ == "__main__":
     job, found = Job(recipe, Store("out")), {}
     for kind, (name, make) in json.loads(sys.argv[1]).items():
         stage = recipe[name]
-        # Copied samples keep their keys.
-        context = twinset.Context(stage.source.copies or stage.known_as or name, stage.split, recipe.seed, job.earlier, job.store)
+        known_as = stage.source.copies or stage.known_as or name  # what is copied keeps its keys
+        context = twinset.Context(known_as, stage.split, recipe.seed, job.earlier, job.store)
         try:
             twinset.check_source(stage.source, context, most=100, make=make)
             found[kind] = ""
