@@ -14,8 +14,7 @@ from pydantic_core import to_json
 
 from twinset.contracts.doors import OfKind, Registry, types_in
 from twinset.contracts.licences.terms import StatedTerms
-from twinset.contracts.recipe.models import Recipe, Subset
-from twinset.contracts.recipe.rates import Rate
+from twinset.contracts.recipe.models import Rate, Recipe, Subset
 from twinset.contracts.source import FILTERS, SOURCES, Place, Reads
 from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.metrics.score_kinds import METRICS

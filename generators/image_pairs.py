@@ -12,8 +12,8 @@ from pydantic import AfterValidator
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.canonical import canonical_json, sample_key
 from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.plan import Ids
 from twinset.contracts.references import Reference, checked_bibtex, reasons_beside
-from twinset.contracts.repeated_ids import Ids
 from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
     RECORD_REASONS,

@@ -32,7 +32,7 @@ from tests.made_samples import (
 from twinset.cards.describe import describe, show
 from twinset.cards.kinds.kind import IndexSummary
 from twinset.contracts.canonical import canonical_json, digest
-from twinset.contracts.kinds.registry import KINDS
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.samples import Rejected, encode_image
 from twinset.contracts.plan import read_parquet
 from twinset.contracts.receipt import Receipt

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Literal
 import pytest
 
 from twinset.contracts import doors
-from twinset.contracts.panels import Panels, Steps
 from twinset.contracts.references import Reference
-from twinset.contracts.source import AnnotationFile, FilterSettings, MediaFolderPath, SourceSettings
+from twinset.contracts.source import AnnotationFile, FilterSettings, MediaFolderPath, Panels, SourceSettings, Steps
 
 PAPER = Reference("A Paper", "https://paper.example", "@inproceedings{paper2020, title = {A Paper}}")
 

@@ -14,8 +14,8 @@ from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.image_text import ImageText
 from twinset.contracts.kinds.samples import Frame, Rejected
 from twinset.contracts.locations import Location
+from twinset.contracts.plan import Ids, Suspects
 from twinset.contracts.references import Reference, reasons_beside
-from twinset.contracts.repeated_ids import Ids, Suspects
 from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import OptionalFiles, SeveralFiles, lines
 from twinset.generators.captions.sources import CaptionSources

@@ -13,8 +13,8 @@ import pyarrow as pa
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.neighbours.source import ImageFeatures
 from twinset.models.encoders.contract import Floats

@@ -12,8 +12,8 @@ from pydantic import Field
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.plan import Ids
 from twinset.contracts.references import Reference, reasons_beside
-from twinset.contracts.repeated_ids import Ids
 from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import SeveralFiles
 from twinset.generators.captions.sources import CaptionSources

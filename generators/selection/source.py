@@ -10,9 +10,8 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from twinset.contracts.doors import UnknownKind
 from twinset.contracts.markdown import block_of, cell, table
-from twinset.contracts.panels import Panels, Steps
 from twinset.contracts.references import reasons_beside
-from twinset.contracts.source import SourceSettings, StageName
+from twinset.contracts.source import Panels, SourceSettings, StageName, Steps
 from twinset.generators.blind_attacks import ALL, attack_table, title_of
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.negative_captions.prompts import SUFFIX

@@ -13,8 +13,7 @@ import av
 
 from twinset.contracts.kinds.samples import Pixels
 from twinset.generators.image_files import UnusableImage
-from twinset.generators.video.container.packets import PacketTable
-from twinset.generators.video.container.video_file import MICROSECONDS, BrokenMedia, VideoFile
+from twinset.generators.video.container.video_file import MICROSECONDS, BrokenMedia, PacketTable, VideoFile
 from twinset.generators.video.decoding import ListedFrame, Timeline, best_effort, decode_from_start, take_frames
 
 # Codecs whose every packet is one shown frame with the packet's own pts, so that demuxing tells all there is to know.

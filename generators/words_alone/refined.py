@@ -30,8 +30,7 @@ from twinset.generators.blind_attacks import kinds_of
 from twinset.generators.negative_captions.changes import words
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.papers import BIVLC
-from twinset.generators.words_alone.probe import LEAST, Probed, out_of_fold, probed, word_counts
-from twinset.generators.words_alone.sampled import as_percent, said
+from twinset.generators.words_alone.probe import LEAST, Probed, as_percent, out_of_fold, probed, said, word_counts
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source, StageGenerator
 

@@ -103,7 +103,7 @@ def plan(
     """
     from twinset.contracts.recipe import Recipe
     from twinset.contracts.recipe.loading import recipe_folder
-    from twinset.contracts.recipe.outside import outside
+    from twinset.contracts.recipe.permissions import outside
     from twinset.shards.storage.store import Store
     from twinset.stages.job import Job, check_inputs, not_found
     from twinset.stages.overview import plan_states

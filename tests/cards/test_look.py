@@ -14,8 +14,8 @@ from PIL import Image, ImageColor, ImageDraw
 from tests.made_datasets import MadeDataset
 from tests.made_samples import TASKS
 from twinset.cards import sheet as drawing
+from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.kind import blocks_across
-from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.page import write_look
 from twinset.cards.sheet import (
     MARGIN,

@@ -19,7 +19,7 @@ from twinset.cards.kinds.kind import FREQUENT, LONGEST
 from twinset.cards.kinds.pair import WordUse, fewest, lopsided
 from twinset.cards.plots import MOST_BARS, bin_edges, histograms
 from twinset.contracts.kinds.pair import PAIR
-from twinset.contracts.panels import Steps
+from twinset.contracts.source import Steps
 from twinset.generators.blind_guesses import sign_test
 
 

@@ -47,7 +47,7 @@ def test_one_group_in_two_splits_is_two_groups() -> None:
 
 
 def test_equal_hashes_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.contracts.repeated_ids._hash", lambda text: 7)
+    monkeypatch.setattr("twinset.contracts.plan._hash", lambda text: 7)
     assert len(check([("k0", "a"), ("k1", "b"), ("k2", "c")])) == 3
     with pytest.raises(WrongUse, match="k0 is planned twice"):
         check([("k0", "a"), ("k1", "b"), ("k0", "c")])

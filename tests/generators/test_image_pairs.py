@@ -22,7 +22,6 @@ from twinset.contracts.kinds.samples import Drop, Keep, Rejected
 from twinset.contracts.recipe import load_recipe
 from twinset.filters.equal_captions import EqualCaptions
 from twinset.filters.near_identical import NearIdentical
-from twinset.generators.contract import check_source
 from twinset.generators.image_pairs import ImagePairGenerator, ImagePairs
 from twinset.shards.contracts import Context
 
@@ -75,7 +74,6 @@ def pairs(annotations: Path, media: Path, **settings: Any) -> ImagePairGenerator
 @pytest.mark.parametrize("form", ["json", "jsonl", "parquet"])
 def test_every_form_gives_the_same_pairs(tmp_path: Path, media: Path, form: str) -> None:
     made = pairs(written(tmp_path, form, RECORDS), media)
-    check_source(made.source, Context("mine"))
     planned = list(made.plan())
     assert [one.key for one in planned] == [sample_key("mine", name) for name in "abc"]
     first, second, _ = made.make(planned)
@@ -112,7 +110,6 @@ def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path,
         change="colour",
         credit="me",
     )
-    check_source(made.source, Context("mine"))
     planned = list(made.plan())
     assert [one.identity for one in planned] == ['["0"]', '["2"]', '["1"]'], "groups follow each other"
     assert planned[0].group == planned[1].group != planned[2].group
@@ -151,7 +148,6 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     expected += [("repeated-id", "pairs.jsonl line 15 (id a)")]
     expected += [("not-utf-8", "pairs.jsonl line 17"), ("not-json", "pairs.jsonl line 18")]
     assert made.excluded.examples == expected
-    check_source(made.source, Context("mine"))
     renamed = pairs(written(tmp_path, "json", RECORDS), media, fields={"licence": "lizenz"})
     assert list(renamed.plan()) == [] and renamed.excluded["unknown-licence"] > 0
 

@@ -1,57 +1,15 @@
-"""Every source that twinset brings keeps the contract, on the recipe of the demo."""
+"""What sources say of themselves; tests/guard/contracts holds them to the contract."""
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 
-from tests.generators.finished_stage import finish, finished
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import Recipe, load_recipe
 from twinset.contracts.source import SOURCES
-from twinset.generators import KINDS
-from twinset.generators.contract import check_source
 from twinset.shards.contracts import Context, Source
-from twinset.shards.finished_stage import FinishedStage
 
 DEMO = load_recipe("demo")
-SLOW_TO_MAKE = ("kubric", "stable-diffusion")  # rendered and drawn: tests/generators/kubric_scenes, edited_pairs
-
-
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], FinishedStage]:
-    folder = tmp_path_factory.mktemp("graphs")
-    source: Any = DEMO["scene-graphs"].source
-    finish(source, folder)
-    return finished(folder)
-
-
-def test_the_demo_has_all_kinds_but_those_with_tests_of_their_own() -> None:
-    assert set(KINDS) - {stage.source.kind for stage in DEMO.all.values()} == {
-        "caption-scores",
-        "caption-words",
-        "exchanged-negatives",
-        "human-baseline",
-        "image-ambiguity",
-        "image-captions",
-        "image-choice",
-        "image-features",
-        "image-neighbours",
-        "image-pairs",
-        "pair-screening",
-        "refined-negatives",
-        "screened-pairs",
-        "selected-negatives",
-    }
-
-
-# Those that read other stages keep it in tests of their own.
-@pytest.mark.parametrize("name", [name for name in DEMO.all if set(DEMO.reads(name)) <= {"scene-graphs"}])
-def test_sources_of_the_demo_keep_the_contract(name: str, graphs: Callable[[str], FinishedStage]) -> None:
-    stage: Any = DEMO[name]
-    stage.source.check_inputs(f"{DEMO.key(name)}.source", ("annotations", "media", "models"))
-    make = 0 if stage.source.kind in SLOW_TO_MAKE else 8
-    check_source(stage.source, Context(name, stage.split, DEMO.seed, graphs), most=100, make=make)
 
 
 @pytest.mark.parametrize("kind", SOURCES.kinds())
@@ -76,7 +34,7 @@ def test_a_source_that_names_no_generator_cannot_be_opened() -> None:
         Unnamed().open(Context("s"))
 
 
-def test_words_of_the_demo_are_markdown(graphs: Callable[[str], FinishedStage]) -> None:
+def test_words_of_the_demo_are_markdown() -> None:
     for stage in Recipe.model_validate(DEMO).all.values():
         for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
             assert "{" not in text and (not text or text.endswith(("\n", ".", "?")))

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.pair import PAIR, Pair
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.kinds.samples import EncodedImage, Frame, MediaFile, encode_image
 from twinset.contracts.kinds.template import TEMPLATE, Template
 from twinset.contracts.kinds.text_pair import TEXT_PAIR, TextPair

@@ -9,8 +9,8 @@ import pytest
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import BuildFailed
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import SampleKind
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.kinds.samples import MediaFile, Rejected, TableRows
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows, schema_of, table_schema, write_rows, write_table_rows
 

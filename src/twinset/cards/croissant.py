@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.kind import CardKind, IndexSummary
-from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.lineage import described_origin
 from twinset.cards.terms import croissant_licence
 from twinset.contracts.canonical import digest

@@ -10,8 +10,8 @@ import yaml
 
 from twinset.cards import terms
 from twinset.cards.croissant import MARKER, croissant, marker_folder
+from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.kind import IndexSummary, ScoreSpread, score_spreads
-from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.lineage import (
     FORM,
     Step,
@@ -32,14 +32,13 @@ from twinset.cards.rebuilding import Rebuilding, homepage, rebuilding, recipe_of
 from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT, told_by_words
 from twinset.contracts.canonical import digest
-from twinset.contracts.kinds.registry import KINDS
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.markdown import block_of
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.references import key_of
 from twinset.contracts.stage import Stage
 from twinset.generators.blind_guesses import LEAST_GROUPS
-from twinset.generators.words_alone.probe import LEAST, Probed
-from twinset.generators.words_alone.sampled import words_table
+from twinset.generators.words_alone.probe import LEAST, Probed, words_table
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings
 from twinset.shards.records import planned_stage

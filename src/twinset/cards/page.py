@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.kinds.kind import blocks_across, legend_of
-from twinset.cards.kinds.registry import CARD_KINDS
 from twinset.cards.rendering import render
 from twinset.cards.sheet import LONGEST_TEXT, Block, Marked, contact_sheet, thumbnail
 from twinset.cards.terms import by_licence

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from twinset.contracts.markdown import short
-from twinset.contracts.panels import Panels, Steps
+from twinset.contracts.source import Panels, Steps
 
 MOST_BARS, MOST_NAMES, LONGEST_NAME = 40, 13, 30
 BAR, RULE = "#3c7d5a", "#7b8087"

@@ -21,8 +21,8 @@ from twinset.cards.rendering import render
 from twinset.cards.words_alone import ABSENT
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Stored
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.licences.names import SPDX
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.recipe import Recipe

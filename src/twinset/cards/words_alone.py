@@ -3,8 +3,7 @@
 from importlib.util import find_spec
 
 from twinset.generators.blind_attacks import kinds_of
-from twinset.generators.words_alone.probe import Probed
-from twinset.generators.words_alone.sampled import Sampled
+from twinset.generators.words_alone.probe import Probed, Sampled
 from twinset.shards.read import index_batches, index_columns
 from twinset.shards.storage.store import Store
 

@@ -48,7 +48,7 @@ def add(commands: Any) -> None:
 def plan(asked: argparse.Namespace) -> None:
     """``twinset plan``."""
     from twinset.contracts.recipe.loading import recipe_folder
-    from twinset.contracts.recipe.outside import in_words, outside
+    from twinset.contracts.recipe.permissions import in_words, outside
 
     recipe = twinset.load_recipe(asked.recipe, asked.set).only(asked.only)
     named = outside(recipe, recipe_folder(asked.recipe))

@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
 def scores(asked: argparse.Namespace) -> None:
     """``twinset eval scores``."""
     if asked.scores is not None:
-        from twinset.evaluation.score_files.as_csv import write_csv
+        from twinset.evaluation.score_files.opening import write_csv
 
         write_csv(asked.file, asked.scores)
     if asked.out or asked.model or asked.questions or asked.benchmark:

@@ -6,6 +6,7 @@
 import ipaddress
 import os
 import re
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
@@ -13,7 +14,19 @@ from pydantic import BeforeValidator, PlainSerializer
 
 from twinset.contracts.doors import Registry, installed
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.shipped import shipped
+
+
+def shipped(room: str) -> Path:
+    """The folder of a room, in the package or in the checkout beside it (see the ``__path__`` of `twinset`).
+
+    Raises:
+        FileNotFoundError: the installation is not complete.
+    """
+    spec = find_spec(f"twinset.{room}")  # without importing it; `manifests` holds no Python
+    if spec is None or not spec.submodule_search_locations:
+        raise FileNotFoundError(f"twinset/{room} is not installed; install twinset again")
+    return Path(next(iter(spec.submodule_search_locations)))
+
 
 KINDS: dict[str, str] = {}  # twinset itself brings no folder
 MODEL_FOLDERS = "twinset.model_folders"  # the group of entry points that name models (`models.files.ModelFolder`)

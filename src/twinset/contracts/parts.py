@@ -15,10 +15,9 @@ from typing import ClassVar, Literal, Self, TypeVar
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import TwinsetError, in_words
-from twinset.contracts.inputs import check_places
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Verdict
-from twinset.contracts.source import FilterSettings, Need, PlacedSettings
+from twinset.contracts.source import FilterSettings, Need, PlacedSettings, check_places
 
 Isolation = Literal["thread", "process"]
 EXAMPLES = 20  # records left out that are named

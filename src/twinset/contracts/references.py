@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Self
 
-from twinset.contracts.shipped import shipped
+from twinset.contracts.locations import shipped
 
 #: Control characters, and marks that turn text round.
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import ChainMap, Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -15,9 +15,38 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import StatedTerms
 from twinset.contracts.locations import Location, is_model_folder
 from twinset.contracts.markdown import block_of
-from twinset.contracts.panels import Panels
 from twinset.contracts.references import Reference
-from twinset.contracts.tally import Tally
+
+
+class Tally(NamedTuple):
+    """Answers, and the tokens that they took. prompt_tokens, completion_tokens: read and written."""
+
+    answers: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def plus(self, other: Tally) -> Tally:
+        """The sum of both."""
+        return Tally(*(mine + more for mine, more in zip(self, other, strict=True)))
+
+    def __str__(self) -> str:
+        return f"{self.answers:,} answers, {self.prompt_tokens:,} tokens read and {self.completion_tokens:,} written"
+
+
+#: How often each whole number occurs, or names with their counts, most frequent first.
+Counts = Mapping[Any, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Histograms over the same bins, one line each. edges: of the bins; counts: of each bin, by the line's name."""
+
+    edges: Sequence[float]
+    counts: Mapping[str, Sequence[int]]
+
+
+#: Panels side by side, by title.
+Panels = Mapping[str, Counts | Steps]
 
 
 class Settings(BaseModel):
@@ -292,3 +321,25 @@ class FilterSettings(PlacedSettings):
 
 SOURCES = Registry[SourceSettings]("source", SourceSettings, "twinset.generators", "twinset.sources")
 FILTERS = Registry[FilterSettings]("filter", FilterSettings, "twinset.filters", "twinset.filters")
+
+
+#: What of `Place.what` must exist; the rest is looked for by what opens it, or made.
+_NOUNS = {"file": "file", "folder": "folder", "any": "file or folder", "words": "file or folder"}
+
+
+def check_places(settings: PlacedSettings, key: str, needs: Collection[Need]) -> None:
+    """Raise `WrongUse` where an input is absent, naming the setting and the remedy.
+
+    Args:
+        key: of these settings in the recipe, such as ``subsets.eq-ag.source``.
+        needs: which inputs the next step reads.
+    """
+    for setting, place, path in settings.places():
+        if place.need not in needs or place.what not in _NOUNS or "://" in str(path):
+            continue
+        at = Path(path)
+        if not {"file": at.is_file, "folder": at.is_dir}.get(place.what, at.exists)():
+            noun = _NOUNS[place.what]
+            raise WrongUse(
+                f"{key}.{setting}: there is no {noun} {path}; name it with --set {key}.{setting}={noun.upper()}"
+            )

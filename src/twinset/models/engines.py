@@ -12,8 +12,7 @@ from pydantic import Field
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import naming
 from twinset.contracts.parts import Component
-from twinset.contracts.source import Need, Place, PlacedSettings, Pool
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Need, Place, PlacedSettings, Pool, Tally
 from twinset.models.device import OnDevice, check_installed, load_within_memory
 from twinset.models.files import ModelFiles
 from twinset.shards.contracts import Context, Source, StageGenerator

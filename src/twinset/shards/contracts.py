@@ -17,13 +17,12 @@ import pyarrow as pa
 from twinset.contracts.candidate import Candidate, Identified
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.inputs import check_places
 from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.licences.terms import Terms
 from twinset.contracts.parts import Component, LeftOut, Waiting
 from twinset.contracts.recipe import Encoding
-from twinset.contracts.source import Need, SourceSettings
+from twinset.contracts.source import Need, SourceSettings, check_places
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import Media
 from twinset.shards.storage.store import Store

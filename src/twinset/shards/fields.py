@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from twinset.contracts.canonical import canonical_json, digest
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import SAMPLE_SCHEMA, Sample, SampleKind, Stored
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.kinds.samples import EXTENSIONS, EncodedImage
 from twinset.contracts.licences.terms import Terms
 from twinset.shards.storage.tar_reader import BrokenTar

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Tally
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.errors import BuildFailed
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import SampleKind
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.kinds.samples import Drop, Keep, MediaFile, Rejected, Score, TableRows, Verdict
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.plan import read_parquet

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from twinset.contracts.errors import TwinsetError
 from twinset.contracts.recipe import Recipe, content_of
-from twinset.contracts.recipe.rates import Rate
-from twinset.contracts.tally import Tally
+from twinset.contracts.recipe.models import Rate
+from twinset.contracts.source import Tally
 from twinset.shards.metering import read_logs, tally_in, total
 from twinset.shards.records import stages_in
 from twinset.shards.storage import layout

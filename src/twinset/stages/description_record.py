@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twinset.cards.kinds.registry import CARD_KINDS
+from twinset.cards.kinds import CARD_KINDS
 from twinset.cards.lineage import citations_of
 from twinset.cards.rebuilding import OF_THE_WHOLE
 from twinset.contracts.canonical import canonical_json, digest

@@ -14,7 +14,7 @@ from twinset.cards.kinds.kind import IndexSummary
 from twinset.cards.lineage import counted, rejections
 from twinset.contracts.canonical import canonical_json, digest, sha256_of, sha256_of_file
 from twinset.contracts.errors import BuildFailed
-from twinset.contracts.kinds.registry import KINDS
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.plan import compact, read_parquet
 from twinset.contracts.receipt import IndexRecord

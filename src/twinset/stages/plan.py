@@ -16,8 +16,7 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
 from twinset.contracts.parts import LeftOut
-from twinset.contracts.plan import PlannedShard, PlanSummary, plan_digest, plan_file, shards_of, write_plan
-from twinset.contracts.repeated_ids import Ids
+from twinset.contracts.plan import Ids, PlannedShard, PlanSummary, plan_digest, plan_file, shards_of, write_plan
 from twinset.contracts.source import SOURCES
 from twinset.contracts.stage import Stage
 from twinset.shards.records import read_planned, read_stage

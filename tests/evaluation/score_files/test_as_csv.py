@@ -10,7 +10,7 @@ import pytest
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.score_files.as_csv import write_csv
+from twinset.evaluation.score_files.opening import write_csv
 
 
 def test_a_file_of_scores_gives_the_same_figures_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

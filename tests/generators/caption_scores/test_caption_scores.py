@@ -23,7 +23,6 @@ from twinset.generators.caption_scores.generator import ROWS, ScoreGenerator, ro
 from twinset.generators.caption_scores.scorers.clip import Clip
 from twinset.generators.caption_scores.scorers.scorer import Scored
 from twinset.generators.caption_scores.source import CaptionScores
-from twinset.generators.contract import check_source
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.rows import write_table_rows
@@ -73,12 +72,6 @@ def with_fixed(generator: ScoreGenerator, **values: float) -> Fixed:
     fixed = Fixed({text.replace("_", " "): value for text, value in values.items()})
     generator.__dict__["_scorers"] = [(generator.source.scorers[0], fixed)]
     return fixed
-
-
-def test_the_contract_is_kept(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
-    table = negatives(tmp_path, PAIRS)
-    kinds = ("cola", "clip", "language-model")
-    check_source(source(scorer_folders, *kinds), Context("scores", earlier=lambda _: table))
 
 
 def test_rows_of_a_caption_come_together_with_the_identity_that_they_had(

@@ -1,13 +1,11 @@
 """The contract of caption scorers: what it finds, and that sound ones pass."""
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.generators.caption_scores.commas import Commas, count_commas
-from tests.generators.caption_scores.tiny_scorers import settings
 from twinset import check_scorer
 from twinset.contracts.parts import BrokenContract
 from twinset.generators.caption_scores.scorers.scorer import Scored
@@ -59,11 +57,6 @@ def test_what_a_class_says_of_itself_is_checked(
     monkeypatch.setattr(Commas, name, value)
     with pytest.raises(BrokenContract, match=problem):
         check_scorer(Commas(kind="mylab-commas"))
-
-
-@pytest.mark.parametrize("kind", ["cola", "clip", "language-model", "vera"])
-def test_twinsets_own_scorers_keep_it(kind: str, scorer_folders: dict[str, Path]) -> None:
-    check_scorer(settings(kind, scorer_folders[kind]))
 
 
 def test_a_scorer_of_another_package_keeps_it() -> None:

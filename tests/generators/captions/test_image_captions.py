@@ -18,7 +18,6 @@ from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.generators.captions.image_captions import ImageCaptions
 from twinset.generators.captions.training_split import TrainingSplit, image_number
-from twinset.generators.contract import check_source
 from twinset.shards.contracts import Context
 from twinset.shards.read import index_rows, read_samples
 from twinset.shards.storage.store import Store
@@ -69,11 +68,6 @@ def planned(folder: Path, **settings: Any) -> tuple[dict[str, str], list[tuple[s
     """Split of each planned image, and what is left out."""
     generator = ImageCaptions.model_validate(source(folder, **settings)).open(Context("photos"))
     return {one.image_id: one.split for one in generator.plan()}, generator.excluded.examples
-
-
-def test_the_contract_of_sources(photos: Path) -> None:
-    for each in ("image", "caption"):
-        check_source(ImageCaptions.model_validate(source(photos, each=each)), Context("photos"))
 
 
 def test_a_sample_is_an_image_with_all_its_captions(photos: Path) -> None:

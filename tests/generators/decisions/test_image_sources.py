@@ -15,7 +15,6 @@ from tests.generators.decisions.test_answers import opened
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.contract import check_source
 from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.generated_images.choice import ImageAmbiguity, ImageChoice
 from twinset.generators.decisions.generator import DecisionGenerator
@@ -70,10 +69,6 @@ def test_the_image_that_people_choose_is_kept(tmp_path: Path) -> None:
     assert (row["votes"], row["agreement"], row["right"]) == (2, 1.0, None)
     assert json.loads(str(row["annotators"])) == ["ann", "ben"]
     assert (dropped.reason, dropped.detail) == ("none-fits", "none")
-    check_source(source, context(tmp_path, "chosen"))
-    fits = ambiguity().open(context(tmp_path, "unambiguous"))
-    decide(fits, tmp_path, "photo", "both", "generated")
-    check_source(ambiguity(), context(tmp_path, "unambiguous"))
 
 
 def test_what_verification_drops_is_not_asked(tmp_path: Path) -> None:

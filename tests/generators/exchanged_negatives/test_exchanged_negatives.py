@@ -9,7 +9,6 @@ import pytest
 
 from tests.generators.finished_stage import finish, finished
 from twinset.contracts.errors import WrongUse
-from twinset.generators.contract import check_source
 from twinset.generators.exchanged_negatives.sites import sites_of
 from twinset.generators.exchanged_negatives.source import ExchangedNegatives
 from twinset.generators.exchanged_negatives.vocabulary import exchanges
@@ -83,14 +82,6 @@ def test_blanks_of_captions_change_no_negative_and_stay(tmp_path: Path) -> None:
 def test_the_plan_is_of_its_seed(tmp_path: Path) -> None:
     first, again, other = ([one.negative_caption for one in planned(tmp_path, CAPTIONS, seed)] for seed in (1, 1, 2))
     assert first == again != other
-
-
-def test_sources_keep_the_contract(tmp_path: Path) -> None:
-    source = CaptionWords(kind="caption-words", captions=write(tmp_path, CAPTIONS[:30]))
-    check_source(source, Context("words"))
-    finish(source, tmp_path, "words")
-    exchanged = ExchangedNegatives(kind="exchanged-negatives", words="words")
-    check_source(exchanged, Context("negatives", earlier=finished(tmp_path, "words")))
 
 
 @pytest.mark.parametrize(

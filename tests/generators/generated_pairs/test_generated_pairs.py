@@ -13,12 +13,9 @@ from PIL import Image
 import twinset
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.contract import check_source
 from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
-from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.job import Job
 from twinset_demo import MINIATURE
 
 
@@ -81,8 +78,6 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, mon
         assert sample.json.image0.size == (64, 64) and photo.shape == (64, 64, 3)
     assert "**The score chose, no person did**" in (tmp_path / "out/bivlc/README.md").read_text()
     assert not twinset.verify(out, media=True)["subsets"]["bivlc"]["problems"]
-    settings: Any = recipe["bivlc"].source
-    check_source(settings, Context("bivlc", earlier=Job(recipe, Store(out)).earlier))
 
 
 @pytest.mark.slow

@@ -20,7 +20,6 @@ from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.people import Answered, Outcome, answered_of, outcome_table, people
 from twinset.evaluation.report.results import as_json, measured_run
-from twinset.generators.contract import check_source
 from twinset.generators.human_baseline import HumanBaselineGenerator
 from twinset.review.tasks import ReviewTasks
 from twinset.shards.read import read_samples
@@ -50,7 +49,6 @@ def test_four_questions_a_pair_each_with_its_right_answer(out: Path) -> None:
             assert task.texts == (pair.texts[query],)
             assert shown[right] == images[f"image{query[-1]}"] and len(set(shown)) == 2
         assert task.kind_name == pair.json.change
-    check_source(generator.source, generator.context)
 
 
 def test_the_sample_depends_on_seed_and_keys_alone(out: Path) -> None:

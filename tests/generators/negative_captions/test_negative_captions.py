@@ -8,7 +8,6 @@ import pytest
 
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import load_recipe, parse_recipe
-from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.source import NegativeCaptions, NegativeGenerator, Rules
 from twinset.shards.contracts import Context
@@ -31,10 +30,6 @@ def captions(tmp_path: Path) -> Path:
 
 def source(captions: Path, **settings: Any) -> NegativeCaptions:
     return NegativeCaptions(kind="negative-captions", captions=(captions,), **settings)
-
-
-def test_the_contract_is_kept(captions: Path) -> None:
-    check_source(source(captions), Context("negatives"))
 
 
 def test_each_caption_is_asked_for_each_kind(captions: Path) -> None:

@@ -13,7 +13,6 @@ from tests.generators.negative_captions.test_written import TEXTS, captions, raw
 from tests.models.language_models.chat_server import Body, Reply, completion, serving
 from twinset.contracts.errors import BuildFailed, TwinsetError
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.asking import SIDE
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models.language_models.answers import EncodedImage, Message, Request
@@ -57,11 +56,6 @@ def settings(captions: Path, url: str, photos: Path, **others: Any) -> dict[str,
 
 def source(captions: Path, url: str, photos: Path, **others: Any) -> NegativeCaptions:
     return NegativeCaptions.model_validate(settings(captions, url, photos, **others))
-
-
-def test_the_contract_is_kept(captions: Path, photos: Path) -> None:
-    with serving(seeing) as server:
-        check_source(source(captions, server.url, photos), Context("negatives"), make=4)
 
 
 def test_the_photo_goes_along_small_and_its_bytes_are_what_an_answer_is_kept_by(captions: Path, photos: Path) -> None:
@@ -162,7 +156,6 @@ def test_a_model_in_this_process_sees_too(captions: Path, photos: Path, tmp_path
     tiny = pytest.importorskip("tests.models.visual_questions.tiny_vision_language")
     engine = {"kind": "vlm", "model": str(tiny.save(tmp_path / "llava", "llava")), "max_tokens": 4}
     one = source(captions, "", photos, engine=engine)
-    check_source(one, Context("negatives"), make=2)
     generator = one.open(Context("negatives"))
     assert (generator.isolation, generator.device(), generator.micro_batch) == ("process", "cpu", 1)
     assert [*generator.weights()] == ["language_model", "prompts", "photos"]

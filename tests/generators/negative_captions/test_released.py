@@ -11,9 +11,7 @@ import pytest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.annotation_files import Skipped
-from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.negative_captions.prompts import NegativePrompts
 from twinset.generators.negative_captions.replay import Released, ReplayedNegatives, read_released, released_files
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -38,11 +36,6 @@ def replay(*captions: Path) -> ReplayedNegatives:
 def saved(path: Path, value: Any) -> Path:
     path.write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
     return path
-
-
-def test_the_contract_is_kept(tmp_path: Path) -> None:
-    records = {"0": RECORD, "1": {**RECORD, "caption": " "}, "2": {**RECORD, "negative_caption": "A bird."}}
-    check_source(replay(saved(tmp_path / "replace_obj.json", records)), Context("sugarcrepe"))
 
 
 def test_a_folder_of_sugarcrepe_tells_kinds_by_its_files(tmp_path: Path) -> None:
@@ -153,8 +146,5 @@ def test_prompts_are_planned_from_the_table(tmp_path: Path) -> None:
         "type": "replace",
         "subtype": "rel",
     }
-    table = FinishedStage(Store(str(tmp_path / "out")), "_stages/sugarcrepe")
-    source = NegativePrompts(kind="negative-prompts", negatives="sugarcrepe")
-    check_source(source, Context("prompts", earlier=lambda _: table))
     captions.write_text(json.dumps({"0": record}))
     assert build_here(parse_recipe(raw), str(tmp_path / "out"), 1)["subsets"]["prompts"]["kept"] == 1

@@ -12,7 +12,6 @@ from tests.models.language_models.chat_server import Body, Reply, asked, complet
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import content_of, load_recipe, parse_recipe
-from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models.language_models.answers import Answers
@@ -54,13 +53,6 @@ def recipe(source: dict[str, Any], shard_size: int = 7) -> Any:
 
 def tables(out: Path) -> dict[str, bytes]:
     return {p.relative_to(out).as_posix(): p.read_bytes() for p in out.rglob("*.parquet") if "log" not in p.parts}
-
-
-def test_the_contract_is_kept(captions: Path) -> None:
-    with serving(obedient) as server:
-        source = NegativeCaptions.model_validate(raw(captions, server.url))
-        check_source(source, Context("negatives"), make=28)
-        assert len(server.bodies) == 28
 
 
 def test_each_kind_of_each_caption_is_asked_for_and_judged(captions: Path) -> None:
@@ -218,12 +210,11 @@ def test_a_server_that_hangs_does_not_hold_up_the_others(captions: Path) -> None
         assert len(server.bodies) == 29
 
 
-def test_the_contract_is_kept_with_a_model_in_this_process(captions: Path, tmp_path: Path) -> None:
+def test_a_model_in_this_process_answers_too(captions: Path, tmp_path: Path) -> None:
     tiny_model = pytest.importorskip("tests.models.language_models.tiny_model")
     engine = {"kind": "transformers", "model": str(tiny_model.save(tmp_path / "llama")), "max_tokens": 4}
     raw_source = {"kind": "negative-captions", "captions": [str(captions)], "engine": {**engine, "micro_batch": 4}}
     source = NegativeCaptions.model_validate(raw_source)
-    check_source(source, Context("negatives"), make=2)
     generator = source.open(Context("negatives"))
     assert (generator.isolation, generator.device(), generator.micro_batch) == ("process", "cpu", 4)
     assert [*generator.weights()] == ["language_model", "prompts"]

@@ -13,7 +13,6 @@ from tests.evaluation.scorers.tiny_models import images, save_transformers
 from tests.generators.finished_stage import finish
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.contract import check_source
 from twinset.generators.neighbours import nearest as search
 from twinset.generators.neighbours.nearest import nearest
 from twinset.generators.neighbours.source import ImageFeatures, ImageNeighbours
@@ -74,7 +73,6 @@ def test_neighbours_are_those_of_each_distinct_image(photos: FinishedStage, mode
     features = ImageFeatures(kind="image-features", images="photos", model=str(model), micro_batch=4)
     assert "pillow" in features.open(Context("features")).libraries, "which decodes the images"
     context = Context("features", earlier=lambda _: photos)
-    check_source(features, context)
     table = finish(features, tmp_path / "table", "features", context=context)
     rows = table.read(["image_sha256", "features"]).to_pylist()
     assert len(rows) == IMAGES and len({row["image_sha256"] for row in rows}) == IMAGES
@@ -82,7 +80,6 @@ def test_neighbours_are_those_of_each_distinct_image(photos: FinishedStage, mode
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
     near = ImageNeighbours(kind="image-neighbours", features="features", neighbours=5)
     context = Context("near", earlier=lambda _: table)
-    check_source(near, context)
     columns = ["image_sha256", "number", "neighbours", "cosines"]
     found = finish(near, tmp_path / "table", "near", context=context).read(columns).to_pylist()
     assert [row["image_sha256"] for row in found] == [row["image_sha256"] for row in rows]

@@ -19,13 +19,12 @@ from tests.generators.decisions.tasks import insert
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.contract import check_source
 from twinset.generators.decisions.answers import FILE, Answer, schema
 from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.image_verification.pairs import COLUMNS
 from twinset.generators.screened_pairs.pair_screening import PairScreening
 from twinset.generators.screened_pairs.source import ScreenedPairs
-from twinset.shards.contracts import Context, Source
+from twinset.shards.contracts import Context
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
@@ -194,20 +193,6 @@ def test_of_equal_pairs_one_is_asked_about_and_none_of_the_others_is_kept(pairs:
     assert set(samples(out)) == {"a-swapped", "p2", "p3", "p4", "p5"}
     report = json.loads((out / "mine/_meta/screening.json").read_bytes())
     assert (report["made"], report["duplicates"], report["shown"], report["kept"]) == (8, 2, 6, 5)
-
-
-@pytest.mark.usefixtures("no_cards")
-def test_the_sources_keep_the_contract(pairs: Path, tmp_path: Path) -> None:
-    recipe, out = recipe_of(pairs, screening=True), tmp_path / "out"
-    with pytest.raises(DecisionsMissing):
-        twinset.build(recipe, str(out))
-    answer(recipe, out, {"p1": "other"})
-    assert twinset.build(recipe, str(out))["subsets"]["mine"]["kept"] == 5
-    job = Job(recipe, Store(str(out)))
-    for name in ("mine", "mine-decisions"):
-        source = recipe[name].source
-        assert isinstance(source, Source)
-        check_source(source, Context(name, earlier=job.earlier, out=job.store))
 
 
 def test_a_reason_that_the_question_does_not_have_is_not_on_a_card(pairs: Path, tmp_path: Path) -> None:

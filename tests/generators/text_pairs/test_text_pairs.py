@@ -15,7 +15,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.generators import text_pairs as module
-from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.text_pairs import TextPairCandidate, TextPairs
 from twinset.shards.contracts import Context
@@ -46,12 +45,6 @@ def planned(
     earlier: FinishedStage, split: str = "test", name: str = "text", **settings: Any
 ) -> list[TextPairCandidate]:
     return list(pairs(**settings).open(Context(name, split, 0, lambda _: earlier)).plan())
-
-
-def test_the_contract_is_kept(photos: Path, tmp_path: Path) -> None:
-    earlier = stage_of(rows(), tmp_path)
-    for settings in ({}, {"images": photos}, {"images": tmp_path / "scores", "train": 0.5}):
-        check_source(pairs(**settings), Context("text", earlier=lambda _: earlier))
 
 
 def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(

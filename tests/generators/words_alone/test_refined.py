@@ -12,10 +12,9 @@ from tests.generators.finished_stage import finished, write_index
 from tests.generators.words_alone.test_probe import captions
 from twinset.contracts.canonical import identity_of
 from twinset.contracts.errors import WrongUse
-from twinset.generators.contract import check_source
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from twinset.generators.words_alone.probe import Sampled, words_table
 from twinset.generators.words_alone.refined import RefinedNegatives, refined
-from twinset.generators.words_alone.sampled import Sampled, words_table
 from twinset.shards.contracts import Context, Generator
 
 
@@ -77,7 +76,6 @@ def test_a_kind_that_words_tell_goes_whole(tmp_path: Path) -> None:
     assert generator.excluded["known-by-words"] == 640 - len(kept)
     card = generator.source.how_made({"words.json": {k: v for k, v in _report(generator).items()}})
     assert "add att" in card and "too few" in card
-    check_source(generator.source, Context("refined", earlier=finished(tmp_path, "negatives")))
 
 
 def _report(generator: Generator[RefinedNegatives]) -> dict[str, object]:

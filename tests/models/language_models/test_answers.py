@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from twinset.contracts.errors import BuildFailed
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Tally
 from twinset.models.language_models.answers import FILE, REFUSED, Answer, Answers
 
 CHECKOUT = Path(__file__).resolve().parents[3]

@@ -10,7 +10,7 @@ from tests.models.language_models.asked_server import SCHEMA, echo, model, reque
 from tests.models.language_models.chat_server import Body, Reply, completion, serving
 from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Tally
 from twinset.models.language_models.answers import Answer, Answers, EncodedImage, Message, Request
 from twinset.models.language_models.server_faults import BrokenAnswer, parsed
 

@@ -9,7 +9,7 @@ from twinset.cards.kinds.kind import FREQUENT, CardKind, how_often, records_of, 
 from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, boxed, in_group, mark_difference, words_of
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import PAIR, PairRecord
-from twinset.contracts.panels import Counts
+from twinset.contracts.source import Counts
 from twinset.generators.blind_attacks import length_gaps
 from twinset.generators.blind_guesses import GuessCounts, same_bag, sign_test
 from twinset.shards.read import index_batches, index_rows

@@ -9,7 +9,7 @@ from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, in_group, mark_differ
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.text_pair import TEXT_PAIR, TextPairRecord
 from twinset.contracts.markdown import ranked
-from twinset.contracts.panels import Counts
+from twinset.contracts.source import Counts
 from twinset.generators.blind_attacks import CAPTION, COLUMNS, NEGATIVE, gaps_of, kinds_of, scores_among
 from twinset.generators.blind_guesses import GuessCounts, same_bag
 from twinset.generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS

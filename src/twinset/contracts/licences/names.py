@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import yaml
 
-from twinset.contracts.shipped import shipped
+from twinset.contracts.locations import shipped
 
 _TABLE = yaml.safe_load((shipped("manifests") / "licences.yaml").read_text("utf-8"))
 #: Licences of https://spdx.org/licenses, and those that the Hub alone names.

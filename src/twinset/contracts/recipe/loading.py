@@ -14,11 +14,11 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from twinset.contracts.doors import installed, where_others_are
 from twinset.contracts.errors import WrongUse, suggested
 from twinset.contracts.licences.names import UNKNOWN
+from twinset.contracts.locations import shipped
 from twinset.contracts.recipe.models import LONGEST_NAME, SUBSET_NAME, Recipe, Subset
 from twinset.contracts.recipe.overrides import PARTS, absolute, allow_what_was_set, class_at, cut, override, spelled_out
 from twinset.contracts.recipe.screening import SCREENING, as_written, expanded
 from twinset.contracts.recipe.strict_yaml import MOST_BYTES, load_yaml
-from twinset.contracts.shipped import shipped
 
 SAME_AS = "same_as"
 Place = tuple[int | str, ...]  # of a value: keys and places in lists

@@ -13,9 +13,39 @@ from pydantic import AfterValidator, Field, SerializeAsAny, StringConstraints, m
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.doors import OfKind
 from twinset.contracts.errors import WrongUse, suggested
-from twinset.contracts.recipe.rates import Rates
 from twinset.contracts.references import Reference, checked_bibtex, checked_cite, cited_entry
 from twinset.contracts.source import FILTERS, SOURCES, FilterSettings, Pool, Settings, SourceSettings
+
+
+class Rate(Settings):
+    """What one candidate of a stage takes.
+
+    kept: share that becomes samples (0-1). bytes: that are written. seconds: of a core, or of a GPU. start: such
+    seconds that a process takes before its first candidate, for libraries and models. gpu: whether seconds are a GPU's.
+    answers, prompt_tokens, completion_tokens: of language models; tokens that they read and wrote. each: candidates for
+    each one kept of the stage that it reads, the first where it reads several.
+    """
+
+    kept: float = Field(ge=0, le=1)
+    bytes: float = Field(ge=0)
+    seconds: float = Field(ge=0)
+    start: float = Field(default=0, ge=0)
+    gpu: bool = False
+    answers: float = Field(default=0, ge=0)
+    prompt_tokens: float = Field(default=0, ge=0)
+    completion_tokens: float = Field(default=0, ge=0)
+    each: float | None = Field(default=None, ge=0)
+
+
+class Rates(Settings):
+    """Measured rates, from which `twinset plan` estimates what no receipt tells yet.
+
+    machine: that they were measured on. stages: rates by the name of a stage or subset.
+    """
+
+    machine: str
+    stages: dict[str, Rate]
+
 
 MOST = 10**12  # candidates
 STAGES = "_stages"  # the folder below OUT of stages that are not published

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.image_text import IMAGE_TEXT, ImageTextRecord
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.pair import PairRecord
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.kinds.samples import EXTENSIONS
 from twinset.contracts.kinds.template import GALLERY, TemplateRecord
 from twinset.contracts.kinds.text_pair import TextPairRecord

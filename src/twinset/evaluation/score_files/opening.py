@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow import csv as arrow_csv
 
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.score_files.batch import Batch
 from twinset.shards.storage.parquet_reader import batches
+from twinset.shards.storage.whole_file import whole_file
 
 ROWS = 16_384  # a batch
 _BLOCK = 1 << 19  # bytes of CSV at a time; pyarrow reads ahead, and holds some thirty such blocks
@@ -224,3 +226,29 @@ def digests(batch: Batch, columns: Sequence[str], empty: bool = True) -> Digests
     encoded = _joined(batch, columns, empty).cast(pa.binary()).dictionary_encode()
     found = b"".join(hashlib.blake2b(value, digest_size=8).digest() for value in encoded.dictionary.to_pylist())
     return np.asarray(np.frombuffer(found, "<u8")[np.asarray(encoded.indices)])
+
+
+def write_csv(file: str | Path, to: Path) -> None:
+    """Write all columns of a Parquet or CSV file of scores as CSV.
+
+    Raises:
+        WrongUse: ``to`` is not called ``.csv``, the file cannot be read, or a column holds lists.
+    """
+    if to.suffix.lower() != ".csv":
+        raise WrongUse(f"--scores {to}: is written as CSV; name a file that ends in .csv")
+    opened = open_scores(file)
+    with whole_file(to) as beside:
+        writer: arrow_csv.CSVWriter | None = None
+        for batch in opened.batches(opened.names):
+            if nested := next((name for name, one in batch.columns.items() if pa.types.is_nested(one.type)), None):
+                raise WrongUse(f"{file}: column {nested} holds lists, which CSV cannot; read it as Parquet")
+            # float32 as the float64 that it is: its own digits would be read as another number.
+            found = {
+                name: one.cast(pa.float64()) if pa.types.is_floating(one.type) else one
+                for name, one in batch.columns.items()
+            }
+            table = pa.table(found)
+            writer = writer or arrow_csv.CSVWriter(beside, table.schema)
+            writer.write_table(table)
+        if writer is not None:
+            writer.close()

@@ -18,7 +18,7 @@ import openai
 
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Pixels, Rejected
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Tally
 from twinset.models.image_engine import Drawn, ImageGenerator, Request
 from twinset.models.images_server.settings import ImagesServer, ServedImages
 from twinset.models.language_models import answers

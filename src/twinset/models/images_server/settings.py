@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Tally
 from twinset.models.image_engine import ImageEngineSettings
 from twinset.models.paid_server import PaidServer
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Tally
 from twinset.models.engines import Engine
 from twinset.shards.storage.sqlite_file import connect, explained, transaction
 

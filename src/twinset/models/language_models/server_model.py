@@ -16,7 +16,7 @@ import openai
 from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe.permissions import OPENAI_KEY
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Tally
 from twinset.models.language_models.answers import REFUSED, Answer, Answers, Request, Schema, tally_of
 from twinset.models.language_models.server_faults import CONNECT, BoundedClient, Refused, parsed, patiently
 from twinset.models.language_models.settings import OpenAI

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from twinset.contracts.doors import Registry
-from twinset.contracts.tally import Tally
+from twinset.contracts.source import Tally
 from twinset.models.engines import EngineSettings, LocalSettings
 from twinset.models.files import Layout, ModelFiles, ModelMissing, find_model, local_folder, refuse_adapter
 from twinset.models.paid_server import PaidServer

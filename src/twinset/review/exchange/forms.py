@@ -14,8 +14,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.markdown import no_formula
 from twinset.contracts.plan import parquet_columns, parquet_rows
 from twinset.generators.decisions.answers import COLUMNS, table_of, to_row
-from twinset.review.exchange.form import Address, Answered, Form, Row, Show
-from twinset.review.exchange.label_studio import LabelStudio
+from twinset.review.exchange.label_studio import Address, Answered, Form, LabelStudio, Row, Show
 from twinset.shards.storage.whole_file import whole_file
 
 #: Columns of `Answer` by their name in the file; others keep theirs.

@@ -10,7 +10,7 @@ from typing import Any
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import NAME, Answer, is_position, is_time
 from twinset.review.access import ADMIN
-from twinset.review.exchange.form import Row
+from twinset.review.exchange.label_studio import Row
 from twinset.review.store import AnsweredOtherwise, AnswerStore, Asked, utc_now
 from twinset.review.tasks import ReviewStage, ReviewTask
 

@@ -1,17 +1,56 @@
 """Tasks and answers as Label Studio's JSON, with the labelling interface and the images beside it."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from twinset.cards.rendering import render
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer, to_row
-from twinset.review.exchange.form import Address, Answered, Form, Row, Show
+from twinset.generators.decisions.pictures import Picture
 from twinset.review.showing import NO_POSITION, shown_options
 from twinset.review.tasks import ReviewTask
 from twinset.shards.storage.whole_file import whole_file, write_text
+
+#: All tasks, each with its answers, also those without one; and what gives an image of a task.
+Answered = Sequence[tuple[ReviewTask, Sequence[Answer]]]
+Show = Callable[[ReviewTask, int], Picture]
+#: The address at which the page serves an image of a task; None: files name none.
+Address = Callable[[ReviewTask, int], str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An answer as a file has it. place: where it stands. values: by column of `Answer`; columns may be absent;
+    empty for a task that nobody answered."""
+
+    place: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Form(ABC):
+    """A form of file; `review.exchange.forms.FORMS` names all.
+
+    suffix: of its files. pictured: whether it writes images beside the file.
+    """
+
+    name: ClassVar[str]
+    suffix: ClassVar[str]
+    pictured: ClassVar[bool] = False
+
+    @abstractmethod
+    def write(self, path: Path, answered: Answered, picture: Show, address: Address = None) -> None:
+        """Write tasks and their answers into a file, which is there whole or not at all; with addresses of images, it
+        names these instead of files beside it.
+        """
+
+    @abstractmethod
+    def read(self, path: Path) -> Iterator[Row]:
+        """The answers in a file; raises `WrongUse` when it is not of this form."""
+
 
 CONTROL, REASON, OBJECT = "answer", "reason", "title"  # names of the tags that results refer to
 EVERYBODY = "label-studio"  # Label Studio shows everyone one order of options: that of this name

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.kinds.samples import (
     Drop,
     EncodedImage,

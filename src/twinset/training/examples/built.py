@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.image_text import IMAGE_TEXT
 from twinset.contracts.kinds.kind import SampleKind
 from twinset.contracts.kinds.pair import PAIR
-from twinset.contracts.kinds.registry import KINDS
 from twinset.contracts.kinds.samples import EXTENSIONS
 from twinset.contracts.kinds.text_pair import TEXT_PAIR
 from twinset.contracts.kinds.triplet import PARTS, TRIPLET
