@@ -1,17 +1,40 @@
-"""The worked example of docs/extending.md: its files are taken from the document, installed, and built with."""
+"""The worked example of docs/extending.md: its files are taken from the document, installed, and built with.
+
+Attack: a text of others that takes minutes, since a pattern tries all its beginnings with all its ends.
+
+Every pattern and parser of captions, answers, names and annotations is fed the worst text of two lengths: eight times
+the text may take thirty times as long, and not the 64 times of the square.
+`twinset` as a notebook uses it: paths and single names as they come, and errors that are instructions.
+"""
 
 import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
+import twinset
+from tests.made_datasets import MadeDataset
+from twinset.cards.sheet import mark_difference, words_of
+from twinset.contracts.markdown import cell, plain, short
 from twinset.contracts.receipt import IndexRecord
+from twinset.evaluation.answers.parser import LONGEST, parse
+from twinset.filters.motion_words import MotionWords
+from twinset.generators.captions.tables import FLICKR_ID, URL
+from twinset.generators.kubric_scenes.assets.archives import references
+from twinset.generators.negative_captions.changes import _WORD
+from twinset.generators.negative_captions.rules.nouns import edited
+from twinset.generators.scene_graphs.source import photo_of
+from twinset.generators.video.action_genome import FRAME
+from twinset.generators.video.frame_pairs import as_sentence
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = re.compile(r"^`([\w./-]+)`[^`]*?:\n\n```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -92,3 +115,111 @@ def test_it_is_built_with_in_other_processes(package: Path) -> None:
     assert "Before and After" in card and "@misc{before" in card and "the light differs too" in card
     assert "* `before-after 0.1.0`, for source before-after, filter dark\n" in card
     assert "an image is too dark" in card and "lines that are not place, change and two captions" in card
+
+
+MEGABYTE = 1 << 20
+CAPTIONS = ("a dog on a mat", "a cat on a mat")
+
+
+def parsed(text: str) -> None:
+    parse(text[:LONGEST], CAPTIONS)
+
+
+def as_file(suffix: str) -> Callable[[str, Path], Any]:
+    def read(text: str, folder: Path) -> None:
+        path = folder / f"a{suffix}"
+        path.write_text(text)
+        try:
+            references(path)
+        except ValueError as error:  # refused, and soon
+            assert path.name in str(error)
+
+    return read
+
+
+motion = MotionWords(kind="motion-words", words=["pick up", "a"]).open()._motion
+FILES = {".mtl": as_file(".mtl"), ".obj": as_file(".obj"), ".urdf": as_file(".urdf")}
+#: What reads, and its worst texts: what comes first, what is repeated and what comes last.
+READERS: dict[str, tuple[Callable[..., Any], list[str]]] = {
+    "materials": (FILES[".mtl"], ["map_Kd ~a ~\0", "map_~K~ ", "~ ~x", "bump ~ ~", "bump ~a\t~b", "~\\\n~"]),
+    "mesh": (FILES[".obj"], ["mtllib a~ ~b", "mtllib ~\t~x", "~mtllib ~", "~\n~"]),
+    "urdf": (FILES[".urdf"], ["<a filename~ ~x", '~filename="~', "<a ~filename ~", "~<a>~", "<~a~"]),
+    "answers": (
+        parsed,
+        ["~(1) ~", "~1~)", "~both ~", "~neither ~x", "~caption ~", "~!~x", "1~ ~x", "~not a ~", "~a dog on a mat~",
+         "~\n ~", "~the answer is: ~", "~1. a dog on a mat ,~", "~<think>~", "~n't~", "~(1) or ~", "~.,;~"],
+    ),
+    "sentence": (as_sentence, ["a~)~", "a~'~(", "a ~]}~", "a~ ,~", "~ ~a"]),
+    "difference": (lambda text: mark_difference(text, text[::-1] + "a"), ["a~!~a", "~a ~", "~a b c ~", "~!~"]),
+    "words": (words_of, ["~a-~", "~-~a", "~a~-"]),
+    "words of negatives": (_WORD.findall, ["~a-~", "~-~a", "~a~-"]),
+    "articles": (lambda text: edited(text, ()), ["~a ~", "a~ ~b", "a ~b-~", "~an~ "]),
+    "motion words": (motion.search, ["pick~ ~x", "~pick ~", "~pick  ~"]),
+    "Flickr's ids": (FLICKR_ID.fullmatch, ["a~#1~x", "a#~1~x", "~#~"]),
+    "URLs": (URL.fullmatch, ["~a~", "~a+~:", "a://~a~ ", "~a:~"]),
+    "photos": (
+        photo_of,
+        ["~1~_", "1_~1~x", "https://~flickr.com/~x", "http://flickr.com/~1/~_", "http://~flickr.com~/", "~1_~"],
+    ),
+    "frames": (FRAME.fullmatch, ["a/~0~.pn", "a~/0~.pn", "a~/1~.pn", "a~/~"]),
+    "Markdown": (
+        lambda text: (cell(text), plain(text), short(text)),
+        ["~[~", "~http://~", "~www.~", "~a@~", "~&~", "~ ~a", "~](~", "a~@a.~", "~#1 ~"],
+    ),
+}  # fmt: skip
+WORST = [(name, text) for name, (_, texts) in READERS.items() for text in texts]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "text"), WORST)
+def test_the_worst_megabyte_takes_no_more_than_its_length(tmp_path: Path, name: str, text: str) -> None:
+    read, _ = READERS[name]
+    first, piece, last = text.split("~")
+    arguments = (tmp_path,) if name in ("materials", "mesh", "urdf") else ()
+    taken = []
+    for size in (MEGABYTE // 8, MEGABYTE):
+        whole = first + piece * (size // len(piece)) + last
+        began = time.process_time()
+        read(whole, *arguments)
+        taken.append(time.process_time() - began)
+    assert taken[1] < 30 * taken[0] + 1.0, f"{taken[0]:.3f} s for 128 kB, {taken[1]:.3f} s for 1 MB"
+
+
+def test_paths_and_single_names_are_taken_as_they_are(
+    made_pairs: MadeDataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = Path(made_pairs.root)
+    subset = min(place.parent.name for place in out.glob("*/_meta"))
+    assert [Path(path).is_file() for path in twinset.look(out, subset, 2)] == [True, True]
+    assert next(twinset.load(out, subset, limit=1)).key.startswith(subset)
+    assert twinset.export(out, "openclip", tmp_path / "export", subset) > 0
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda at: twinset.plan("deom"), "no recipe 'deom'"),
+        (lambda at: twinset.build("demo", at / "new", workers=-1), "workers -1"),
+        (lambda at: twinset.build("demo", at / "new", runner="slurm"), "runner 'slurm'"),
+        (lambda at: twinset.status(at / "absent"), "holds no dataset"),
+        (lambda at: twinset.verify(at / "absent"), "holds no dataset"),
+        (lambda at: twinset.look(at / "absent"), "holds no dataset"),
+        (lambda at: next(twinset.load(at / "absent", "x")), "holds no dataset"),
+        (lambda at: twinset.export(at / "absent", "openclip", at / "new"), "holds no dataset"),
+        (lambda at: twinset.evaluate("sugarcrepe", "clip:absent", at / "new"), "name the folder too"),
+        (lambda at: twinset.evaluate({"sugarcrepe": at / "absent"}, "clip:absent", at / "new"), "no such folder"),
+        (lambda at: twinset.evaluate({}, "clip:absent", at / "new", device="cuda"), "neither cpu nor gpu"),
+        (lambda at: twinset.evaluate({}, "clip:absent", at / "new", batch=0), "batch 0"),
+        (lambda at: twinset.scores(at / "absent.csv"), "no such file"),
+        (lambda at: twinset.compare(at / "absent.csv", at / "absent.csv"), "no such file"),
+        (lambda at: twinset.train(at / "absent", at / "new"), "not a dataset"),
+        (lambda at: twinset.train(at / "absent", at / "new", task="clipp"), "did you mean 'clip'?"),
+        (lambda at: twinset.train(at / "absent", at / "new", task="fusion"), "model: Field required"),
+    ],
+)
+def test_wrong_use_is_one_kind_of_error(call: Callable[[Path], Any], words: str, tmp_path: Path) -> None:
+    with pytest.raises(twinset.WrongUse, match=words.replace("?", r"\?")):
+        call(tmp_path)
+    assert not any(tmp_path.iterdir())

@@ -1,5 +1,11 @@
-"""The recipes of edited and drawn twins build on the small models and a painted photo."""
+"""The modules of twinset that the extras import: a new one is added here with intent.
 
+Counts and figures that others published, reached by the commands that users call.
+The recipes of edited and drawn twins build on the small models and a painted photo.
+Nothing is drawn from negative captions that allow no derivatives, and what COCO says of its photographs is read.
+"""
+
+import ast
 import json
 from pathlib import Path
 
@@ -9,9 +15,102 @@ import yaml
 from PIL import Image
 
 import twinset
+from tests.generators.test_terms_survive import ADA, CLOSED, COCO, STATED, negatives, settings
+from tests.guard.test_oracles import at_hand, printed
 from tests.models.visual_questions.tiny_models import save_blip
 from tests.stages.test_pipelines_build import kill_midway, tars
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import Terms
+from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import load_recipe
+from twinset_extras.edited_photos.places import Instances
+
+EXTRAS = Path(__file__).parents[1] / "twinset_extras"
+IMPORTED = """
+twinset.contracts.candidate
+twinset.contracts.canonical
+twinset.contracts.doors
+twinset.contracts.errors
+twinset.contracts.kinds.kind
+twinset.contracts.kinds.pair
+twinset.contracts.kinds.samples
+twinset.contracts.kinds.template
+twinset.contracts.licences.names
+twinset.contracts.licences.terms
+twinset.contracts.locations
+twinset.contracts.parts
+twinset.contracts.recipe
+twinset.contracts.recipe.strict_yaml
+twinset.contracts.references
+twinset.contracts.source
+twinset.evaluation.benchmarks.reader
+twinset.evaluation.examples
+twinset.generators.annotation_files
+twinset.generators.captions.tables
+twinset.generators.copied_pairs
+twinset.generators.decisions.agreement
+twinset.generators.decisions.answers
+twinset.generators.decisions.generator
+twinset.generators.decisions.pictures
+twinset.generators.decisions.question
+twinset.generators.decisions.source
+twinset.generators.edited_pairs.generator
+twinset.generators.edited_pairs.source
+twinset.generators.edited_pairs.vocabulary
+twinset.generators.image_files
+twinset.generators.image_verification.questions
+twinset.generators.named_pairs
+twinset.generators.negative_captions.changes
+twinset.generators.negative_captions.kinds
+twinset.generators.negative_captions.rules.nouns
+twinset.generators.negative_captions.rules.vocabulary
+twinset.generators.neighbours.table
+twinset.generators.papers
+twinset.generators.scene_graphs.relations
+twinset.generators.scene_graphs.source
+twinset.generators.triplets.ratings
+twinset.models.device
+twinset.models.engines
+twinset.models.image_engine
+twinset.models.pipelines.folder
+twinset.models.pipelines.painter
+twinset.models.pipelines.settings
+twinset.models.spacy_pipelines
+twinset.models.visual_questions.settings
+twinset.shards.contracts
+twinset.shards.finished_stage
+twinset.shards.media.comparison
+twinset.shards.media.decode
+twinset.shards.media.media_folder
+twinset.shards.records
+twinset.shards.storage.layout
+twinset.shards.storage.store
+twinset.shards.storage.tar_reader
+"""
+
+
+def test_the_extras_import_these_modules_of_twinset() -> None:
+    found = set[str]()
+    for path in EXTRAS.rglob("*.py"):
+        nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
+        found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+        found |= {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
+    assert sorted(one for one in found if one.partition(".")[0] == "twinset") == IMPORTED.split()
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "metrics", "within"), [("tifa", "benchmarks/tifa", 10, 0.00051), ("dsg", "dsg", 3, 0.001)]
+)
+def test_agreement_of_metrics_with_people(
+    name: str, folder: str, metrics: int, within: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks = printed(capsys, "eval", "agreement", f"{name}={at_hand(folder)}", "--resamples", "0")["checks"]
+    published = {metric: one["published"] for metric, one in checks.items() if one["published"]}
+    assert len(published) == metrics
+    for metric, figures in published.items():
+        assert checks[metric]["n"] == 800
+        assert {figure: checks[metric][figure] for figure in figures} == pytest.approx(figures, abs=within)
+
 
 SMALL = "{kind: diffusion, model: small, steps: 2}"
 NEGATIVES = '{kind: replayed-negatives, captions: "miniature:small_world/negatives.csv", licence: CC0-1.0}'
@@ -92,3 +191,23 @@ def test_img_diff_killed_and_resumed_is_the_same(tmp_path: Path) -> None:
     twinset.build(str(tmp_path / "recipe.yaml"), tmp_path / "killed")
     whole = tars(tmp_path, "whole", "img-diff")
     assert len(whole) == kept["img-diff"] and tars(tmp_path, "killed", "img-diff") == whole
+
+
+def test_nothing_is_drawn_from_what_allows_no_derivatives(tmp_path: Path) -> None:
+    context, given = negatives(tmp_path, [ADA, CLOSED]), {"negatives": "n", "model": "/m", "licence": "MIT"}
+    with pytest.raises(WrongUse, match=r"without derivatives \(https://b\.example/2\).*allow_no_derivatives: true"):
+        list(settings("drawn-negatives", **given).open(context).plan())
+    allowed = settings("drawn-negatives", **given, allow_no_derivatives=True).open(context).plan()
+    assert {(one.licence, one.credit) for one in allowed} == {
+        ("CC-BY-SA-2.0 AND MIT", "Ada (CC-BY-SA-2.0)"),
+        ("CC-BY-ND-2.0 AND MIT", "Bob (CC-BY-ND-2.0)"),
+    }
+
+
+def test_what_instances_say_of_photos_is_read(tmp_path: Path) -> None:
+    annotations = [{"image_id": one, "category_id": 1, "bbox": [1, 1, 5, 5]} for one in STATED]
+    whole = {**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": annotations}
+    (tmp_path / "i.json").write_text(json.dumps(whole))
+    instances = Instances(tmp_path / "i.json", LeftOut())
+    assert [instances.terms_of(f"{one}.jpg", "") for one in STATED] == [*STATED.values()]
+    assert instances.terms_of("x.jpg", "1") == STATED[1] and instances.terms_of("x.jpg", "x") == Terms()

@@ -1,18 +1,202 @@
-"""Settings within settings: their places, what of them decides bytes, how a recipe and --set reach them."""
+"""The few functions on which reproducibility rests: their results are fixed for ever.
 
+Recipes of drawn pairs: which model, what goes with it, and what of it decides the bytes.
+Errors in words.
+The shipped recipe of GeneCIS asks for what the paper made, and says what it needs.
+Settings within settings: their places, what of them decides bytes, how a recipe and --set reach them.
+Names of licences, and the terms of what shows several works.
+A plan is refused when a key is planned twice or a group is interrupted, however far apart.
+"""
+
+import base64
+import hashlib
+import io
+import re
 import textwrap
+from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
+import yaml
 from pydantic import Field
 
 from twinset import generators
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import CHUNK, canonical_json, digest, finite, generator_for, sample_key, sha256_of
+from twinset.contracts.errors import WrongUse, in_words
+from twinset.contracts.licences.names import SPDX, allowed, hub_name, licence_named, listed_licence, page_of
+from twinset.contracts.licences.terms import Terms, together
 from twinset.contracts.locations import Location
 from twinset.contracts.recipe import content_of, load_recipe
 from twinset.contracts.source import Place, PlacedSettings, SourceSettings
+from twinset.generators.negative_images import NegativeImages
+from twinset.generators.text_pairs import TextPairs
+from twinset.stages.plan import PlanCheck
+
+STREAM = [910252455, 473475284, 538015296, 75476677]
+
+
+def test_canonical_json_is_one_byte_string_a_value() -> None:
+    assert canonical_json({"b": [1, 2.5, None, True], "a": "é"}) == '{"a":"é","b":[1,2.5,null,true]}'.encode()
+    assert canonical_json({"x": {"b": 1, "a": 2}}) == canonical_json({"x": {"a": 2, "b": 1}})
+    with pytest.raises(ValueError):
+        canonical_json({"score": float("nan")})
+
+
+def test_a_document_without_nan_is_json() -> None:
+    nan, inf = float("nan"), float("inf")
+    given = {"a": nan, "b": [1, -inf, (2.5, nan)], "c": {"d": inf, "e": "NaN", "f": None, "g": True}}
+    assert finite(given) == {"a": None, "b": [1, None, [2.5, None]], "c": {"d": None, "e": "NaN", "f": None, "g": True}}
+
+
+def test_digests_and_keys_never_change() -> None:
+    assert digest({"a": 1}) == hashlib.blake2b(b'{"a":1}', digest_size=16).hexdigest()
+    hashed = hashlib.blake2b(b'["eq-ag","001YG.mp4",10,20]', digest_size=10).digest()
+    assert sample_key("eq-ag", "001YG.mp4", 10, 20) == "eq-ag-" + base64.b32encode(hashed).decode().lower()
+    assert sample_key("eq-ag", "001YG.mp4", 10, 20) == "eq-ag-gvjocjicdiz3chkz"
+
+
+def test_keys_of_hostile_identities_suit_every_reader_and_differ() -> None:
+    identities = ["-xQ_.mp4", "a/b", "", " ", "é", "\ud800", "A", "a", "a.b", "1"]
+    keys = [sample_key("eq-x", one) for one in identities] + [sample_key("eq-x", 1), sample_key("eq-x", 1.5)]
+    assert all(re.fullmatch(r"eq-x-[a-z2-7]{16}", key) for key in keys)
+    assert len(set(keys)) == len(keys)
+    assert sample_key("eq-x", "a", "b") != sample_key("eq-x", "ab") != sample_key("eq-y", "ab")
+
+
+def test_a_candidates_random_stream_depends_on_seed_subset_and_key_alone() -> None:
+    def drawn(seed: int, subset: str, key: str) -> list[int]:
+        return [int(one) for one in generator_for(seed, subset, key).integers(0, 1 << 30, 4)]
+
+    assert drawn(0, "eq-x", "k") == drawn(0, "eq-x", "k") == STREAM
+    streams = [drawn(0, "eq-x", "k"), drawn(1, "eq-x", "k"), drawn(0, "eq-y", "k"), drawn(0, "eq-x", "l")]
+    assert len({tuple(one) for one in streams}) == 4
+
+
+@pytest.mark.parametrize("size", [0, 1, CHUNK, CHUNK + 1])
+def test_streams_are_hashed_whole(size: int) -> None:
+    content = b"x" * size
+    assert sha256_of(io.BytesIO(content)) == (hashlib.sha256(content).hexdigest(), size)
+
+
+def drawn(*settings: str) -> Any:
+    return load_recipe("eqben", settings).subsets["eq-sd"].source
+
+
+def test_the_model_can_be_set_in_short_and_brings_what_goes_with_it(tmp_path: Path) -> None:
+    assert drawn().model == "CompVis/stable-diffusion-v1-4" and drawn().licence == "creativeml-openrail-m"
+    small = drawn("subsets.eq-sd.model=small")
+    assert (small.model, small.vocabulary, small.licence[:7]) == ("small", "small-world", "CC0-1.0")
+    settings = ["subsets.eq-sd.model=somebody/model", "subsets.eq-sd.source.licence=MIT"]
+    assert (drawn(*settings).model, drawn(*settings).vocabulary) == ("somebody/model", "figure-15")
+    assert drawn(*settings) == drawn("subsets.eq-sd.source.model=somebody/model", settings[1])
+    with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source\.licence: missing; add it"):
+        load_recipe("eqben", settings[:1])
+    with pytest.raises(WrongUse, match=r"--set subsets\.eq-ag\.source\.model: unknown key; known keys: annotations"):
+        load_recipe("eqben", ["subsets.eq-ag.model=small"])
+    with pytest.raises(WrongUse, match=r"subsets\.eq-sd\.source: .*only the words of vocabulary small-world; leave"):
+        load_recipe("demo", ["subsets.eq-sd.source.vocabulary=figure-15"])
+
+
+def test_a_model_is_a_folder_where_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models/sd").mkdir(parents=True)
+    (tmp_path / "small").mkdir()
+    licence = "subsets.eq-sd.source.licence=MIT"
+    for name in ("models/sd", "./models/sd", str(tmp_path / "models/sd")):
+        assert drawn(f"subsets.eq-sd.model={name}", licence).model == str(tmp_path / "models/sd")
+    assert drawn("subsets.eq-sd.model=models/xl", licence).model == "models/xl"
+    assert drawn("subsets.eq-sd.model=./xl", licence).model == str(tmp_path / "xl")
+    assert drawn("subsets.eq-sd.model=small").model == "small"
+    source = {"kind": "stable-diffusion", "model": "../models/sd", "licence": "MIT"}
+    recipe = tmp_path / "recipes" / "drawn.yaml"
+    recipe.parent.mkdir()
+    recipe.write_text(yaml.safe_dump({"name": "drawn", "subsets": {"eq-sd": {"source": source, "count": 3}}}))
+    assert load_recipe(str(recipe)).subsets["eq-sd"].source.model == str(tmp_path / "models/sd")
+
+
+def test_drawn_pairs_need_a_count() -> None:
+    with pytest.raises(WrongUse, match=r"subsets\.eq-sd: .*set count, the number of pairs to sample"):
+        load_recipe("eqben", ["subsets.eq-sd.count=null"])
+
+
+def test_how_a_network_is_run_is_no_part_of_what_is_made_but_which_one_is() -> None:
+    def content(*settings: str) -> str:
+        loaded = load_recipe("eqben", settings)
+        return digest(content_of(loaded.subsets["eq-sd"], loaded.seed))
+
+    source = "subsets.eq-sd.source"
+    assert content() == content(f"{source}.device=cpu", f"{source}.threads=4", f"{source}.micro_batch=1")
+    licence = f"{source}.licence=MIT"
+    folders = [content(f"subsets.eq-sd.model=/{name}", licence) for name in ("here", "there")]
+    assert folders[0] == folders[1] != content(licence)
+    changed = [f"{source}.steps=20", f"{source}.precision=float32"]
+    changed += [f"subsets.eq-sd.filters=[{{kind: directional-similarity, model: openai/{name}}}]" for name in "ab"]
+    assert len({content(), *map(content, changed)}) == len(changed) + 1
+
+
+def test_a_library_that_finds_no_room_is_not_a_place_in_the_code() -> None:
+    """What Python raises where ``ulimit -v`` stops the import of torch."""
+    try:
+        raise ImportError("libtorch_cpu.so: failed to map segment from shared object")
+    except ImportError as error:
+        said = in_words(error)
+    assert said.startswith("memory runs out (libtorch_cpu.so") and ".py:" not in said
+
+
+def test_memory_that_runs_out_is_told_with_what_to_do() -> None:
+    assert in_words(MemoryError()).startswith("memory runs out (MemoryError); lift the limit (ulimit")
+
+
+def test_the_recipe_has_the_papers_sizes() -> None:
+    recipe = load_recipe("genecis")
+    assert {name: subset.count for name, subset in recipe.subsets.items()} == {
+        "triplets": 1_600_000,
+        "focus-attribute": 2000,
+        "change-attribute": 2112,
+        "focus-object": 1960,
+        "change-object": 1960,
+    }
+    assert {subset.split for name, subset in recipe.subsets.items() if name != "triplets"} == {"test"}
+    assert recipe.subsets["triplets"].split == "train"
+    assert all(not subset.filters for subset in recipe.subsets.values())
+    assert recipe.stages["scene-graphs"].shard_size == 2048
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("scene-graphs", "captions"),
+        ("triplets", "concreteness"),
+        ("focus-attribute", "annotations"),
+        ("change-object", "annotations"),
+    ],
+)
+def test_what_it_needs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, setting: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = load_recipe("genecis")
+    source: Any = recipe[name].source
+    key = f"{recipe.key(name)}.source"
+    noun = "file or folder" if setting == "captions" else "file"
+    with pytest.raises(
+        WrongUse, match=rf"{key}\.{setting}: there is no {noun} .*; name it with --set {key}\.{setting}="
+    ):
+        source.check_inputs(key, ("annotations",))
+
+
+def test_a_taxonomy_and_the_media_are_looked_for_too(tmp_path: Path) -> None:
+    (tmp_path / "vaw.json").write_text("[]")
+    key = "subsets.focus-attribute.source"
+    recipe = load_recipe(
+        "genecis", [f"{key}.{setting}={tmp_path / 'vaw.json'}" for setting in ("annotations", "media")]
+    )
+    source: Any = recipe["focus-attribute"].source
+    with pytest.raises(WrongUse, match=r"taxonomy: there is no file .*attribute_types.json"):
+        source.check_inputs(key, ("annotations",))
+    with pytest.raises(WrongUse, match=r"media: there is no folder .*vaw.json; name it with --set .*media=FOLDER"):
+        source.check_inputs(key, ("media",))
 
 
 class Local(PlacedSettings):
@@ -95,3 +279,135 @@ def test_paths_that_are_set_count_from_the_current_folder(recipe: Path, tmp_path
     assert source.others[0].model == "other", "an engine of another kind has a name there"
     with pytest.raises(WrongUse, match=r"write KEY\.PATH=VALUE"):
         load_recipe(str(recipe), ["subsets.a.source.engine.model="])
+
+
+ADA = Terms("CC-BY-2.0", "Ada", "https://a.example/1")
+BOB = Terms("CC-BY-SA-2.0", "Bob", "https://b.example/2")
+
+
+@pytest.mark.parametrize(
+    ("written", "named", "hub"),
+    [
+        ("cc by 4.0", "CC-BY-4.0", "cc-by-4.0"),
+        ("Creative Commons Attribution-NonCommercial 2.0 Generic", "CC-BY-NC-2.0", "cc-by-nc-2.0"),
+        ("http://creativecommons.org/licenses/by-nc-nd/2.0/", "CC-BY-NC-ND-2.0", "other"),
+        ("https://creativecommons.org/publicdomain/zero/1.0/deed.en", "CC0-1.0", "cc0-1.0"),
+        ("https://spdx.org/licenses/ODbL-1.0.html", "ODbL-1.0", "odbl"),
+        ("openrail++", "openrail++", "openrail++"),
+        ("MIT License", "MIT", "mit"),
+        ("unlicense", "Unlicense", "unlicense"),
+        ("MIT AND other:  my  terms AND apache-2.0", "Apache-2.0 AND MIT AND other: my terms", "other"),
+    ],
+)
+def test_licences_have_one_name_however_they_are_written(written: str, named: str, hub: str) -> None:
+    assert licence_named(written) == named == licence_named(named)
+    assert hub_name(named) == hub
+
+
+def test_what_no_list_knows_is_refused_with_those_that_are_near() -> None:
+    with pytest.raises(
+        ValueError, match=r"'CC-BY-5\.0' is not .*did you mean CC-BY-4\.0, .*write 'other: NAME OR URL'"
+    ):
+        licence_named("CC-BY-5.0")
+    with pytest.raises(ValueError, match="'other:' is not the name or URL"):
+        licence_named("other: ")
+    assert listed_licence("Attribution License", "http://creativecommons.org/licenses/by/2.0/") == "CC-BY-2.0"
+    assert listed_licence("Flickr Commons", "http://flickr.com/x") == "other: Flickr Commons (http://flickr.com/x)"
+    assert listed_licence("CC-BY-NC-4.0", "") == listed_licence("CC-BY-NC-4.0", " ") == "CC-BY-NC-4.0"
+    assert listed_licence("", "") == "" and listed_licence("", "http://x.example") == "other: (http://x.example)"
+    assert licence_named(listed_licence("Rock AND Roll", "")) == "other: Rock and Roll"
+    with pytest.raises(ValueError, match="'UN' is not the name or URL"):
+        licence_named("UN")
+    assert page_of("MIT") == "https://spdx.org/licenses/MIT" and "MIT" in SPDX
+    assert page_of("other: http://x.example") == "http://x.example"
+
+
+def test_what_shows_several_works_is_under_the_licences_of_all() -> None:
+    both = together([ADA, Terms(), BOB, ADA])
+    assert both.licence == "CC-BY-2.0 AND CC-BY-SA-2.0"
+    assert both.credit == "Ada (CC-BY-2.0); Bob (CC-BY-SA-2.0)"
+    assert both.source_url == "https://a.example/1 https://b.example/2"
+    assert together([ADA, ADA]) == ADA and Terms.unpacked(both.packed) == both
+    assert together([ADA, ADA._replace(credit="Eve")]).credit == "Ada; Eve"
+    drawn = together([both, Terms("openrail++")])
+    assert (drawn.licence, drawn.credit) == ("CC-BY-2.0 AND CC-BY-SA-2.0 AND openrail++", both.credit)
+    assert allowed(ADA.licence, frozenset({"CC-BY-2.0"})) and not allowed(both.licence, frozenset({"CC-BY-2.0"}))
+
+
+def test_settings_fill_in_what_records_do_not_say_and_are_added_to_earlier_stages() -> None:
+    source = TextPairs(kind="text-pairs", negatives="n", licence="cc by 4.0", credit="Cap\nTion")
+    assert source.terms == Terms("CC-BY-4.0", "Cap Tion")
+    assert source.settled(("s", 1), Terms("MIT"), (), True) == Terms("MIT", "Cap Tion")
+    assert source.settled(("s", 1), None, [ADA], True).licence == "CC-BY-2.0 AND CC-BY-4.0"
+    silent = TextPairs(kind="text-pairs", negatives="n")
+    assert silent.settled(("s", 1), None, [ADA], True) == ADA and silent.settled(("s",), None, (), False) == Terms()
+    with pytest.raises(WrongUse, match=r"s: nothing states the licence of \[1\]; set source\.licence"):
+        silent.settled(("s", 1), None, [Terms()], True)
+
+
+def test_nothing_is_drawn_from_what_allows_no_derivatives_unless_allowed() -> None:
+    settings = {
+        "kind": "negative-images",
+        "negatives": "p",
+        "engine": {"kind": "diffusion", "model": "/m", "licence": "MIT"},
+    }
+    shown = [Terms("CC-BY-ND-2.0", "Ada", "https://a.example/1")]
+    with pytest.raises(WrongUse, match=r"s: \['a'\] would change what is licensed CC-BY-ND-2\.0 AND MIT, .*a\.exam"):
+        NegativeImages.model_validate(settings).settled(("s", "a"), None, shown, True)
+    free = NegativeImages.model_validate({**settings, "allow_no_derivatives": True})
+    assert free.settled(("s", "a"), None, shown, True).licence == "CC-BY-ND-2.0 AND MIT"
+
+
+@pytest.mark.parametrize("url", ["javascript://%0aalert(1)", "file:///etc/passwd", "https://a.example/\x1b[2J", "x"])
+def test_what_a_page_would_run_or_shows_this_machine_is_no_source_url(url: str) -> None:
+    assert Terms.named("CC0-1.0", "Ada", url) == "unknown-source-url"
+
+
+def test_a_credit_is_one_line_of_text() -> None:
+    found = Terms.named("CC0-1.0", "Ada\x1b[2J\r\n  Lovelace\x00", "https://a.example/1")
+    assert isinstance(found, Terms) and found.credit == "Ada[2J Lovelace"
+    assert Terms.named("CC0-1.0", "A" * 2001, "") == "unknown-credit"
+
+
+def check(candidates: Sequence[tuple[str, str]], split: str = "test") -> list[Candidate]:
+    def planned() -> Iterator[Candidate]:
+        return iter([Candidate(key=key, group=group, split=split) for key, group in candidates])
+
+    watching = PlanCheck()
+    found = list(watching.watch(planned()))
+    watching.finish("ann.json", planned)
+    return found
+
+
+def test_candidates_pass_as_they_are() -> None:
+    candidates = [("k0", "a"), ("k1", "a"), ("k2", "b"), ("k3", "k3")]
+    assert [(one.key, one.group) for one in check(candidates)] == candidates
+    assert check([]) == []
+
+
+def test_a_repeated_key_is_named_with_both_groups() -> None:
+    far = [("k", "a"), *((f"k{n}", f"g{n}") for n in range(5000)), ("k", "b")]
+    with pytest.raises(WrongUse, match=r"ann\.json: k is planned twice, in group a and in group b; correct the annot"):
+        check(far)
+    with pytest.raises(WrongUse, match="k is planned twice, in group a and in group a"):
+        check([("k", "a"), ("k", "a")])
+
+
+def test_an_interrupted_group_is_named() -> None:
+    far = [("k", "a"), *((f"k{n}", f"g{n}") for n in range(5000)), ("l", "a")]
+    with pytest.raises(WrongUse, match=r"ann\.json: the candidates of group a do not follow each other \(l "):
+        check(far)
+
+
+def test_one_group_in_two_splits_is_two_groups() -> None:
+    watching = PlanCheck()
+    planned = [Candidate(key=f"k{n}", group="a", split=split) for n, split in enumerate(("train", "val"))]
+    assert list(watching.watch(iter(planned))) == planned
+    watching.finish("ann.json", lambda: iter(planned))
+
+
+def test_equal_hashes_are_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("twinset.contracts.plan._hash", lambda text: 7)
+    assert len(check([("k0", "a"), ("k1", "b"), ("k2", "c")])) == 3
+    with pytest.raises(WrongUse, match="k0 is planned twice"):
+        check([("k0", "a"), ("k1", "b"), ("k0", "c")])

@@ -1,23 +1,137 @@
-"""Directional similarity, with a tiny CLIP model of random weights."""
+"""Directional similarity, with a tiny CLIP model of random weights.
+
+The contract of filters: what it finds, and that a sound filter passes.
+Every filter that a recipe can name: its settings open it, and explain what it drops samples for.
+Captions that may be true of both images are scored, flagged and counted, by the small CLIP that ships.
+"""
 
 import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from transformers import CLIPImageProcessor, CLIPModel
 
 from tests.generators.prompt_to_prompt.tiny_models import TOKENS, save_clip, tokenizer
+from twinset import check_filter
+from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels
-from twinset.contracts.parts import OutOfMemory
+from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Score
+from twinset.contracts.parts import BrokenContract, CaptionFilter, Filter, FrameFilter, OutOfMemory, PairFilter
+from twinset.contracts.recipe import load_recipe, parse_recipe
+from twinset.contracts.source import FILTERS, SOURCES
+from twinset.filters.blank import Blank
 from twinset.filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter
+from twinset.filters.equal_captions import EqualCaptions, EqualCaptionsFilter, words
+from twinset.filters.motion_words import MotionWords, MotionWordsFilter
+from twinset.filters.true_of_both import TrueOfBoth, TrueOfBothFilter
 from twinset.models import files
 from twinset.models.encoders.image_towers import clip_files
 from twinset.models.files import ModelMissing
+from twinset.shards.contracts import Context
+from twinset.shards.read import read_samples
+from twinset.shards.rows import BadVerdict
+from twinset.shards.storage.store import Store
+from twinset.stages.index import FLAGGED, summarise, write_index
+from twinset.stages.job import Job
+from twinset.stages.making.make import make_shard
+from twinset.stages.plan import prepare
+from twinset.stages.status import state_of
+
+
+def candidate(captions0: tuple[str, ...], captions1: tuple[str, ...]) -> CaptionedCandidate:
+    return CaptionedCandidate(key="eq-gebc-a", group="v", captions0=captions0, captions1=captions1)
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "Man pick up a ball.",
+        "Up goes the man.",
+        "Man sits UP.",
+        "Man look (down).",
+        "Man do push-up now.",
+        "Walk towards it.",
+    ],
+)
+def test_motion_words_are_taken_away(caption: str) -> None:
+    moves = MotionWordsFilter(MotionWords(kind="motion-words"))
+    assert moves(candidate((caption,), ("Man stands.",))) == Drop("motion-word")
+    assert moves(candidate(("Man stands.",), (caption,))) == Drop("motion-word")
+    kept = moves(candidate((caption, "Man sits."), ("Dog sits.", caption)))
+    assert kept == candidate(("Man sits.",), ("Dog sits.",))
+
+
+@pytest.mark.parametrize(
+    "caption", ["Man holds a cup.", "The upper lip.", "An upside-downer hat.", "Pickup truck.", "Supdown."]
+)
+def test_parts_of_words_do_not_count(caption: str) -> None:
+    still = candidate((caption,), (caption,))
+    assert MotionWordsFilter(MotionWords(kind="motion-words"))(still) == still
+
+
+def test_the_list_of_words_is_the_recipes() -> None:
+    both = candidate(("Man go up.",), ("Man pick   Up it.", "Man is in."))
+    assert MotionWordsFilter(MotionWords(kind="motion-words", words=("pick up",)))(both) == candidate(
+        ("Man go up.",), ("Man is in.",)
+    )
+    assert MotionWordsFilter(MotionWords(kind="motion-words", words=("M.n", "(")))(both) == both
+    for words_ in ((), ("",), (" ",)):
+        assert MotionWordsFilter(MotionWords(kind="motion-words", words=words_))(both) == both
+
+
+@pytest.mark.parametrize(
+    ("captions0", "captions1", "led0", "led1"),
+    [
+        (("A.",), ("B.",), ("A.",), ("B.",)),
+        (("A.", "B."), ("B.", "A."), ("A.", "B."), ("B.", "A.")),
+        (("A.", "B."), ("a", "C."), ("B.", "A."), ("C.", "a")),
+        (("A.",), ("A.", "B.", "C."), ("A.",), ("B.", "A.", "C.")),
+        (("A.", "B.", "C."), ("A.",), ("B.", "A.", "C."), ("A.",)),
+    ],
+)
+def test_captions_that_differ_take_the_lead(
+    captions0: tuple[str, ...], captions1: tuple[str, ...], led0: tuple[str, ...], led1: tuple[str, ...]
+) -> None:
+    assert EqualCaptionsFilter()(candidate(captions0, captions1)) == candidate(led0, led1)
+
+
+@pytest.mark.parametrize(
+    ("caption0", "caption1"),
+    [
+        ("Stir it.", "stir  it"),
+        ("A t-shirt, red.", "A t shirt red!"),
+        ("Add 1 egg.", "ADD 1 EGG"),
+        ("Fish & chips.", "Fish & chips"),
+    ],
+)
+def test_case_spacing_and_punctuation_make_no_difference(caption0: str, caption1: str) -> None:
+    assert EqualCaptionsFilter()(candidate((caption0, caption1), (caption1,))) == Drop("equal-captions")
+
+
+@pytest.mark.parametrize(
+    ("caption0", "caption1"),
+    [
+        ("Add 1.5 cups.", "Add 15 cups."),
+        ("Add 1 egg.", "Add 2 eggs."),
+        ("Put it on.", "Put it in."),
+        ("कि", "की"),
+        ("2+2", "2=2"),
+    ],
+)
+def test_words_numbers_and_marks_do(caption0: str, caption1: str) -> None:
+    assert words(caption0) != words(caption1)
+    assert isinstance(EqualCaptionsFilter()(candidate((caption0,), (caption1,))), CaptionedCandidate)
+
 
 FIRST, SECOND, THIRD = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), np.uint8)
 CAPTIONS = ("A photo of a red circle.", "A photo of a blue circle.")
@@ -126,3 +240,169 @@ def test_a_gpu_that_is_not_there_is_named(clip: Path, monkeypatch: pytest.Monkey
     with pytest.raises(WrongUse, match="device of filter directional-similarity is gpu, but torch finds no CUDA"):
         scoring(clip, device="gpu").device()
     assert scoring(clip).device() == "cpu"
+
+
+def frames() -> list[Frame]:
+    rng = np.random.default_rng(0)
+    return [
+        Frame(f"f{n}", rng.integers(0, 50 + 40 * n, (16, 16, 3), dtype=np.uint8), -1.0, MediaFile(f"{n}.png", 1, "0"))
+        for n in range(4)
+    ]
+
+
+class Bright(Filter):
+    """Scores brightness, with the faults of a filter."""
+
+    kind: Literal["bright"] = "bright"
+    fault: str = ""
+
+    judges = "frames"
+    reasons: ClassVar[Mapping[str, str]] = {"dark": "a frame is dark"}
+
+    def open(self) -> Any:
+        return object() if self.fault == "another class" else BrightFilter(self.fault)
+
+
+class BrightFilter(FrameFilter):
+    """As `Bright`."""
+
+    version = 1
+
+    def __init__(self, fault: str) -> None:
+        self.fault, self.calls = fault, 0
+
+    def __call__(self, shown: Sequence[Frame]) -> Any:
+        self.calls += 1
+        if self.fault == "raises":
+            raise KeyError("dark")
+        if self.fault == "changes":
+            shown[0].pixels[:] = 0
+        levels = [float(frame.pixels.mean()) for frame in shown]
+        if self.fault == "relative":
+            levels = [level - min(levels) for level in levels]
+        if self.fault == "state":
+            levels = [level + self.calls for level in levels]
+        if self.fault == "place":
+            levels = [level + place for place, level in enumerate(levels)]
+        if self.fault == "half":
+            return [Score("level", level) if place % 2 else Keep() for place, level in enumerate(levels)]
+        return [Drop("dark", level) if level < 30 else Score("level", level) for level in levels]
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        ("another class", "gives a object; judges = 'frames': FrameFilter"),
+        ("raises", r"bright: a call raises KeyError: 'dark'"),
+        ("state", "f0: .* a second time; a verdict depends on the sample alone"),
+        ("place", "f0: .* in another order; a verdict depends"),
+        ("relative", "f1: .* alone; a verdict depends"),
+        ("changes", "bright changes its samples"),
+    ],
+)
+def test_what_breaks_the_contract_is_said(fault: str, problem: str) -> None:
+    with pytest.raises(BrokenContract, match=problem):
+        check_filter(Bright(fault=fault), frames())
+
+
+def test_verdicts_that_a_build_refuses_are_said() -> None:
+    with pytest.raises(BadVerdict, match=r"^filter 'bright': f1: scored as 'level', and f0 not scored; score all"):
+        check_filter(Bright(fault="half"), frames())
+
+
+def test_filters_that_keep_it_pass() -> None:
+    check_filter(Bright(), frames())
+    check_filter(Blank(kind="blank"), frames())
+    words = (("A dog.",), ("A dog.", "A cat."))
+    captioned = [
+        CaptionedCandidate(key=f"s-{n}", group="g", captions0=words[0], captions1=one) for n, one in enumerate(words)
+    ]
+    check_filter(EqualCaptions(kind="equal-captions"), captioned)
+
+
+NEEDED = {kind: {"model": "somebody/clip"} for kind in ("directional-similarity", "true-of-both")}
+KINDS = {"captions": CaptionFilter, "frames": FrameFilter, "pairs": PairFilter}
+
+
+@pytest.mark.parametrize("kind", FILTERS.kinds())
+def test_settings_open_a_filter_of_what_they_judge(kind: str) -> None:
+    settings = FILTERS.find(kind).model_validate({"kind": kind, **NEEDED.get(kind, {})})
+    assert isinstance(settings, Filter) and (settings.reasons or kind == "directional-similarity")  # it drops nothing
+    opened = settings.open()
+    assert isinstance(opened, KINDS[settings.judges])
+    assert opened.version >= 1 and opened.isolation in ("thread", "process")
+
+
+def test_looking_up_settings_imports_nothing_heavy() -> None:
+    """A recipe is checked, and status is shown, in a second."""
+    heavy = ("torch", "av", "cv2", "bpy", "spacy", "diffusers", "dlib", "trimesh", "inflect")
+    code = (
+        "import sys; from twinset.contracts.source import FILTERS, SOURCES\n"
+        "for registry in (FILTERS, SOURCES):\n"
+        "    for kind in registry.kinds(): registry.find(kind)\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    assert SOURCES.kinds()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+REASON = "true-of-both"
+
+
+def judging(**settings: Any) -> TrueOfBothFilter:
+    return TrueOfBoth(kind="true-of-both", model="small-clip", micro_batch=8, **settings).open()
+
+
+@pytest.fixture(scope="module")
+def twins() -> list[Pair]:
+    source: Any = load_recipe("demo")["eq-ag"].source
+    generator = source.open(Context("twins"))
+    return [one for one in generator.make(list(islice(generator.plan(), 16))) if isinstance(one, Pair)]
+
+
+def test_a_preference_is_the_smaller_of_two_differences() -> None:
+    images, captions = (torch.nn.functional.normalize(torch.randn(3, 2, 8), dim=2) for _ in range(2))
+    cosines = torch.einsum("nic,njc->nij", captions, images)  # (pairs, captions, images)
+    expected = [float(min(one[0, 0] - one[0, 1], one[1, 1] - one[1, 0])) for one in cosines]
+    assert judging().measure(images, captions).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_captions_of_their_own_images_are_preferred_to_ones_of_both(twins: list[Pair]) -> None:
+    judge = judging()
+    scores = judge(twins)
+    assert all(isinstance(one, Score) and one.name == "preference" for one in scores)
+    # One sentence of two pictures cannot be nearer to both.
+    told_alike = [replace(one, captions1=one.captions0) for one in twins]
+    assert {one.flag for one in judge(told_alike) if isinstance(one, Score)} == {REASON}
+    unflagged = [one for one in scores if isinstance(one, Score) and not one.flag]
+    assert unflagged and all(one.value > 0 for one in unflagged)
+    assert judge(twins[:3]) == scores[:3]  # whatever else is in a pass
+
+
+def test_pairs_are_dropped_only_where_it_is_asked_for(twins: list[Pair]) -> None:
+    told_alike = [replace(one, captions1=one.captions0) for one in twins[:2]]
+    dropped = judging(drop_at_most=0)(told_alike)
+    assert [one.reason for one in dropped if isinstance(one, Drop)] == [REASON] * 2
+
+
+def test_a_model_that_gives_no_number_is_refused(twins: list[Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TrueOfBothFilter, "measure", lambda *_: torch.tensor([0.5, float("nan")] * 4))
+    with pytest.raises(WrongUse, match=f"small-clip gives nan for {twins[1].key}: its weights are damaged"):
+        judging()(twins[:2])
+
+
+def test_a_build_flags_them_and_the_card_counts_them(tmp_path: Path) -> None:
+    judge = {"kind": "true-of-both", "model": "small-clip", "micro_batch": 6, "flag_at_most": 2}
+    places = {"annotations": "miniature:action_genome/annotations.pkl", "media": "miniature:action_genome/videos"}
+    source = {"kind": "action-genome", **places, "frames": "video", "licence": "CC0-1.0"}
+    subset = {"source": source, "filters": [judge], "count": 6, "shard_size": 6}
+    store = Store(str(tmp_path / "out"))
+    prepare(Job(parse_recipe({"name": "flags", "subsets": {"twins": subset}}), store), "twins")
+    make_shard(store.root, "twins", 0)
+    state = state_of(store, "twins")
+    write_index(store, state, "pair")
+    assert summarise(store, state).flagged == {REASON: 6}  # a difference of cosines is never above 2
+    listed = pq.read_table(tmp_path / "out/twins/_meta" / FLAGGED)["key"].to_pylist()
+    samples = list(read_samples(store, "twins"))
+    assert listed == [one.key for one in samples] and all("preference" in one.json.scores for one in samples)

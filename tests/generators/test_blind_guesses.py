@@ -1,11 +1,167 @@
-"""Guesses and their clustered intervals against brute force, and what counts as solved blind."""
+"""Blind attacks counted by hand: who is longer, who scores higher, and ties that count half.
+
+Guesses and their clustered intervals against brute force, and what counts as solved blind.
+What sources say of themselves; tests/guard/contracts holds them to the contract.
+"""
+
+import math
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from twinset.cards.sheet import words_of
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import Recipe, load_recipe
+from twinset.contracts.source import SOURCES
+from twinset.generators.annotation_files import Skipped, is_media_name, read_json, read_json_lines, seconds
+from twinset.generators.blind_attacks import COLUMNS, WORD, SignCounts, accuracy, attack_table, gaps_of, kinds_of
 from twinset.generators.blind_guesses import LEAST_GROUPS, Guess, GuessCounts, between, guess, same_bag
+from twinset.generators.negative_captions.changes import words
+from twinset.shards.contracts import Context, Source
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "annotation.json"
+    path.write_bytes(content)
+    return path
+
+
+def test_a_byte_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, b'{"caption": "caf\xe9"}')
+    with pytest.raises(WrongUse, match=r"annotation\.json: byte 16 \(0xe9\) is not UTF-8; save the file as UTF-8"):
+        read_json(path)
+
+
+def test_a_line_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
+    lines = [b'{"a": 1}', b"", b'{"b": "\xff"}', b'{"b": ', b'{"c": 1, "\\u0063": 1}', b'"\\ud800"', b'{"c": 2}']
+    assert list(read_json_lines(written(tmp_path, b"\n".join(lines)))) == [
+        (1, {"a": 1}),
+        (3, Skipped("line 3", "not-utf-8")),
+        (4, Skipped("line 4", "not-json")),
+        (5, Skipped("line 5", "repeated-key")),
+        (6, Skipped("line 6", "not-json")),
+        (7, {"c": 2}),
+    ]
+
+
+def test_a_file_without_a_line_of_json_is_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"annotation\.json: not one line is JSON \(line 1: not-utf-8\)"):
+        list(read_json_lines(written(tmp_path, b"\x80\x04\n" * 3)))
+
+
+def test_the_line_that_is_not_json_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"line 2, column 7: not JSON"):
+        read_json(written(tmp_path, b'{"a": 1,\n "b": oops}\n'))
+
+
+@pytest.mark.parametrize("content", [b"", b"[" * 200_000, b"9" * 5000, b'"\\ud800"'])
+def test_what_json_cannot_be_read_as_text_is_wrong_use(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(WrongUse, match=r"annotation\.json"):
+        read_json(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("content", [b'{"a": 1, "b": {"c": 1, "c": 2}}', b'[{"c": 1, "\\u0063": 1}]'])
+def test_a_key_that_stands_twice_is_named(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(WrongUse, match=r"annotation\.json: one object has the key 'c' twice"):
+        read_json(written(tmp_path, content))
+
+
+def test_surrogate_pairs_and_byte_order_marks_are_text(tmp_path: Path) -> None:
+    assert read_json(written(tmp_path, b'\xef\xbb\xbf"\\ud83c\\udf73"')) == "\N{COOKING}"
+
+
+def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"none\.json: cannot be read .*; name a file that this user may read"):
+        read_json(tmp_path / "none.json")
+    with pytest.raises(WrongUse, match=r"none\.json: cannot be read .*No such file"):
+        list(read_json_lines(tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/passwd", "", "..\\b", "a\0b", "\ud800"])
+def test_names_that_leave_the_media_folder_are_refused(name: str) -> None:
+    assert not is_media_name(name)
+
+
+@pytest.mark.parametrize("name", ["--33Lscn6sk", "a.b.mp4", "train/x", "train\\x", "..x"])
+def test_odd_names_within_the_folder_are_kept(name: str) -> None:
+    assert is_media_name(name)
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [(1, 1.0), (2.5, 2.5), ("3.77", 3.77), (0, 0.0)]
+    + [(bad, None) for bad in (True, None, "soon", -1, float("nan"), float("inf"), [1], 10**400, 1e308, 1e8)],
+)
+def test_times_are_finite_seconds(value: object, time: float | None) -> None:
+    assert seconds(value) == time
+
+
+PAIRS = [
+    ("A dog.", "A big dog.", "add", "att", 0.9, 0.1),
+    ("A cat sat.", "A mat sat.", "replace", "obj", 0.2, 0.2),
+    ("A man on a bus.", "A bus.", "replace", "obj", 0.3, 0.6),
+    ("A kite.", "A red, old kite.", "", "", None, 0.6),
+    ("A lamp.", "A ramp.", "replace", "obj", math.nan, 0.5),
+]
+
+
+def batch() -> pa.RecordBatch:
+    names = ("caption", "negative_caption", "type", "subtype", "vera_caption", "vera_negative")
+    columns = dict(zip(names, map(list, zip(*PAIRS, strict=True)), strict=True))
+    empty = {name: pa.nulls(len(PAIRS), pa.float64()) for name in COLUMNS if name not in names}
+    scores = {name: pa.array(columns.pop(name), pa.float64()) for name in names[-2:]}
+    return pa.record_batch({**{name: pa.array(values) for name, values in columns.items()}, **scores, **empty})
+
+
+def add(counts: SignCounts, part: pa.RecordBatch) -> None:
+    kinds = kinds_of(part["type"], part["subtype"]).dictionary_encode()
+    counts.add(gaps_of(part), kinds.indices.to_numpy(), kinds.dictionary.to_pylist())
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_signs_of_gaps_are_counted_by_kind_however_the_table_comes(size: int) -> None:
+    counts = SignCounts()
+    for start in range(0, len(PAIRS), size):
+        add(counts, batch().slice(start, size))
+    signs = counts.signs()
+    assert signs["words"] == {"all": [2, 2, 1], "add_att": [1, 0, 0], "replace_obj": [0, 2, 1], "unknown": [1, 0, 0]}
+    assert signs["characters"]["replace_obj"] == [0, 2, 1]
+    assert signs["vera"] == {"all": [1, 1, 1], "add_att": [0, 0, 1], "replace_obj": [1, 1, 0]}
+    assert signs.keys() == {"characters", "words", "vera"}, "scores that no pair has are told"
+
+
+def test_half_of_ties_are_right() -> None:
+    assert accuracy([2, 2, 1], 1) == 2 / 5 and accuracy([2, 2, 1], -1) == 3 / 5
+    assert accuracy([0, 7, 0], 1) == 0.5
+
+
+def test_the_table_shows_both_directions_of_lengths_and_no_share_of_nothing() -> None:
+    counts = SignCounts()
+    add(counts, batch())
+    lines = attack_table(counts.signs(), ["replace_obj", "add_att", "unknown"]).splitlines()
+    assert lines[0] == "| guessed true: the caption that has | all | ties | replace obj | add att | unknown |"
+    assert "| fewer words | 60.0% | 40.0% | 33.3% | 100.0% | 100.0% |" in lines
+    assert "| more words | 40.0% | 40.0% | 66.7% | 0.0% | 0.0% |" in lines
+    assert "| higher VERA | 50.0% | 33.3% | 25.0% | 100.0% | – |" in lines
+    assert not any("CoLA" in line or "language" in line for line in lines)
+    assert attack_table({}, []) == ""
+
+
+def test_a_batch_of_known_kinds_is_counted_too() -> None:
+    counts = SignCounts()
+    counts.add({"words": np.array([1.0, np.nan, -2.0])}, np.array([1, 1, 0], np.int16), ["a", "b", "c"])
+    assert counts.signs() == {"words": {"all": [1, 0, 1], "a": [1, 0, 0], "b": [0, 0, 1]}}
+
+
+@pytest.mark.parametrize(
+    "text", ["A T-shirt's on_1 'top', isn't it?", "二人の男 été – naïve", "", " 3.5 x", "a--b co-op’s"]
+)
+def test_words_are_those_of_negative_captions(text: str) -> None:
+    assert pc.count_substring_regex(pa.array([text]), WORD)[0].as_py() == len(words(text))
 
 
 def clustered(sizes: np.ndarray, share: float, seed: int, within: float = 0.8) -> tuple[np.ndarray, np.ndarray]:
@@ -106,3 +262,34 @@ def test_kinds_that_are_solved_are_named_and_bold_however_the_table_comes(size: 
 
 def test_an_empty_tally_has_no_table() -> None:
     assert (GuessCounts().table("true", ["a"]), GuessCounts().solved(["a"]), GuessCounts().judged) == ("", [], False)
+
+
+DEMO = load_recipe("demo")
+
+
+@pytest.mark.parametrize("kind", SOURCES.kinds())
+def test_every_source_says_what_it_is(kind: str) -> None:
+    settings = SOURCES.find(kind)
+    assert issubclass(settings, Source)
+    reads = any(settings.leads_to(name) == "stage" for name in settings.model_fields)
+    told = settings.reference.title or settings.made_from is not Source.made_from  # settings decide it
+    assert told or reads, "a card names the data set that all comes from"
+    assert settings.group and settings.__doc__
+    rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours")
+    assert bool(settings.reasons) != rejects_nothing
+    assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
+
+
+def test_a_source_that_names_no_generator_cannot_be_opened() -> None:
+    class Unnamed(Source):
+        kind: Literal["unnamed"] = "unnamed"
+        licence: str = "CC0-1.0"
+
+    with pytest.raises(WrongUse, match=r"source 'unnamed': its class names no generator; set generator"):
+        Unnamed().open(Context("s"))
+
+
+def test_words_of_the_demo_are_markdown() -> None:
+    for stage in Recipe.model_validate(DEMO).all.values():
+        for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
+            assert "{" not in text and (not text or text.endswith(("\n", ".", "?")))

@@ -1,4 +1,8 @@
-"""What all settings of networks say of their device."""
+"""No engine's name stands outside of its own file: the classes of pipelines are data of one table.
+
+Running out of memory is one error, however torch says it; any other error stays what it is.
+What all settings of networks say of their device.
+"""
 
 import os
 import re
@@ -6,19 +10,83 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.parts import Filter
+from twinset.contracts.parts import Filter, OutOfMemory
 from twinset.filters.faces import Faces
 from twinset.filters.scene_cut import SceneCut
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.negative_captions.source import NegativeCaptions
-from twinset.models.device import check_gpu, check_installed
+from twinset.models import image_engine
+from twinset.models.device import check_gpu, check_installed, within_memory
+from twinset.models.pipelines.classes import PIPELINES
 from twinset.shards.contracts import Source
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PACKAGE = CHECKOUT / "src/twinset"
+FILES = [PACKAGE / "__init__.py", *(path for room in PACKAGE.glob("*/") for path in room.rglob("*.py"))]
+SOURCES = {path.relative_to(PACKAGE).as_posix(): path.read_text("utf-8") for path in FILES}
+
+
+def naming(pattern: str) -> set[str]:
+    return {path for path, source in SOURCES.items() if re.search(pattern, source)}
+
+
+def test_pipelines_are_named_in_their_table_alone() -> None:
+    assert naming(rf"\b({'|'.join(PIPELINES)})\b") == {"models/pipelines/classes.py"}
+
+
+def test_no_code_asks_for_an_engine_by_its_name() -> None:
+    for name, place in image_engine.KINDS.items():
+        own = f"{place.partition(':')[0].removeprefix('twinset.').replace('.', '/')}.py"
+        assert naming(rf"""\bkind\b[^\n]{{0,60}}["'`]{re.escape(name)}["'`]""") == {own}, name
+
+
+def raising(error: Exception) -> Any:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:75] data. DefaultCPUAllocator: not enough memory: you tried"),
+        RuntimeError("CUDA error: out of memory"),
+        RuntimeError("could not create a primitive"),  # oneDNN's, seen below ulimit -d
+    ],
+)
+def test_what_libraries_say_when_memory_runs_out(error: Exception) -> None:
+    with pytest.raises(OutOfMemory) as caught:
+        within_memory(lambda: raising(error))
+    assert str(caught.value) == str(error)
+    # Else what filled the memory stays as long as the error does.
+    assert caught.value.__context__ is None and caught.value.__cause__ is None
+
+
+def test_what_the_cpu_says_when_memory_runs_out() -> None:
+    with pytest.raises(OutOfMemory, match="DefaultCPUAllocator: can't allocate memory"):
+        within_memory(lambda: torch.empty(1 << 50))
+    with pytest.raises(OutOfMemory, match="Unable to allocate"):
+        within_memory(lambda: np.empty(1 << 58))
+
+
+def test_other_errors_stay() -> None:
+    with pytest.raises(RuntimeError, match="must match the size") as caught:
+        within_memory(lambda: torch.ones(2) + torch.ones(3))
+    assert caught.type is RuntimeError
+    assert within_memory(lambda: 3) == 3
+
 
 ENGINE = {"kind": "transformers", "model": "./model"}
 SERVER = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}

@@ -1,16 +1,83 @@
-"""Answers in SQLite: once each, on the disk before anything else, taken back but never lost."""
+"""Images are shown with the same pixels, and without what is written beside them.
 
+Answers in SQLite: once each, on the disk before anything else, taken back but never lost.
+Who gets which instances, where each is one annotator's: as many as the protocol says, one block after the other.
+"""
+
+import io
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
+from tests.review.asked import PaintedTasks, all_kinds, painted_desk, survey_of
+from tests.review.test_queue import Room
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.decisions.answers import Answer, read_answers
+from twinset.generators.decisions.pictures import Picture
+from twinset.review.neutral_images import without_metadata
+from twinset.review.queue import LEASE_SECONDS
 from twinset.review.store import AnsweredOtherwise, AnswerStore
+from twinset.review.surveys import SURVEY_SECONDS
+from twinset.review.tasks import ReviewTask
+
+DRAWN = Image.fromarray(np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8))
+ICC = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+SECRET = b"made by a generator"
+
+
+def marked(form: str, orientation: int) -> Picture:
+    exif, text = Image.Exif(), PngImagePlugin.PngInfo()
+    exif[0x0112], exif[0x010E] = orientation, SECRET.decode()  # ImageDescription
+    text.add_text("parameters", SECRET.decode())
+    more: dict[str, Any] = {
+        "JPEG": {"comment": SECRET, "xmp": SECRET},
+        "PNG": {"pnginfo": text},
+        "WEBP": {"xmp": SECRET, "lossless": True},
+    }
+    content = io.BytesIO()
+    DRAWN.save(content, form, exif=exif, icc_profile=ICC, **more[form])
+    return Picture(content.getvalue(), f"image/{form.lower()}")
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
+def test_pixels_colours_and_orientation_stay_and_nothing_else(form: str, orientation: int) -> None:
+    before = marked(form, orientation)
+    after = without_metadata(before)
+    assert SECRET in before.content and SECRET not in after.content
+    with Image.open(io.BytesIO(before.content)) as first, Image.open(io.BytesIO(after.content)) as second:
+        assert second.format == form and second.info["icc_profile"] == ICC
+        assert dict(second.getexif()) == ({0x0112: 6} if orientation == 6 else {})
+        turned = [np.asarray(ImageOps.exif_transpose(one)) for one in (first, second)]
+    np.testing.assert_array_equal(*turned)
+    assert without_metadata(after) == after
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xd8", b"\xff\xd8\xff\xe1\0\0", b"\x89PNG\r\n\x1a\n\0", b"RIFF1234WEBP"]
+)
+@pytest.mark.parametrize("form", ["jpeg", "png", "webp", "bmp"])
+def test_a_broken_image_is_left_as_it_is(form: str, content: bytes) -> None:
+    broken = Picture(content, f"image/{form}")
+    assert without_metadata(broken) == broken
+    whole = marked("JPEG", 6).content
+    for cut in range(0, 300, 7):
+        without_metadata(Picture(whole[:cut] + content, f"image/{form}"))
+
+
+def test_what_people_see_is_unmarked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(PaintedTasks, "picture", lambda *_: marked("PNG", 1))
+    tasks = painted_desk(tmp_path, all_kinds(tmp_path)).tasks
+    assert SECRET not in tasks.picture(tasks.now().tasks[0], 0).content
+
 
 FIRST = Answer(
     stage="s", task="s-a", binding="b", annotator="anna", answer="0", shown=("1", "0"), position=1, at="2020-01-01"
@@ -138,3 +205,111 @@ def test_a_kill_loses_no_lease_and_no_answer(tmp_path: Path) -> None:
         store.close()
         first = done[-1][1] + 2
     assert first > 20
+
+
+def room_of(folder: Path, instances: int, overlap: float = 0.0) -> Room:
+    return Room(folder, survey_of(folder, instances, overlap=overlap).tasks)
+
+
+def instances(tasks: list[ReviewTask]) -> Counter[str]:
+    return Counter(task.candidate.subject for task in tasks)
+
+
+def test_two_annotators_answer_25_instances_each_first_all_about_text(tmp_path: Path) -> None:
+    room = room_of(tmp_path, 60)
+    done = room.work("anna", "ben")
+    for tasks in done.values():
+        assert len(tasks) == 100 and {*instances(tasks).values()} == {4} and len(instances(tasks)) == 25
+        assert [len(task.candidate.images) for task in tasks] == [1] * 50 + [2] * 50
+        for block in (tasks[:50], tasks[50:]):  # the two questions of an instance are apart
+            assert len(instances(block[:25])) == len(instances(block[25:])) == 25
+    assert not instances(done["anna"]) & instances(done["ben"])
+    # In no order of meaning, and another one for each.
+    assert [*instances(done["anna"])] != sorted(instances(done["anna"]))
+    assert len(room.work("cleo")["cleo"]) == 40  # what is left
+
+
+def test_progress_counts_the_instances_of_ones_own(tmp_path: Path) -> None:
+    room = room_of(tmp_path, 60)
+    counts = room.queue.counts(room.tasks, room.store.held(), "anna")
+    assert (counts.done, counts.left) == (0, 100)
+    for task in room.next("anna", 7):
+        room.answer("anna", task)
+    counts = room.queue.counts(room.tasks, room.store.held(), "anna")
+    assert (counts.done, counts.left) == (7, 93)
+    assert room.queue.counts(room.tasks, room.store.held(), "ben").left == 100
+
+
+def test_whoever_comes_meanwhile_gets_other_instances_and_is_told_of_the_rest(tmp_path: Path) -> None:
+    room = room_of(tmp_path, 30)
+    assert room.next("anna")
+    ben = {task.instance for task in room.next("ben", 200)}
+    assert len(ben) == 5
+    [held] = room.queue.elsewhere(room.tasks, room.store.held(), "ben")
+    assert (held.annotator, held.tasks, held.seconds) == ("anna", 80, SURVEY_SECONDS)
+    # A pause that would end the lease of a single task takes nobody's instances away.
+    room.clock.now += 2 * LEASE_SECONDS
+    assert {task.instance for task in room.next("ben", 200)} == ben
+
+
+def test_who_leaves_in_the_middle_is_replaced_whole(tmp_path: Path) -> None:
+    room = room_of(tmp_path, 25)
+    for task in room.next("anna", 60):
+        room.answer("anna", task)
+    assert room.next("ben") == []
+    room.clock.now += SURVEY_SECONDS + 1
+    ben = room.work("ben")["ben"]
+    whole = sum(count == 4 for count in instances([*(t for t in room.tasks if t.asked in room.store.held())]).values())
+    assert whole == 25
+    # Ten instances had all four answers of anna's; of the others ben gave all four, not what she had left.
+    assert len(ben) == 4 * len(instances(ben)) and len(instances(ben)) == 25 - finished(room, "anna")
+    assert room.next("anna") == []
+
+
+def finished(room: Room, annotator: str) -> int:
+    held = room.store.held()
+    return sum(
+        count == 4 for count in instances([t for t in room.tasks if annotator in held.get(t.asked, {})]).values()
+    )
+
+
+def test_who_comes_back_goes_on_where_nobody_took_over(tmp_path: Path) -> None:
+    room = room_of(tmp_path, 60)
+    first = room.next("anna", 30)
+    for task in first:
+        room.answer("anna", task)
+    room.clock.now += 100 * SURVEY_SECONDS
+    rest = room.work("anna")["anna"]
+    assert len(rest) == 70 and {*instances([*first, *rest]).values()} == {4}
+
+
+def test_overlap_is_of_whole_instances(tmp_path: Path) -> None:
+    room = room_of(tmp_path, 40, overlap=0.5)
+    done = room.work("anna", "ben", "cleo")
+    both = Counter(one for tasks in done.values() for one in instances(tasks))
+    assert {*both.values()} == {1, 2}
+    for tasks in done.values():
+        assert {*instances(tasks).values()} == {4}
+
+
+@pytest.mark.parametrize("answers", [100, 60])
+def test_only_whole_instances_are_decided(tmp_path: Path, answers: int) -> None:
+    stage = survey_of(tmp_path, 25)
+    desk = painted_desk(tmp_path, [stage])
+    for _ in range(answers):
+        [task] = desk.next("anna", 1)
+        desk.answer("anna", task["id"], "o0", "", 1.0)
+    answered = Counter(one.candidate.subject for one in stage.tasks if desk.answers_to(one))
+    whole = [subject for subject, count in answered.items() if count == 4]
+    assert desk.stage_counts(stage).decided == 4 * len(whole)
+    assert desk.has_enough(stage) == (answers == 100) and [*desk.ties()] == []
+
+
+def test_the_page_is_told_the_words_of_the_block(tmp_path: Path) -> None:
+    desk = painted_desk(tmp_path, [survey_of(tmp_path, 25)])
+    tasks = desk.next("anna", 100)
+    assert [task["block"] for task in tasks] == ["survey 0"] * 50 + ["survey 1"] * 50
+    assert (tasks[0]["part"], tasks[-1]["part"]) == ("part 1 of 2", "part 2 of 2")
+    assert tasks[0]["title"] == "Which description best represents the image?"
+    assert "word order" in tasks[0]["instructions"][-1]
+    assert [one.title for one in desk.guides()] == [tasks[0]["title"], tasks[-1]["title"]]

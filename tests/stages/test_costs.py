@@ -1,17 +1,25 @@
-"""Estimates: whose rates they are from, what they come to, and what is kept beside them after a build."""
+"""Estimates: whose rates they are from, what they come to, and what is kept beside them after a build.
+
+Annotations of which nothing can be used stop the plan, whatever source reads them.
+pyarrow's threads abort some interpreters at exit: nothing here that reads Parquet may start one.
+"""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Greys
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import InvalidRecipe, Recipe
 from twinset.shards.storage.store import Store
 from twinset.stages.costs import read_cost
+from twinset.stages.finalise import disagreeing
 from twinset.stages.job import Job
 from twinset.stages.overview import plan_states, stage_status
 from twinset.stages.run_here import build_here
@@ -118,3 +126,110 @@ def test_a_count_that_is_none_counts_as_nothing(greys: Any, count: int, tmp_path
     build_here(asked, str(out), 1)
     logged(out, 2.0, 0.0, answers=count)
     assert estimate(asked, out)["answers"] == 0
+
+
+VIDEO = {"duration": 8, "annotations": [{"segment": [0, 4], "id": 0}, {"segment": [4, 8], "id": 1}]}
+BOUNDARY = {"boundary_id": "v_0", "timestamp": 1.0, "subject": "A dog", "status_before": "sits", "status_after": "/0"}
+ONE_FRAME = {"frame": "A.mp4/000001.png", "objects": []}
+FILES: dict[str, tuple[str, str]] = {
+    "youcook2": (
+        json.dumps({"database": {"v": VIDEO}}),
+        r"2 left out, such as .*: segments whose sentence has no words",
+    ),
+    "gebc": (json.dumps({"v": [BOUNDARY]}), r"0 left out"),
+    "action-genome": (json.dumps(ONE_FRAME), r"0 left out"),
+    "image-pairs": (json.dumps([1]), r"1 left out, such as some\.json record 1: "),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_of_which_nothing_can_be_used_is_refused(tmp_path: Path, kind: str) -> None:
+    content, problem = FILES[kind]
+    (tmp_path / "some.json").write_text(content)
+    (tmp_path / "media").mkdir()
+    source = {
+        "kind": kind,
+        "annotations": str(tmp_path / "some.json"),
+        "media": str(tmp_path / "media"),
+        "licence": "MIT",
+    }
+    recipe = recipe_of({"eq-x": {"source": source}})
+    for out in (None, str(tmp_path / "out")):
+        with pytest.raises(WrongUse, match=rf"some\.json: nothing in it can be used \({problem}.*the source of eq-x"):
+            twinset.plan(recipe, out)
+
+
+def test_a_file_of_malformed_records_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "some.jsonl").write_text('{"frame": 3}\n')
+    source = {"kind": "action-genome", "annotations": str(tmp_path / "some.jsonl"), "media": str(tmp_path)}
+    with pytest.raises(
+        WrongUse, match=r"1 left out, such as some\.jsonl line 1: records that are not the name of a frame"
+    ):
+        twinset.plan(recipe_of({"eq-x": {"source": source}}))
+
+
+def test_drawn_annotations_alone_count(greys: Any, tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"nothing in it can be used \(2 left out, such as scene 0: .*; correct it, or"):
+        twinset.plan(recipe_of({"eq-x": greys("eq-x", [[1], [2]], 3)}))
+    none_asked = {**greys("eq-x", [["a", 0, 100]], 3), "count": 1}
+    assert twinset.plan(recipe_of({"eq-x": none_asked}))["subsets"]["eq-x"]["planned"] == 1
+
+
+READS_ALL = """
+import os, sys, time
+from twinset.contracts.plan import read_slice
+from twinset.shards.records import read_planned
+from twinset.shards.rows import read_rows
+from twinset.shards.storage.store import Store
+from twinset.stages.duplicates import drop_duplicates
+from twinset.stages.index import summarise, write_index
+from twinset.stages.status import state_of
+from tests.stages.drawn_sources import Scene
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+store = Store(sys.argv[1])
+# Writing, which starts none of the threads in question, loads what else there is.
+import pyarrow as pa, pyarrow.parquet as pq
+pq.write_table(pa.table({"one": [1]}), sys.argv[1] + "/warm.parquet")
+before = threads()
+def unchanged(what):
+    for _ in range(50):  # a joined thread is still listed for a moment
+        if threads() == before:
+            return
+        time.sleep(0.1)
+    raise AssertionError(what)
+
+assert read_planned(store, "eq-x")
+unchanged("read_planned")
+with store.open("eq-x/_meta/plan/00000.parquet") as stream:
+    assert read_slice(stream, 0, Scene)
+unchanged("read_slice")
+with store.open("eq-x/_meta/rows/00000.parquet") as stream:
+    assert read_rows(stream)
+unchanged("read_rows")
+state = state_of(store, "eq-x")
+assert len(state.done) == 2
+unchanged("state_of")
+write_index(store, state, "pair")
+unchanged("write_index")
+drop_duplicates(store, {"eq-x": state})
+unchanged("drop_duplicates")
+assert summarise(store, state).kept == 2
+unchanged("summarise")
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc, which Linux has")
+def test_nothing_that_reads_parquet_leaves_a_thread(tmp_path: Path, planned_build: Any) -> None:
+    build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 2), ("b", 3, 4)], 1)
+    build.make_all()
+    disagreeing(build.store, build.state())  # the ledger is read too
+    done = subprocess.run(
+        [sys.executable, "-c", READS_ALL, build.store.root],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr

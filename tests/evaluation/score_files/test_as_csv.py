@@ -1,4 +1,7 @@
-"""Scores as CSV: read again, they give the same figures to the last bit."""
+"""Scores as CSV: read again, they give the same figures to the last bit.
+
+Values that differ have digests that differ, whatever lies beside them.
+"""
 
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import pytest
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.measure import measure
-from twinset.evaluation.score_files.opening import write_csv
+from twinset.evaluation.score_files.batch import Batch
+from twinset.evaluation.score_files.opening import digests, write_csv
 
 
 def test_a_file_of_scores_gives_the_same_figures_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,3 +36,12 @@ def test_lists_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     with pytest.raises(WrongUse, match="column errors holds lists"):
         write_csv(tmp_path / "gaps.parquet", tmp_path / "gaps.csv")
     assert [path.name for path in tmp_path.iterdir()] == ["gaps.parquet"]
+
+
+def test_digests_tell_values_apart() -> None:
+    texts = ["", "\0", "\0\0", "a", "a\0", "ä", *("x" * n for n in (7, 8, 9, 255, 256, 257, 3000)), "x" * 2999 + "y"]
+    texts += [f"{kind}{row}" for kind in ("", "video-", "a long name of a video, ") for row in range(50_000)]
+    found = digests(Batch("here", 1, {"group": pa.array(texts)}), ["group"])
+    assert len({*found.tolist()}) == len(texts)
+    sliced = Batch("here", 1, {"group": pa.array(texts).slice(3, 11)})
+    np.testing.assert_array_equal(digests(sliced, ["group"]), found[3:14])

@@ -1,4 +1,7 @@
-"""One question a caption: its probability is the score of an image; a pair must answer both of its own rightly."""
+"""The dependency rule of questions (Cho et al. 2023).
+
+One question a caption: its probability is the score of an image; a pair must answer both of its own rightly.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +15,22 @@ from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
 from twinset.generators.image_verification.questions import LONGEST
+from twinset.generators.image_verification.scoring import counted
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers
 from twinset.shards.contracts import Context
+
+
+def test_a_child_counts_only_if_its_parents_are_yes() -> None:
+    # dog, ball, red (of the ball), dog on ball
+    for yes, expected in (("1111", "1111"), ("1011", "1000"), ("0111", "0110"), ("1101", "1101")):
+        found = counted([1, 2, 3, 4], [(), (), (2,), (1, 2)], [one == "1" for one in yes])
+        assert "".join(str(int(one)) for one in found) == expected
+
+
+def test_a_parent_that_is_no_question_is_ignored() -> None:
+    assert counted([3, 1], [(1, 7), (9,)], [True, True]) == [True, True]
+
 
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
 Told = Callable[[int, str], float]

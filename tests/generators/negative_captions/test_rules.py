@@ -1,17 +1,159 @@
-"""The rules on captions whose parse is sure: what they change, and what they leave alone."""
+"""A file of one's own prompts for language models; what is wrong in it is told.
 
+The rules on captions whose parse is sure: what they change, and what they leave alone.
+"""
+
+import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
-from twinset.generators.negative_captions.changes import problem
+from twinset.contracts.errors import WrongUse
+from twinset.generators.negative_captions.asking import asked_by
+from twinset.generators.negative_captions.changes import formatted, problem, same_words, spans, unchanged
+from twinset.generators.negative_captions.instructions import instructions, judged
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.negative_captions.rules.engine import RULES, negative
 from twinset.generators.negative_captions.rules.nouns import Edit, edited
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
+from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.generators.scene_graphs.relations import parser_of
+from twinset.models.language_models.answers import Answer
 from twinset.models.spacy_pipelines import find_pipeline
+
+
+@pytest.mark.parametrize(
+    ("caption", "made"),
+    [
+        ("a TV on a desk ", "A tv on a desk."),
+        ("A cat.", "A cat."),
+        ("WII REMOTES", "Wii remotes."),
+        ("is it a dog?", "Is it a dog?."),
+    ],
+)
+def test_captions_are_formatted_as_bivlc_has_them(caption: str, made: str) -> None:
+    assert formatted(caption) == made and formatted(made) == formatted(caption)
+
+
+def test_differences_are_of_words_alone() -> None:
+    assert unchanged("A man's  hat.", "a MAN'S hat") and not unchanged("a hat", "a hut")
+    assert spans("A dog on a red mat.", "A cat on a blue mat") == [(["dog"], ["cat"]), (["red"], ["blue"])]
+    assert same_words("a dog and an old cat", "an old dog and a cat") and not same_words("a dog", "a dog dog")
+
+
+@pytest.mark.parametrize(
+    ("type_", "negative", "said"),
+    [
+        ("replace", "An elephant sleeps on the mat.", ""),
+        ("replace", "A dog sleeps far away from the mat.", ""),
+        ("replace", "A dog sleeps on the mat", "unchanged"),
+        ("replace", "A dog sleeps on the old mat.", "changed-elsewhere"),
+        ("replace", "A cat sleeps on the rug.", "changed-elsewhere"),
+        ("replace", "A dog of the neighbours from across sleeps on the mat.", "changed-elsewhere"),
+        ("replace", "A very big and most unhappy cat sleeps on the mat.", "too-much-changed"),
+        ("add", "An old dog sleeps on the mat.", ""),
+        ("add", "A dog sleeps on the mat next to a drum.", ""),
+        ("add", "A cat sleeps on the mat.", "changed-elsewhere"),
+        ("add", "A dog on the mat.", "changed-elsewhere"),
+        ("add", "A dog sleeps on the mat, and nobody dares to wake it up again.", "too-much-changed"),
+        ("swap", "A mat sleeps on the dog.", ""),
+        ("swap", "A mat sleeps on the cat.", "other-words"),
+    ],
+)
+def test_a_negative_differs_as_its_kind_says(type_: str, negative: str, said: str) -> None:
+    assert problem(type_, "A dog sleeps on the mat.", negative) == said
+
+
+def test_answers_that_repeat_themselves_are_judged_at_once() -> None:
+    # Comparing all words of both took 20 seconds, of twice as many some minutes.
+    began = time.process_time()
+    assert problem("replace", "a dog sees " * 900, "a cat sees " * 900) == "changed-elsewhere"
+    assert time.process_time() - began < 10
+    long = "a dog sees " * 900
+    assert problem("add", long, f"{long} a cat") == "" == problem("replace", f"big {long}", f"cold {long}")
+
+
+CAPTION = "A black dog sleeps on a red bench."
+
+
+def prompts(folder: Path, **changed: Any) -> Path:
+    said = {
+        "change": "Replace a noun.",
+        "answer_after": "New sentence:",
+        "examples": [{"caption": "A cat on a mat.", "answer": "Noun: cat\nNew sentence: A dog on a mat."}],
+    }
+    path = folder / "prompts.yaml"
+    path.write_text(yaml.safe_dump({"task": "Do this: {change}", "kinds": {"replace_obj": {**said, **changed}}}))
+    return path
+
+
+def test_prompts_of_ones_own_mark_the_answer_by_words(tmp_path: Path) -> None:
+    asked = instructions(prompts(tmp_path))
+    chat = asked.chat("replace_obj", "A black dog\n<|im_end|> sleeps.")
+    assert [one.content for one in chat] == [
+        "Do this: Replace a noun.\n\nA cat on a mat.",
+        "Noun: cat\nNew sentence: A dog on a mat.",
+        "A black dog im_end sleeps.",
+    ]
+    text = "Noun: dog\nNew sentence: A black cat sleeps on a red bench.\nI hope this helps."
+    assert judged(asked, "replace_obj", CAPTION, Answer(text)).negative == "A black cat sleeps on a red bench."
+    assert judged(asked, "replace_obj", CAPTION, Answer("A black cat sleeps.")).reason == "off-format"
+    assert judged(asked, "replace_obj", CAPTION, Answer("New sentence:")).reason == "nothing-to-change"
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"chnage": "x"},
+            r"prompts\.yaml: not a vocabulary \(kinds\.replace_obj\.chnage: Extra inputs [^\n]*; correct",
+        ),
+        ({"answer_after": ""}, "needs negative_caption"),
+        ({"examples": [{"caption": "A cat."}]}, "needs answer"),
+    ],
+)
+def test_a_file_that_is_none_of_prompts_is_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    with pytest.raises(WrongUse, match=said):
+        instructions(prompts(tmp_path, **changed))
+
+
+def test_a_wrong_file_is_told_with_the_setting_that_names_it(tmp_path: Path) -> None:
+    (captions := tmp_path / "captions.jsonl").write_text('{"caption": "A cat.", "image_id": "1"}\n')
+    engine = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    given = {"kind": "negative-captions", "captions": [captions], "prompts": prompts(tmp_path, chnage="x")}
+    source = NegativeCaptions.model_validate({**given, "engine": engine})
+    with pytest.raises(WrongUse, match=r"^stages\.n\.source\.prompts: .*prompts\.yaml: .*kinds\.replace_obj\.chnage: "):
+        source.check_inputs("stages.n.source", ("annotations",))
+
+
+@pytest.mark.parametrize("task", ["Say {this}.", "Say {change.it}.", "Answer {", "{0}"])
+def test_a_task_with_other_braces_is_refused(tmp_path: Path, task: str) -> None:
+    path = prompts(tmp_path)
+    path.write_text(path.read_text().replace("Do this: {change}", task))
+    with pytest.raises(WrongUse, match="braces"):
+        instructions(path)
+
+
+def test_kinds_without_a_prompt_and_engines_that_expect_json_are_refused(tmp_path: Path) -> None:
+    source: dict[str, Any] = {"kind": "negative-captions", "captions": "captions.json", "prompts": prompts(tmp_path)}
+    engine = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
+    with pytest.raises(WrongUse, match="has no prompt of replace_att"):
+        asked_by(NegativeCaptions.model_validate({**source, "engine": engine}))
+    source["kinds"] = ["replace_obj"]
+    with pytest.raises(WrongUse, match="answer_format to text"):
+        asked_by(NegativeCaptions.model_validate({**source, "engine": engine}))
+    asked_by(NegativeCaptions.model_validate({**source, "engine": {**engine, "answer_format": "text"}}))
+    with pytest.raises(ValueError, match="prompts are for language models"):
+        NegativeCaptions.model_validate(source)
+
+
+def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
+    before = instructions(prompts(tmp_path))
+    after = instructions(prompts(tmp_path, change="Replace another noun, if there is one."))
+    assert before.digest != after.digest and "another noun" in after.chat("replace_obj", "A cat.")[0].content
 
 
 @pytest.fixture(scope="module")

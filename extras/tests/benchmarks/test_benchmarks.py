@@ -1,0 +1,326 @@
+"""An option that says what the right one says is right too.
+
+Zero-shot classification: names of classes, open_clip's templates, and its own classifier.
+Cola's single objects: which images are ranked for a class, and files that are not it.
+Benchmarks with figures, questions or answers of their own, asked of models.
+Statements that are true or false: margins, accuracy and the report, of models that have a threshold.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import open_clip
+import pyarrow.parquet as pq
+import pytest
+import torch
+from open_clip.zero_shot_metadata import IMAGENET_CLASSNAMES, OPENAI_IMAGENET_TEMPLATES
+from PIL.Image import Image
+
+from extras.tests.benchmarks.made_layouts import circo, cola_single, mmvp, naturalbench, vsr, whatsup
+from tests.evaluation.benchmarks.made_files import picture, put
+from tests.evaluation.benchmarks.made_layouts import queries
+from tests.evaluation.questions.test_own_table import put_text
+from tests.evaluation.scorers.conftest import environment
+from tests.evaluation.scorers.opened import FAST
+from tests.evaluation.scorers.shown_images import likely, looks
+from tests.evaluation.scorers.tiny_models import open_clip_config
+from tests.models.language_models.chat_server import Body, Reply, serving
+from twinset.contracts.errors import WrongUse
+from twinset.evaluation.benchmarks import open_benchmark
+from twinset.evaluation.benchmarks.reader import Reader
+from twinset.evaluation.examples import Ensemble, Picture, Query
+from twinset.evaluation.features.pairs import ByPairs
+from twinset.evaluation.features.score_table import write_scores
+from twinset.evaluation.features.similarities import ByFeatures
+from twinset.evaluation.features.store import FeatureStore
+from twinset.evaluation.metrics.measure import measure
+from twinset.evaluation.report.page import write_report
+from twinset.evaluation.run import run, similarities_of
+from twinset.evaluation.scorers.kinds import open_model
+from twinset.evaluation.submissions import write_submissions
+from twinset.models.encoders.contract import Floats, Matcher, NotApplicable, Running
+
+
+def options(root: Path, name: str, right: str, wrong: str) -> None:
+    """Two records, the second of which offers the right answer twice."""
+    pairs = [(f"{right} {n}", f"{right if n else wrong} {n}") for n in range(2)]
+    for n in range(2):
+        put(root / "images" / f"{n}.jpg", picture(n))
+    if name == "aro-order":
+        rows = [{"image": f"{n}.jpg", "caption_options": [*two, "x"]} for n, two in enumerate(pairs)]
+        put(root / "coco_order.json", rows)
+    elif name == "sugarcrepe++":
+        rows = [
+            {"filename": f"{n}.jpg", "caption": a, "caption2": "the same", "negative_caption": b}
+            for n, (a, b) in enumerate(pairs)
+        ]
+        put(root / "swap_obj.json", {str(n): row for n, row in enumerate(rows)})
+    elif name == "spec":
+        rows = [{"query": f"{n}.jpg", "keys": [*two, "x"], "label": 0} for n, two in enumerate(pairs)]
+        put(root / "count" / "image2text.json", rows)
+        for n in range(2):
+            put(root / "count" / f"{n}.jpg", picture(n))
+
+
+@pytest.mark.parametrize(("name", "right"), [("aro-order", {0}), ("sugarcrepe++", {0, 1}), ("spec", {0})])
+def test_of_several_options_all_that_say_the_same_are_targets(tmp_path: Path, name: str, right: set[int]) -> None:
+    options(tmp_path, name, "a dog", "a cat")
+    plain, twice = queries(open_benchmark(name, tmp_path))
+    assert (plain.targets, twice.targets) == (right, right | {2 if name == "sugarcrepe++" else 1})
+
+
+def test_classes_with_one_name_are_both_right(tmp_path: Path) -> None:
+    """... as sunglasses and missiles are, two of ImageNet's classes each."""
+    for number, name in enumerate(("n1", "n2", "zebra")):
+        put(tmp_path / "val" / name / f"{number}.JPEG", picture(number))
+    put(tmp_path / "classnames.txt", "n1 sunglasses\nn2 sunglasses\nzebra zebra\n")
+    assert [one.targets for one in queries(open_benchmark("imagenet", tmp_path))] == [{0, 1}, {0, 1}, {2}]
+
+
+def classes(root: Path, names: list[str]) -> None:
+    for number, name in enumerate(names):
+        put(root / "val" / name / f"{number}.JPEG", picture(number))
+
+
+def test_scores_are_those_of_open_clips_zero_shot_classifier(tmp_path: Path) -> None:
+    classes(tmp_path, ["a_cup", "zebra"])
+    found = queries(open_benchmark("imagenet", tmp_path))
+    model, running = f"random:{open_clip_config(tmp_path / 'model')}", Running()
+    ours = similarities_of(open_model(model, running), tmp_path / "cache", running)
+    assert isinstance(ours, ByFeatures) and ours.prepare(found) == {}
+    torch.manual_seed(0)
+    scorer = ours.encoder
+    names = ["a cup", "zebra"]
+    with torch.inference_mode():
+        each = [
+            np.stack(list(scorer.text_features([template(name) for template in OPENAI_IMAGENET_TEMPLATES])))
+            for name in names
+        ]
+    normed = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in each]
+    means = np.stack([one.mean(0) / np.linalg.norm(one.mean(0)) for one in normed])
+    image = scorer.image_features([scorer.prepare(_opened(found[0].image.read()))])[0]  # type: ignore[union-attr]
+    assert ours.gallery(found[0]) == pytest.approx(means @ (image / np.linalg.norm(image)), abs=1e-5)
+    ours.close()
+
+
+def _opened(content: bytes):  # type: ignore[no-untyped-def]
+    import io
+
+    from PIL import Image
+
+    return Image.open(io.BytesIO(content)).convert("RGB")
+
+
+def test_numbers_of_imagenet_get_open_clips_names_where_all_are_there(tmp_path: Path) -> None:
+    assert open_clip.__version__ and len(IMAGENET_CLASSNAMES) == 1000
+    classes(tmp_path, [f"n{number:08d}" for number in range(1000)])
+    gallery = queries(open_benchmark("imagenet", tmp_path))[0].gallery
+    assert len(gallery) == 1000 and gallery[0] == "a bad photo of a tench." and isinstance(gallery[0], Ensemble)
+    assert len(gallery[0].texts) == 80 and "a photo of a tench." in gallery[0].texts
+
+
+def test_some_of_imagenets_classes_need_their_names(tmp_path: Path) -> None:
+    classes(tmp_path, ["n01440764", "n01443537"])
+    with pytest.raises(WrongUse, match=r"2 of its 2 folders .* write classnames\.txt beside them"):
+        queries(open_benchmark("imagenet", tmp_path))
+    put(tmp_path / "classnames.txt", "n01440764 tench\n")
+    with pytest.raises(WrongUse, match=r"no name of the class 'n01443537'; write a line 'n01443537 NAME'"):
+        queries(open_benchmark("imagenet", tmp_path))
+    put(tmp_path / "classnames.txt", "n01440764 tench\nn01443537 gold fish\n")
+    assert "a photo of a gold fish." in queries(open_benchmark("imagenet", tmp_path))[0].gallery[1].texts  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("form", ["{}", "{:04}"])
+def test_folders_0_to_999_are_imagenets_classes_by_number(tmp_path: Path, form: str) -> None:
+    classes(tmp_path, [form.format(number) for number in range(1000)])
+    by_folder = {one.category: one for one in queries(open_benchmark("imagenet", tmp_path))}
+    for number in (0, 1, 2, 10, 100, 999):
+        one = by_folder[form.format(number)]
+        (target,) = one.targets
+        assert one.gallery[target] == f"a bad photo of a {IMAGENET_CLASSNAMES[number]}."
+
+
+@pytest.mark.parametrize("names", [list(map(str, range(12))), ["3", "zebra"], ["n01440764", "7"]])
+def test_some_numbered_folders_need_their_names(tmp_path: Path, names: list[str]) -> None:
+    classes(tmp_path, names)
+    with pytest.raises(WrongUse, match=r"of its \d+ folders are called by numbers, .* write classnames\.txt"):
+        queries(open_benchmark("imagenet", tmp_path))
+    put(tmp_path / "classnames.txt", "".join(f"{name} thing{name}\n" for name in names))
+    assert queries(open_benchmark("imagenet", tmp_path))[0].gallery[0] == f"a bad photo of a thing{min(names)}."
+
+
+FILE = "data/COLA_singleobjects_benchmark_GQA.json"
+
+
+def asked(folder: Path) -> list[Query]:
+    items = open_benchmark("cola-single", folder, ["gqa"]).examples()
+    return [one for one in items if isinstance(one, Query)]
+
+
+def test_a_class_is_ranked_among_the_images_of_its_hard_list(tmp_path: Path) -> None:
+    cola_single(tmp_path)
+    found = asked(tmp_path)
+    shown = [[Path(one.where).name for one in query.gallery if isinstance(one, Picture)] for query in found]
+    assert shown == [["0.jpg", "1.jpg", "2.jpg", "3.jpg"], ["0.jpg", "1.jpg", "2.jpg"]]
+    assert [(one.text, one.targets) for one in found] == [("red cup", {0}), ("square plate", {1, 2})]
+    (tmp_path / "vg" / "1.jpg").unlink()
+    assert [(len(one.gallery), one.targets) for one in asked(tmp_path)] == [(3, {0}), (2, {1})]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "words"),
+    [
+        ((), [], "not a list of labels and a list of images"),
+        (("labels",), None, "not a list of labels"),
+        (("labels", 0), " ", "a label is not a text"),
+        (("data", 1), "1.jpg", "image 1: not an image with its labels"),
+        (("data", 1, 0), "", "image 1: not an image with its labels"),
+        (("data", 2, 2), [1, 0], "image 2: not 3 labels of 0 or 1"),
+        (("data", 2, 3), [1, 0, 7], "image 2: not 3 labels of 0 or 1"),
+        (("data", 2, 3), [1, 0, [1]], "image 2: not 3 labels of 0 or 1"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, path: tuple[Any, ...], value: object, words: str) -> None:
+    cola_single(tmp_path)
+    held = inner = json.loads((tmp_path / FILE).read_text())
+    for key in path[:-1]:
+        inner = inner[key]
+    if path:
+        inner[path[-1]] = value
+    (tmp_path / FILE).write_text(json.dumps(held if path else value))
+    with pytest.raises(WrongUse, match=words):
+        asked(tmp_path)
+
+
+__all__ = ["environment"]
+
+
+def own_questions(folder: Path, name: str) -> Reader:
+    {"naturalbench": naturalbench, "mmvp": mmvp}[name](folder / name)
+    return open_benchmark(name, folder / name)
+
+
+OWN = {
+    "naturalbench": {
+        "Is the cup red?Please answer Yes or No.",
+        "Is it 1?Please answer Yes or No.",
+        *(
+            f"{asked}\nOption: A:Cap; B:Helmet;Please output the letter corresponding to the correct option."
+            for asked in ("What red one is worn?", "What is there?")
+        ),
+    },
+    "mmvp": {
+        f"Is the cup red, or not? {n} (a) red (b) Other "
+        "Answer with the option's letter from the given choices directly."
+        for n in (0, 1)
+    },
+}
+
+
+@pytest.mark.parametrize("kind", ["openai-yesno", "openai-vqascore"])
+@pytest.mark.parametrize("name", OWN)
+def test_a_benchmarks_own_question_is_asked_and_the_likelier_answer_counts(
+    environment: Callable[..., None], tmp_path: Path, kind: str, name: str
+) -> None:
+    benchmark, texts = own_questions(tmp_path, name), set[str]()
+
+    def reply(body: Body, _: int) -> Reply:
+        texts.add(text := body["messages"][0]["content"][-1]["text"])
+        return likely(A=0.1, Yes=0.1) if "letter" not in text else likely(**{"A": 0.6, "(b": 0.2, "yes": 0.2})
+
+    with serving(reply) as server:
+        environment(server.url)
+        (found,) = run([benchmark], [f"{kind}:m"], tmp_path, tmp_path)
+    assert texts == OWN[name]
+    told = json.loads(pq.read_schema(found.path).metadata[b"twinset"])
+    assert told["prompt"] == f"{name} 1" and told["model"] == f"{kind}:m"
+    rows = pq.read_table(found.path).select(["s00", "s01", "s10", "s11"]).to_pylist()
+    first, second = ([[row["s00"], row["s01"]], [row["s10"], row["s11"]]] for row in rows)
+    if name == "naturalbench":  # A is right for the own image of both questions
+        assert first == [[0.75, 0.75], [0.75, 0.75]] and second == [[1.0, 1.0], [1.0, 1.0]]
+    else:  # a for the first image of the first pair, and for the second image of the second pair
+        assert first == [[0.75, 0.25], [0.75, 0.25]] and second == [[0.25, 0.75], [0.25, 0.75]]
+
+
+@pytest.mark.parametrize("kind", ["openai-chooser", "openai-chooser/eqben"])
+def test_models_that_read_captions_are_not_asked_questions(
+    environment: Callable[..., None], tmp_path: Path, kind: str
+) -> None:
+    with serving(looks) as server:
+        environment(server.url)
+        with pytest.raises(NotApplicable, match=r"asks 'What red one .* openai-yesno:MODEL or vlm:FOLDER"):
+            run([own_questions(tmp_path, "naturalbench")], [f"{kind}:m"], tmp_path, tmp_path)
+        assert not server.bodies
+
+
+def test_a_run_gives_both_figures(tmp_path: Path) -> None:
+    whatsup(tmp_path / "data")
+    benchmark = open_benchmark("whatsup", tmp_path / "data")
+    model = f"random:{open_clip_config(tmp_path)}"
+    (written,) = run([benchmark], [model], tmp_path / "out", tmp_path / "cache", FAST)
+    figures = measure(written.path).as_json()["all"]
+    assert figures["pair_accuracy"] in (0, 50, 100) and figures["set_accuracy"] in (0, 100)
+    before = written.path.read_bytes()
+    run([benchmark], [model], tmp_path / "out", tmp_path / "cache", FAST)
+    assert written.path.read_bytes() == before
+
+
+def test_outcomes_of_statements_need_no_margin(tmp_path: Path) -> None:
+    vsr(tmp_path / "vsr")
+    assert put_text(tmp_path, "vsr", "key,correct\nrandom/0,1\nrandom/1,0\n")["figures"]["accuracy"] == 50
+    with pytest.raises(WrongUse, match="vsr needs correct"):
+        put_text(tmp_path, "vsr", "key,s00,s01\nrandom/0,1,0\n")
+
+
+def test_a_benchmarks_own_metrics_are_measured(tmp_path: Path) -> None:
+    naturalbench(tmp_path / "naturalbench")
+    found = put_text(tmp_path, "naturalbench", "s00,s01,s10,s11\n" + "1,0,0,1\n" * 2, threshold=0.5)
+    assert found["figures"]["g_acc"] == 100
+
+
+def test_circo_names_images_by_their_numbers(tmp_path: Path) -> None:
+    circo(tmp_path / "circo", split="test")
+    model = f"image+text:random:{open_clip_config(tmp_path / 'model')}"
+    opened = open_benchmark("circo-test", tmp_path / "circo")
+    (path,) = write_submissions(opened, model, tmp_path / "out", tmp_path / "cache")
+    found = json.loads(path.read_text())
+    assert [*found] == ["0", "1", "2"] and all(sorted(names) == [0, 1, 2, 3, 4, 5] for names in found.values())
+
+
+class SaysYes(Matcher):
+    """P(yes) is 0.9 whatever is shown."""
+
+    name, threshold = "says-yes", 0.5
+
+    def digest(self) -> str:
+        return "says-yes"
+
+    def score(self, images: Sequence[Image], texts: Sequence[str]) -> Floats:
+        return np.full(len(texts), 0.9, np.float32)
+
+
+def test_who_says_yes_to_all_is_right_where_the_statement_is_true(tmp_path: Path) -> None:
+    vsr(tmp_path)
+    benchmark = open_benchmark("vsr", tmp_path)
+    answers = ByPairs(SaysYes(), FeatureStore(tmp_path / "cache", "says-yes"), 2)
+    path = tmp_path / "out" / "scores" / "vsr" / "says-yes.parquet"
+    path.parent.mkdir(parents=True)
+    about = {"benchmark": "vsr", "title": "VSR", "model": "says-yes", "model_digest": "0", "threshold": 0.5}
+    assert write_scores(benchmark, answers, path, about) == 2
+    answers.close()
+    rows = pq.read_table(path).select(["key", "margin", "correct"]).to_pylist()
+    assert [row["correct"] for row in rows] == [False, True]
+    assert [row["margin"] for row in rows] == pytest.approx([-0.4, 0.4])
+    assert measure(path, resamples=0).all.figures["accuracy"].value == 50
+    page = write_report(tmp_path / "out", {"vsr": benchmark})[0].read_text()
+    assert "accuracy" in page and "on the wrong side of the threshold" in page and "(not true)" in page
+
+
+def test_a_model_without_a_threshold_is_told_so(tmp_path: Path) -> None:
+    vsr(tmp_path)
+    model = "random:ViT-S-32-alt"  # the smallest that open_clip knows by name
+    with pytest.raises(NotApplicable, match=r"no score above which a text is true of an image.*blip-itm:FOLDER"):
+        run([open_benchmark("vsr", tmp_path)], [model], tmp_path / "out", tmp_path / "cache")

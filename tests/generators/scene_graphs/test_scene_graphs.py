@@ -1,0 +1,314 @@
+"""What the grammar says of relations, and which names are of one photo.
+
+Pipelines are found by name or path, never downloaded, and told apart by what is in their files.
+Relations in batches are those of ``sng_parser.parse`` on one caption at a time.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from spacy.tokens import Doc
+
+from twinset.contracts.errors import WrongUse
+from twinset.generators.captions.sources import caption_source
+from twinset.generators.captions.tables import Caption
+from twinset.generators.scene_graphs import relations
+from twinset.generators.scene_graphs.relations import (
+    PLURAL,
+    SINGULAR,
+    SceneGraphParser,
+    grammar_of,
+    places_in,
+    single_spaced,
+)
+from twinset.generators.scene_graphs.source import photo_of
+from twinset.models.spacy_pipelines import ALL_EMBEDDED, EMBEDDED, find_pipeline
+
+VOCAB = spacy.blank("en").vocab
+
+#: Trees as a parser gives them: word, dependency, place of the head, part of speech.
+SITS = "a/det/1/DET boy/nsubj/5/NOUN with/prep/1/ADP no/det/4/DET shirt/pobj/2/NOUN sits/ROOT/5/VERB"
+WEARS = "a/det/1/DET boy/nsubj/4/NOUN is/aux/4/AUX not/neg/4/PART wearing/ROOT/4/VERB hats/dobj/4/NOUN"
+LOOKS = "girls/nsubj/1/NOUN look/ROOT/1/VERB at/prep/1/ADP a/det/4/DET dog/pobj/2/NOUN"
+BEHIND = "girl/ROOT/0/NOUN with/prep/0/ADP trees/pobj/1/NOUN in/prep/2/ADP the/det/5/DET background/pobj/3/NOUN"
+HOLDS = "girl/nsubj/1/NOUN holds/ROOT/1/VERB a/det/3/DET kite/dobj/1/NOUN in/prep/1/ADP parks/pobj/4/NOUN"
+JACKET = "man/ROOT/0/NOUN in/prep/0/ADP jackets/pobj/1/NOUN holding/acl/2/VERB a/det/5/DET cup/dobj/3/NOUN"
+WOMEN = "women/nsubj/3/NOUN and/cc/0/CCONJ man/conj/0/NOUN holding/ROOT/3/VERB drinks/dobj/3/NOUN"
+TOY = "dog/ROOT/0/NOUN with/prep/0/ADP a/det/4/DET toy/compound/4/NOUN cat/pobj/1/NOUN"
+HOT = "hot/amod/1/ADJ dog/ROOT/1/NOUN with/prep/1/ADP onions/pobj/2/NOUN"
+ROCK = "boy/nsubj/1/NOUN climbs/ROOT/1/VERB rock/dobj/1/NOUN climbing/amod/4/VERB walls/dobj/1/NOUN"
+BLOWS = "man/nsubj/1/NOUN blows/ROOT/1/VERB out/prt/1/ADP fire/dobj/1/NOUN"
+TAKES = "man/nsubj/1/NOUN takes/ROOT/1/VERB pizza/dobj/1/NOUN out/advmod/1/ADV"
+SITS_DOWN = "man/nsubj/1/NOUN sits/ROOT/1/VERB down/prt/1/ADP on/prep/1/ADP chairs/pobj/3/NOUN"
+CUP = "a/det/1/DET person/nsubj/2/NOUN holds/ROOT/2/VERB the/det/4/DET cup/dobj/2/NOUN of/prep/4/ADP tea/pobj/5/NOUN"
+HAT = "man/ROOT/0/NOUN in/prep/0/ADP a/det/3/DET hat/pobj/1/NOUN with/prep/0/ADP a/det/6/DET cup/pobj/4/NOUN"
+
+
+def doc_of(tree: str) -> Doc:
+    words, deps, heads, pos = (list(one) for one in zip(*(one.split("/") for one in tree.split()), strict=True))
+    tags = ["NNS" if word.endswith("s") else "VBG" if word.endswith("ing") else "NN" for word in words]
+    places = [int(head) for head in heads]
+    return Doc(VOCAB, words, tags=tags, pos=pos, lemmas=words, heads=places, deps=deps)
+
+
+@pytest.mark.parametrize(
+    ("tree", "subject", "predicate", "object_", "expected"),
+    [
+        (SITS, 1, "with", 4, {"negated": True, "verb": "", "subject_number": SINGULAR, "object_pos": "NOUN"}),
+        (SITS.replace("no/", "a/"), 1, "with", 4, {"negated": False}),
+        (WEARS, 1, "wearing", 5, {"negated": True, "verb": ""}),
+        (WEARS.replace("not/neg", "now/advmod"), 1, "wearing", 5, {"negated": False}),
+        (LOOKS, 0, "at", 4, {"verb": "look", "subject_number": PLURAL, "contested": False}),
+        (LOOKS, 0, "look at", 4, {"verb": ""}),
+        (BEHIND, 0, "with", 2, {"backdrop": True}),
+        (BEHIND, 0, "near", 2, {"backdrop": False}),
+        (BEHIND.replace("background", "park"), 0, "with", 2, {"backdrop": False}),
+        (HOLDS, 0, "in", 5, {"contested": True, "verb": "holds"}),
+        (HOLDS, 0, "holds", 3, {"contested": False}),
+        (JACKET, 2, "holding", 5, {"contested": True}),
+        (JACKET, 0, "in", 2, {"contested": False}),
+        (HAT, 0, "with", 6, {"contested": True}),
+        (HAT, 0, "in", 3, {"contested": False}),
+        (WOMEN, 2, "holding", 4, {"contested": True}),
+        (WOMEN, 0, "holding", 4, {"contested": True}),
+        (TOY, 0, "with", 4, {"contested": True}),
+        (TOY.replace("toy/", "red/"), 0, "with", 4, {"contested": False}),
+        (HOT, 1, "with", 3, {"contested": True}),
+        (ROCK, 0, "climbs", 2, {"contested": True}),
+        (ROCK.replace("climbing/amod/4/VERB", "and/cc/2/CCONJ"), 0, "climbs", 2, {"contested": False}),
+        (ROCK.replace("climbing/amod/4/VERB ", ""), 0, "climbs", 2, {"contested": True}),
+        (BLOWS, 0, "blows", 3, {"contested": True}),
+        (BLOWS.replace("out/prt", "now/advmod"), 0, "blows", 3, {"contested": False}),
+        (TAKES, 0, "takes", 2, {"contested": True}),
+        (SITS_DOWN, 0, "on", 4, {"contested": False}),
+        (HOT.replace("hot/", "big/"), 1, "with", 3, {"contested": False}),
+        (CUP, 1, "holds", 4, {"contested": True, "stand_in": False, "plain": True}),
+        (CUP.replace("of/", "'s/"), 1, "holds", 4, {"contested": True}),
+        (CUP.replace("of/", "near/"), 1, "Holds", 4, {"contested": False, "plain": True}),
+        (CUP.replace("a/det", "young/amod"), 1, "holds", 4, {"stand_in": True}),
+        (CUP.replace("a/det", "her/poss"), 1, "holds", 4, {"stand_in": False}),
+        (CUP.replace("the/det", "the/x").replace("cup/", "person/"), 1, "holds", 4, {"stand_in": True}),
+        (CUP, 1, "with", 4, {"plain": False}),
+        (HAT, 0, "with", 6, {"plain": False}),
+        (JACKET, 2, "holding", 5, {"plain": False}),
+    ],
+)
+def test_grammar(tree: str, subject: int, predicate: str, object_: int, expected: dict[str, object]) -> None:
+    doc = doc_of(tree)
+    one, other = (doc[doc[head].left_edge.i : head + 1] for head in (subject, object_))
+    found = grammar_of(one, predicate, other)._asdict()
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_names_of_one_photo() -> None:
+    names = ["1000268201.jpg", "1000268201_693b08cb0e.jpg", "1000268201_693b08cb0e_b.jpg"]
+    assert {photo_of(name) for name in names} == {"1000268201.jpg"}
+    address = "https://farm4.staticflickr.com/3201/1000268201_693b08cb0e_z.jpg"
+    assert photo_of(address) == "1000268201.jpg"
+    assert photo_of("1000268201_1692314159.jpg") == "1000268201.jpg"
+    different = ("12_00000345.jpg", "1000268201_00000345.jpg", "1000268201_0000000345.jpg", "1_20230101.jpg")
+    others = ("000000179765.jpg", "179765", "COCO_val2014_000000179765.jpg", "http://example.org/1_693b08cb0e.jpg")
+    for other in (*different, *others, "1_1692314159.jpg"):
+        assert photo_of(other) == other
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_embedded_pipelines_are_whole() -> None:
+    digests = {
+        "en_captions_sm": "11438870ad97720919b81a12e6ddf66c",
+        "en_ewt_sm": "209a4735bf250717cb5329781b20b22e",
+    }
+    assert {name: find_pipeline(name).digest for name in ALL_EMBEDDED} == digests  # relations change with them
+    assert find_pipeline() == find_pipeline(EMBEDDED)
+    assert not any(find_pipeline(name).torch for name in ALL_EMBEDDED)
+    credits = (ROOT / "generators/scene_graphs/CREDITS.md").read_text()
+    assert "CC BY-SA 4.0" in credits and "English\nEWT" in credits
+    assert all(f"## {name}" in credits for name in ALL_EMBEDDED)
+
+
+def test_a_pipeline_by_path_is_told_by_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(find_pipeline().source, folder)
+    copy = find_pipeline(str(folder))
+    assert (copy.digest, copy.source) == (find_pipeline().digest, str(folder))
+    (folder / "vocab/key2row").write_bytes(b"\x81")
+    config = (folder / "config.cfg").read_text()
+    (folder / "config.cfg").write_text(config.replace("spacy.MaxoutWindowEncoder.v2", "spacy.TorchBiLSTMEncoder.v1"))
+    assert find_pipeline(str(folder)).digest != copy.digest and find_pipeline(str(folder)).torch
+
+
+def test_a_pipeline_by_the_name_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "en_tiny_xy"
+    shutil.copytree(find_pipeline().source, package / "en_tiny_xy-0.1.0")
+    shutil.copy(package / "en_tiny_xy-0.1.0/meta.json", package)
+    (package / "__init__.py").write_text(
+        "from spacy.util import load_model_from_init_py\n\n\n"
+        "def load(**overrides):\n    return load_model_from_init_py(__file__, **overrides)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = find_pipeline("en_tiny_xy")
+    assert (found.source, found.torch) == ("en_tiny_xy", False)
+
+
+def test_what_is_no_pipeline(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match="json: a package without a spaCy pipeline"):
+        find_pipeline("json")
+    for name in ("en_core_web_zz", "../gone", "json.decoder", "sys", "__main__"):
+        with pytest.raises(
+            WrongUse, match=f"{name}: neither an installed package nor a folder; .*nothing is downloaded"
+        ):
+            find_pipeline(name)
+    with pytest.raises(WrongUse, match=r"not a spaCy pipeline, which has a config\.cfg"):
+        find_pipeline(str(tmp_path))
+
+
+def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
+    import spacy
+
+    spacy.blank("en").to_disk(tmp_path / "blank")
+    with pytest.raises(WrongUse, match="gives no dependencies, no parts of speech, no lemmas"):
+        SceneGraphParser(find_pipeline(str(tmp_path / "blank")))
+    shutil.copytree(find_pipeline().source, tmp_path / "broken")
+    for broken in ("trainable_lemmatizer/trees", "vocab/vectors", "parser/model"):  # the first fails in use alone
+        file = tmp_path / "broken" / broken
+        if broken.endswith("trees"):
+            file.unlink()
+        else:
+            file.write_bytes(b"")
+        with pytest.raises(WrongUse, match=r"broken: spaCy cannot load it .*install it again"):
+            SceneGraphParser(find_pipeline(str(tmp_path / "broken")))
+
+
+def test_workers_do_without_torch() -> None:
+    code = (
+        "import sys; from twinset.models.spacy_pipelines import find_pipeline; "
+        "from twinset.generators.scene_graphs.relations import SceneGraphParser; "
+        "(found,) = SceneGraphParser(find_pipeline()).relations(['a dog on a sofa']); "
+        "assert found[0].object == 'sofa' and 'torch' not in sys.modules, sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    assert EMBEDDED in find_pipeline().source
+
+
+def test_verbs_that_may_be_nouns_are_read_as_verbs(small_parser: SceneGraphParser) -> None:
+    captions = (
+        "A fox pounces on a vole in the snow", "The preacher preaches to a small crowd",
+        "A hiker treks up a rocky trail",
+        "A baby naps on her father's chest", "A boy vaults over a low gate", "A bird nests under the roof",
+        "Two men box in a ring", "Some children wade in the creek", "Three women shop for shoes",
+        "A woman in a robe irons a shirt", "An old lady in a straw hat waters her roses",
+        "Black cows graze beside a barn",
+    )  # fmt: skip
+    for doc in small_parser.docs(captions):
+        (root,) = [token for token in doc if token.head == token]
+        subjects = [token.lemma_ for token in root.children if token.dep_ == "nsubj"]
+        assert root.pos_ == "VERB" and len(subjects) == 1, doc.text
+
+
+CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
+REAL = 5_000
+
+
+@pytest.fixture(scope="module")
+def one_by_one() -> Any:
+    import sng_parser
+
+    return sng_parser.Parser("spacy", model=find_pipeline().source)
+
+
+def assert_equal(captions: Sequence[str], parser: SceneGraphParser, one_by_one: Any) -> int:
+    """Whether everything about the relations of each caption is the same; returns how many there are."""
+    count = 0
+    for caption, found in zip(captions, parser.relations(captions), strict=True):
+        graph = one_by_one.parse(single_spaced(caption))
+        expected = []
+        for relation in graph["relations"]:
+            ends = [graph["entities"][relation[end]] for end in ("subject", "object")]
+            words = (ends[0]["head"], relation["relation"], ends[1]["head"])
+            lemmas = (ends[0]["lemma_head"], relation["lemma_relation"], ends[1]["lemma_head"])
+            expected.append((*words, *lemmas, *(end["span"] for end in ends)))
+        assert [
+            (
+                *(r.subject, r.predicate, r.object, r.subject_lemma, r.predicate_lemma, r.object_lemma),
+                *(
+                    single_spaced(caption[start:end])
+                    for start, end in ((r.subject_start, r.subject_end), (r.object_start, r.object_end))
+                ),
+            )
+            for r in found
+        ] == expected, caption
+        count += len(found)
+    return count
+
+
+@pytest.mark.slow
+def test_relations_equal_those_of_one_caption_at_a_time(
+    own_captions: list[str], small_parser: SceneGraphParser, one_by_one: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relations, "ZONE", 150)  # several of them, and batches that end before a zone does
+    captions = own_captions[:10] + own_captions[10::4]
+    assert assert_equal(captions, small_parser, one_by_one) > len(captions)
+
+
+def test_a_known_caption(small_parser: SceneGraphParser) -> None:
+    (found,) = small_parser.relations(["Two women are holding the dogs in front of a house."])
+    assert (found[0].subject, found[0].predicate, found[0].object) == ("women", "holding", "dogs")
+    assert (found[0].subject_lemma, found[0].predicate_lemma, found[0].object_lemma) == ("woman", "hold", "dog")
+    assert (found[0][6:8], found[0][8:10]) == ((0, 9), (22, 30))
+
+
+BLANKS = ("  ", "\t", "\u00a0", " \n ", "\u3000")
+
+
+@pytest.mark.parametrize("blank", BLANKS)
+def test_blanks_change_no_relation_and_keep_their_places(small_parser: SceneGraphParser, blank: str) -> None:
+    plain = "a man riding a horse next to two dogs on a bench ."
+    captions = [
+        plain,
+        plain.replace(" ", blank),
+        f"{blank}{plain}{blank}",
+        plain.replace("riding a", f"riding{blank}a"),
+    ]
+    found = list(small_parser.relations(captions))
+    assert len(found[0]) > 2
+    for caption, relations_ in zip(captions, found, strict=True):
+        assert [(*one[:6], one.grammar) for one in relations_] == [(*one[:6], one.grammar) for one in found[0]]
+        for one, known in zip(relations_, found[0], strict=True):
+            for start, end in ((6, 7), (8, 9)):
+                phrase = caption[one[start] : one[end]]
+                assert phrase == phrase.strip()
+                assert single_spaced(phrase) == plain[known[start] : known[end]]
+
+
+def test_places_of_a_caption_with_one_blank_between_words_are_its_own() -> None:
+    caption = "A dog, and a cat."
+    assert places_in(caption) == [*range(len(caption) + 1)]
+    assert places_in(" A  dog") == [1, 2, 4, 5, 6, 7]
+
+
+def test_words_of_captions_are_forgotten(small_parser: SceneGraphParser) -> None:
+    strings = small_parser.nlp.vocab.strings
+    before = len(strings)
+    list(small_parser.relations([f"a blick{n} on a gronk{n}" for n in range(500)]))
+    assert len(strings) == before
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
+def test_relations_of_real_captions_equal_those_of_one_at_a_time(
+    small_parser: SceneGraphParser, one_by_one: Any
+) -> None:
+    captions: list[str] = []
+    for name in ("cc3m_validation.tsv", "coco_captions_val2017.json", "flickr8k_token.txt"):
+        read = [one.caption for one in caption_source(CAPTIONS / name).read() if isinstance(one, Caption)]
+        captions += read[:: 3 * len(read) // REAL]
+    assert len(captions) >= REAL
+    assert assert_equal(captions, small_parser, one_by_one) > REAL
