@@ -17,13 +17,46 @@ from twinset.contracts.kinds.kind import Copy, Stored
 from twinset.contracts.kinds.pair import BoxAnswer, CopiedPair, DifferenceBox, PairRecord
 from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPairCandidate, copied, planned
-from twinset.generators.image_verification.questions import LONGEST, YES, ImageQuestion, QuestionGenerator
+from twinset.generators.image_verification.questions import (
+    LONGEST,
+    YES,
+    ImageQuestion,
+    QuestionGenerator,
+    distinguishing,
+)
 from twinset.models.visual_questions.settings import Inquiry
 from twinset.shards.contracts import Context
 from twinset.shards.media.comparison import Box, regions
 from twinset.shards.media.decode import decode
-from twinset_extras.difference_boxes.labels import SIDES, Label, labels_of
 from twinset_extras.difference_boxes.source import DifferenceBoxes
+
+SIDES = (0, 1)
+#: First words of attributes that say where something is, which a box by itself does not show.
+_PLACES = frozenset(("in", "on", "at", "to", "by", "near", "behind", "under", "above", "below"))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a box shows in one image. caption: 0 or 1. text: such as ``red car``. question: whether it is there."""
+
+    caption: int
+    text: str
+    question: str
+
+
+def labels_of(asked: Sequence[Sequence[ImageQuestion]]) -> list[Label]:
+    """Objects that one caption alone names; attributes where no object differs. asked: questions of both captions."""
+    for kind in ("entity", "attribute"):
+        found = [
+            Label(side, " ".join(reversed(one.words)), one.question)
+            for side in SIDES
+            for one in asked[side]
+            if one.kind == kind and one.meaning in distinguishing(asked[side], asked[1 - side])
+            if kind == "entity" or one.words[1].split()[0] not in _PLACES
+        ]
+        if found:
+            return found
+    return []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,13 +23,43 @@ from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.models.engines import EngineGenerator
 from twinset.models.image_engine import Drawn
 from twinset.shards.contracts import Context
-from twinset.shards.media.comparison import Bools, box_of, grown
+from twinset.shards.media.comparison import RADIUS, UNKNOWN, Bools, box_of, differences, grown, likeness, shifts
 from twinset.shards.media.decode import decode
 from twinset_extras.edited_photos.image_editor import Edit, ImageEditor
 from twinset_extras.edited_photos.places import BadMask, Instances, chosen, largest_overlap, mask_of, stored
-from twinset_extras.edited_photos.proof import against, figures
-from twinset_extras.edited_photos.source import EditedPhotos
+from twinset_extras.edited_photos.source import Bounds, EditedPhotos
 from twinset_extras.edited_photos.wording import Nouns, Wanted, names_of, wanted
+
+#: Pixels around a mask that its change reaches by the codec's blocks of 8 and the window of structural similarity.
+REACH = 16
+
+
+def figures(before: Pixels, raw: Pixels, after: Pixels, mask: Bools) -> dict[str, float]:
+    """What `EditedPhotos.scored` explains. raw: as the editor gave it; after: with what was pasted."""
+    outside = ~grown(mask, REACH)
+    moved = shifts(before, raw, outside)
+    alike = likeness(before, after, outside)
+    return {
+        "place": round(float(mask.mean()), 4),
+        "shift": round(float(np.quantile(np.nan_to_num(moved, nan=RADIUS), 0.9)), 1) if len(moved) else UNKNOWN,
+        "ssim_outside": alike.ssim,
+        "difference_outside": alike.difference,
+        "worst_outside": alike.worst,
+        "difference_inside": round(float(differences(before, after)[mask].mean()), 3),
+    }
+
+
+def against(scores: Mapping[str, float], bounds: Bounds) -> str:
+    """The reason why an edit is not proved; empty where it is."""
+    if scores["difference_outside"] == UNKNOWN:
+        return "place-too-large"
+    if scores["shift"] > bounds.shift:
+        return "moved"
+    alike = scores["ssim_outside"] >= bounds.ssim and scores["difference_outside"] <= bounds.difference
+    if not alike or scores["worst_outside"] > bounds.worst:
+        return "changed-outside"
+    return "hardly-changed" if scores["difference_inside"] < bounds.changed else ""
+
 
 SLICE = 4096  # rows that are Python objects at a time
 

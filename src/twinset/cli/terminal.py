@@ -36,7 +36,7 @@ def in_json(**record: Any) -> str:
 
 
 class JsonLines(logging.Formatter):
-    """Log records as JSON: of a shard that ended its own (`stages.making.shard_log`), else ``level``, ``message``."""
+    """Log records as JSON: of a shard that ended its own (`stages.run_here`), else ``level``, ``message``."""
 
     def format(self, record: logging.LogRecord) -> str:
         """As `logging.Formatter.format`."""

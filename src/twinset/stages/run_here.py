@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import threading
 import time
@@ -21,9 +22,44 @@ from twinset.stages.child_processes import Children
 from twinset.stages.job import Job, check_devices, check_inputs
 from twinset.stages.making.cluster import ADDRESSES, Cluster, address_of, check_cluster, open_cluster
 from twinset.stages.making.make import make_shard
-from twinset.stages.making.shard_log import Shard
 from twinset.stages.stage_worker import StageWorker
 from twinset.stages.status import StageState
+
+#: Of each shard a record at level INFO, whose attribute ``shard`` holds `Shard.record`.
+logger = logging.getLogger("twinset.shards")
+
+
+class Shard:
+    """A shard in the making.
+
+    record: what the log says of it: its stage and number (``shard``), candidates ``kept`` and ``rejected``,
+    ``seconds``, ``bytes`` of tar and rows, ``attempts``, and the ``error`` that it failed with.
+    """
+
+    def __init__(self, stage: str, number: int) -> None:
+        self._began = time.monotonic()
+        self.record: dict[str, Any] = {"stage": stage, "shard": number, "kept": 0, "rejected": 0, "seconds": 0.0}
+        self.record |= {"bytes": 0, "attempts": 0, "error": None}
+
+    def attempt(self) -> None:
+        """It is tried."""
+        self.record["attempts"] += 1
+
+    def made(self, receipt: Mapping[str, Any]) -> None:
+        """It has this receipt."""
+        rejected = sum(receipt["rejected"].values())
+        self._end(kept=receipt["kept"], rejected=rejected, bytes=receipt["tar_size"] + receipt["rows_size"])
+
+    def failed(self, error: str) -> None:
+        """It cannot be made."""
+        self._end(error=error)
+
+    def _end(self, **found: Any) -> None:
+        record = self.record
+        record |= {**found, "seconds": round(time.monotonic() - self._began, 3)}
+        words = record["error"] or f"{record['kept']} kept, {record['rejected']} rejected in {record['seconds']} s"
+        logger.info("%s shard %05d: %s", record["stage"], record["shard"], words, extra={"shard": record})
+
 
 Runner = Literal["threads", "processes", "ray", "dask"]
 #: Makes a shard, by the root, home and number of it; returns its receipt.

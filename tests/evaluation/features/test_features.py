@@ -29,8 +29,7 @@ from twinset.evaluation.examples import MATCHING_SCORES, Query
 from twinset.evaluation.features.detections import NO_ROW, Detections
 from twinset.evaluation.features.pairs import PRIORS, ByPairs
 from twinset.evaluation.features.prior import best_alpha, remove_prior
-from twinset.evaluation.features.score_table import write_scores
-from twinset.evaluation.features.sets import add_sets, columns_of
+from twinset.evaluation.features.score_table import add_sets, columns_of, write_scores
 from twinset.evaluation.features.store import FeatureStore, default_cache, image_name, pair_name, text_name
 from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.run import similarities_of

@@ -34,10 +34,9 @@ from twinset.evaluation.report.distributions import (
     equivariance_panels,
     largest_subsets,
 )
-from twinset.evaluation.report.glossary import explained
 from twinset.evaluation.report.mistakes import answers_to, keep, kept, worst_mistakes
 from twinset.evaluation.report.model_answers import score_files
-from twinset.evaluation.report.page import write_report
+from twinset.evaluation.report.page import explained, write_report
 from twinset.evaluation.report.result_tables import benchmark_tables
 from twinset.evaluation.report.results import TWO_IMAGES, chance, measured_run, recall
 from twinset.evaluation.report.tables import BEST, SECOND, Row, Table, as_markdown, compact, marked

@@ -22,13 +22,12 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.scene_graphs.source import TEXTS, SceneGraphs
-from twinset.generators.triplets import names
+from twinset.generators.triplets import graphs as names
 from twinset.generators.triplets.captions import FILE, PRIOR, Spoken, concepts, forms_of, mentions_of, not_repeated
 from twinset.generators.triplets.draws import NONE, Draws, below, uniform
 from twinset.generators.triplets.generator import TripletGenerator
-from twinset.generators.triplets.graphs import WORDS, load_relations
+from twinset.generators.triplets.graphs import WORDS, Names, load_relations
 from twinset.generators.triplets.mining import Miner
-from twinset.generators.triplets.names import Names
 from twinset.generators.triplets.pool import Pool
 from twinset.generators.triplets.ratings import Ratings, Rules
 from twinset.generators.triplets.report import SAMPLE, UNKNOWN, make_report

@@ -1,4 +1,7 @@
-"""Losses of fusion encoders: equal to loops over their formulas; a real matching head learns with them."""
+"""Losses of fusion encoders: equal to loops over their formulas; a real matching head learns with them.
+
+Regularisers: margins, gradients, samples, half precision, and the sum that is logged.
+"""
 
 import itertools
 import math
@@ -10,6 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.training.losses.made_features import SCALE, features
+from twinset.contracts.errors import WrongUse
+from twinset.training.losses.eqsim import EqSim, EqSimReleased, close_pairs
+from twinset.training.losses.features import Features
 from twinset.training.losses.fusion import (
     CHANGES,
     FusionLoss,
@@ -19,8 +26,9 @@ from twinset.training.losses.fusion import (
     rank_texts,
     score_pairs,
 )
-from twinset.training.losses.names import fusion_form, fusion_regularisers
-from twinset.training.losses.objectives import open_fusion_loss
+from twinset.training.losses.names import REGULARISERS, fusion_form, fusion_regularisers
+from twinset.training.losses.objectives import open_fusion_loss, open_loss, open_objective, open_regulariser
+from twinset.training.losses.sampling import sample_hard, sample_pairs
 
 
 def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:
@@ -184,3 +192,161 @@ def test_a_matching_head_of_blip_learns_in_a_few_steps() -> None:
         history.append((loss.item(), ranking[1]["text_accuracy"]))
     assert history[-1][0] < 0.5 * history[0][0]
     assert history[-1][1] == 1.0 > history[0][1]
+
+
+def two_pairs(gap: float) -> Tensor:
+    """Similarities of two pairs that differ from equivariance by gap: S_12 − S_21 = gap, S_11 = S_22."""
+    return torch.tensor([[0.6, 0.2 + gap / 2], [0.2 - gap / 2, 0.6]], dtype=torch.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize("form", [("all", None), (None, "close"), (None, "all"), ("all", "close")])
+@pytest.mark.parametrize("released", [False, True])
+def test_the_gradient_vanishes_below_the_margin(form: Any, released: bool) -> None:
+    """All residuals of both forms are ± gap here, so that gap² against the margin decides."""
+    sample = torch.tensor([[1], [0]])
+    for gap, active in ((0.19, 0.0), (0.21, 1.0)):
+        scores = two_pairs(gap)
+        if released:  # the mean of v1 is over 4 cells, of which 2 are gap²
+            value, logged = EqSimReleased(*form, margin=0.04, margin_v1=0.02).on(scores, (sample, sample))
+        else:
+            eye = torch.eye(2, dtype=torch.float64)
+            regulariser = EqSim(*form, margin=0.04, margin_v1=0.04, normalise="cosine")
+            value, logged = regulariser(Features(eye, scores.T), SCALE)
+        value.backward()
+        assert logged["active_fraction"] == pytest.approx(active)
+        assert scores.grad is not None and bool((scores.grad != 0).any()) == (active > 0)
+        assert (value.item() > 0) == (active > 0)
+
+
+def test_the_released_margin_is_on_the_mean_and_the_papers_on_each_pair() -> None:
+    """One pair far above the margin among many at rest: released, it gets no gradient; in the paper's form it does."""
+    n = 8
+    scores = torch.full((n, n), 0.1, dtype=torch.float64).fill_diagonal_(0.8)
+    scores[0, 1] += 0.6
+    scores.requires_grad_()
+    released, logged = EqSimReleased(None, "all").on(scores, None)
+    assert released.item() == 0 and logged == {"active_fraction": 0}
+    paper, more = EqSim(None, "all", normalise="cosine")(Features(torch.eye(n, dtype=torch.float64), scores.T), SCALE)
+    assert paper.item() > 0 and more["active_fraction"] == pytest.approx(2 / (n * (n - 1)))
+
+
+def test_with_the_margin_of_v2_the_v1_of_distant_pairs_never_acts() -> None:
+    """Its squares are at most 1/81 where 8 pairs are close, below 0.04 and 0.1: why v1 has a margin of its own."""
+    given = features(64, 0, 64)
+    for margin, acts in ((0.04, False), (0.0, True)):
+        _, logged = open_regulariser("eqsim-figure-4", margin_v1=margin)(given, torch.tensor(100.0))
+        assert (logged["active_v1"] > 0) == acts and logged["active_v2"] > 0
+
+
+@pytest.mark.parametrize("name", REGULARISERS.kinds())
+def test_gradients_are_those_of_finite_differences(name: str) -> None:
+    given = features(5, 11)
+    regulariser = open_regulariser(
+        name, **{key: 1e-4 for key in REGULARISERS.get(name).settings if key.startswith("margin")}
+    )
+
+    def value(images: Tensor, texts: Tensor, scale: Tensor) -> Tensor:
+        return regulariser(Features(images, texts), scale, torch.Generator().manual_seed(0))[0]
+
+    scale = torch.tensor(3.0, dtype=torch.float64, requires_grad=True)
+    inputs = (given.images.requires_grad_(), given.texts.requires_grad_(), scale)
+    assert value(*inputs).item() > 0
+    assert torch.autograd.gradcheck(value, inputs)
+
+
+@pytest.mark.parametrize("name", REGULARISERS.kinds())
+def test_large_batches_in_half_precision_stay_finite_and_exact(name: str) -> None:
+    rough = features(400, 3, 16).map(lambda part: part.bfloat16().requires_grad_())
+    values = []
+    for scale in (torch.tensor(100.0), torch.tensor(100.0, dtype=torch.float64)):
+        given = rough.map(lambda part, scale=scale: part.to(scale.dtype))  # type: ignore[misc]
+        with torch.autocast("cpu", torch.bfloat16):
+            value, logged = open_regulariser(name)(given, scale, torch.Generator().manual_seed(1))
+        value.backward()
+        values.append(value.item())
+        assert all(0 <= number < 1e4 for number in logged.values()) and logged
+    assert values[0] == pytest.approx(values[1], rel=1e-4, abs=1e-7)
+    assert all(part.grad is not None and part.grad.isfinite().all() for part in rough.tensors())
+
+
+def test_a_batch_of_one_pair() -> None:
+    for name in ("eqsim", "eqsim-v1-all", "eqsim-v2-all", "eqsim-v2-close", "eqsim-v1-all-released"):
+        value, logged = open_regulariser(name)(features(1, 0), SCALE)  # type: ignore[arg-type]
+        assert value.item() == 0 and logged["active_fraction"] == 0
+    with pytest.raises(WrongUse, match="batch of one"):
+        open_regulariser("hardneg")(features(1, 0), SCALE)
+
+
+def test_samples_are_distinct_never_the_own_pair_and_follow_the_softmax() -> None:
+    logits = torch.tensor([[9.0, 2.0, 1.0, 0.0], [0.0, 9.0, 0.0, 0.0], [-500.0, 500.0, 0.0, -500.0], [0.0] * 4])
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.stack([sample_hard(logits, 2, generator) for _ in range(4000)])
+    assert all(len(set(row)) == 2 and i not in row for draw in draws[:50].tolist() for i, row in enumerate(draw))
+    first = draws[:, 0, 0].bincount(minlength=4) / 4000
+    assert torch.allclose(first[1:], torch.tensor([2.0, 1.0, 0.0]).softmax(0), atol=0.03)
+    # Second of two without replacement: p(1 then 2) = p1 · p2 / (1 − p1).
+    p = torch.tensor([2.0, 1.0, 0.0]).softmax(0)
+    both = ((draws[:, 0, 0] == 1) & (draws[:, 0, 1] == 2)).float().mean()
+    assert both.item() == pytest.approx((p[0] * p[1] / (1 - p[0])).item(), abs=0.03)
+    assert set(draws[:, 2, 0].tolist()) == {1}, "its softmax is 1 and 0; the second is sampled all the same"
+    assert sample_hard(logits, 9).shape == (4, 3)
+    with pytest.raises(WrongUse, match="samples=0"):
+        sample_hard(logits, 0)
+
+
+def test_images_are_sampled_for_texts_by_columns() -> None:
+    logits = torch.zeros(3, 3)
+    logits[2, 0] = 100.0  # text 0 looks like image 2; image 2 like text 0
+    images, texts = sample_pairs(logits, 1, torch.Generator().manual_seed(0))
+    assert images[0, 0] == 2 and texts[2, 0] == 0
+
+
+def test_close_pairs_grow_with_k_and_are_symmetric() -> None:
+    cosines = features(9, 4).images @ features(9, 4).texts.T
+    masks = [close_pairs(cosines, k) for k in (1, 3, 8)]
+    assert all(torch.equal(mask, mask.T) and not mask.diagonal().any() for mask in masks)
+    assert masks[0].sum() < masks[1].sum() < masks[2].sum() == 72
+    with pytest.raises(WrongUse, match="close=0"):
+        close_pairs(cosines, 0)
+
+
+def test_the_sum_adds_the_weighted_regulariser_and_logs_both() -> None:
+    given = features(6, 5)
+    generator = torch.Generator().manual_seed(0)
+    total, logged = open_loss("infonce", "hardneg", 0.3, samples=2)(given, SCALE, generator)
+    objective = open_objective("infonce")(given, SCALE)[0].item()
+    extra = open_regulariser("hardneg", samples=2)(given, SCALE, torch.Generator().manual_seed(0))[0].item()
+    assert total.item() == pytest.approx(objective + 0.3 * extra)
+    assert logged["objective"] == pytest.approx(objective) and logged["regulariser"] == pytest.approx(extra)
+    assert {"image_accuracy", "hard_above_own"} < set(logged)
+
+
+def test_weight_zero_leaves_the_gradient_and_draws_the_same_samples() -> None:
+    gradients, states = [], []
+    for name, weight in ((None, 0.0), ("eqsim-released", 0.0), ("eqsim-released", 0.5)):
+        given, generator = features(6, 5).map(lambda part: part.requires_grad_()), torch.Generator().manual_seed(0)
+        options = {} if name is None else {"margin": 0.0}
+        open_loss("infonce", name, weight, **options)(given, SCALE, generator)[0].backward()  # type: ignore[arg-type]
+        gradients.append(given.images.grad)
+        states.append(generator.get_state())
+    assert torch.equal(*gradients[:2]) and not torch.equal(*gradients[1:])  # type: ignore[arg-type]
+    assert torch.equal(*states[1:])
+
+
+def test_with_negative_pairs_the_regulariser_sees_the_twins() -> None:
+    one, two = features(3, 0), features(3, 1)
+    twins = Features(one.images, one.texts, two.images, two.texts)
+    together = Features(torch.cat([one.images, two.images]), torch.cat([one.texts, two.texts]))
+    _, logged = open_loss("negative-pairs", "cyclip", 1.0)(twins, SCALE)
+    assert logged["regulariser"] == pytest.approx(open_regulariser("cyclip")(together, SCALE)[0].item())
+    _, logged = open_loss("infonce", "cyclip", 1.0)(twins, SCALE)
+    assert logged["regulariser"] == pytest.approx(open_regulariser("cyclip")(one, SCALE)[0].item())
+
+
+def test_wrong_names_and_options_are_refused() -> None:
+    with pytest.raises(WrongUse, match="no regulariser 'eqsim-v2' here; did you mean 'eqsim-v2-all' or 'eqsim' or "):
+        open_regulariser("eqsim-v2")
+    with pytest.raises(WrongUse, match="hardneg has no form for fusion encoders; name one of eqsim, "):
+        open_fusion_loss("hardneg")
+    with pytest.raises(WrongUse, match=r"cyclip.*margin.*docs/training.md"):
+        open_regulariser("cyclip", margin=0.1)

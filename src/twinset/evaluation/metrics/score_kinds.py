@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from twinset.contracts.doors import Registry
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.metrics.matching import CHOICES, CORRECT, FINER, RELEASED, SCORES, Matchings
-from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, truth_of
+from twinset.evaluation.metrics.outcomes import Floats, Outcomes, ScoreKind, code_of, ratio, truth_of
 from twinset.evaluation.metrics.questions import YesNo
 from twinset.evaluation.score_files.batch import Batch
 from twinset.evaluation.score_files.opening import ScoreFile
@@ -153,7 +153,7 @@ KINDS = {
     "average-precision": "twinset.evaluation.metrics.questions:AveragePrecision",
     "semantic-map": "twinset.evaluation.metrics.questions:SemanticMap",
     "ranking": "twinset.evaluation.metrics.ranking:Ranking",
-    "detection": "twinset.evaluation.metrics.detection:Detection",
+    "detection": "twinset.evaluation.metrics.score_kinds:Detection",
 }
 METRICS = Registry[ScoreKind]("metric", ScoreKind, __name__, "twinset.metrics")
 #: Columns of each of twinset's kinds; the first that a file has are read.
@@ -228,3 +228,32 @@ def group_column(file: ScoreFile, group: str | None) -> str | None:
         file.require(group, "--group")
         return group
     return "group" if "group" in file.names else None
+
+
+#: Columns: whether each half is told right, natural first.
+TOLD = ("natural_text", "synthetic_text", "natural_image", "synthetic_image")
+
+
+class Detection(ScoreKind):
+    """Percent of captions, and of images, that are told right (BiVLC, Table 4); both halves of a pair count."""
+
+    columns = TOLD
+    events = ("rows", *TOLD)
+    truth = np.insert(truth_of(len(TOLD)), 0, True, axis=1).astype(np.uint8)
+
+    def outcomes(self, batch: Batch) -> Outcomes:
+        """As `ScoreKind.outcomes`."""
+        return Outcomes(code_of([batch.flags(name) for name in TOLD]), None, np.empty((len(batch), 0)))
+
+    def names(self, sums: Floats) -> tuple[str, ...]:
+        return "text_detection", "image_detection"
+
+    def share(self, name: str) -> None:
+        return None
+
+    def figure(self, name: str, sums: Floats) -> Floats:
+        first = 1 if name == "text_detection" else 3
+        return ratio(sums[..., first : first + 2].sum(-1), 2 * sums[..., 0])
+
+    def tied(self, sums: Floats) -> None:
+        return None

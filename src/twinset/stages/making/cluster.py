@@ -17,8 +17,11 @@ from importlib.metadata import version
 from typing import Any, Literal, Protocol
 from uuid import uuid4
 
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import BuildFailed, WrongUse, in_words
 from twinset.models.device import check_installed
+from twinset.stages.child_processes import close_children, run_in_child
+from twinset.stages.job import forget_workers
+from twinset.stages.making.make import make_shard
 
 logger = logging.getLogger("twinset")
 
@@ -91,7 +94,7 @@ def open_cluster(kind: Kind, workers: int) -> Cluster:
 
 
 def _shipped(name: str) -> Callable[..., dict[str, Any]]:
-    """A function of `stages.making.on_workers`, pickled by value: a worker without twinset can say so."""
+    """A function of `stages.making.cluster`, pickled by value: a worker without twinset can say so."""
     here = version("twinset")
 
     def shipped(*arguments: Any) -> dict[str, Any]:
@@ -102,7 +105,7 @@ def _shipped(name: str) -> Callable[..., dict[str, Any]]:
         host, advice = platform.node(), "install the same version of it for the Python of the workers"
         try:
             there = importlib.metadata.version("twinset")
-            module = importlib.import_module("twinset.stages.making.on_workers")
+            module = importlib.import_module("twinset.stages.making.cluster")
         except ImportError as error:
             return {"host": host, "error": f"twinset cannot be imported ({error}); {advice}"}
         if there != here:
@@ -286,3 +289,30 @@ class DaskCluster:
         self._client.close()
         if self._local is not None:
             self._local.close()
+
+
+_builds = {"last": ""}  # that this worker made a shard of, where builds have names
+
+
+def make_there(root: str, home: str, number: int, isolated: bool, build: str = "") -> dict[str, Any]:
+    """Make one shard on a worker; returns its ``receipt``, or the ``error``, with the ``errno`` of a system's.
+
+    build: a name of the build, where a worker that makes one shard at a time can outlive it; another one begins again.
+    """
+    try:
+        if build != _builds["last"]:
+            begin_there()
+            _builds["last"] = build
+        if isolated:
+            return {"receipt": run_in_child(root, home, number)}
+        return {"receipt": make_shard(root, home, number).model_dump(mode="json")}
+    except OSError as error:
+        return {"error": in_words(error), "errno": error.errno or 0}
+    except (Exception, SystemExit) as error:
+        return {"error": in_words(error)}
+
+
+def begin_there() -> None:
+    """Have a worker of an earlier build forget what it remembers of media, and end its idle children."""
+    forget_workers()
+    close_children()

@@ -7,20 +7,61 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse, naming, suggested
 from twinset.contracts.locations import local_folder_of
 from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.benchmarks.reader import Reader
+from twinset.evaluation.blind_probes.detectors import detector_outcomes, read_detectors, told_right
+from twinset.evaluation.blind_probes.pairs import read_pairs
+from twinset.evaluation.blind_probes.run import encoder_of
 from twinset.evaluation.examples import LeftOut
+from twinset.evaluation.metrics.matching import CORRECT, RELEASED
+from twinset.evaluation.metrics.score_kinds import TOLD
 from twinset.evaluation.report.model_answers import scores_path
 from twinset.evaluation.run import run as score
 from twinset.models.encoders.contract import NotApplicable, Running
-from twinset.shards.storage.whole_file import write_text
+from twinset.shards.storage.whole_file import whole_file, write_text
 from twinset.training.grids.design import Design, filled, load_design
-from twinset.training.grids.detected import write_detected
 from twinset.training.grids.table import write_tables
 from twinset.training.tasks import check_task, train_task
+
+
+def write_detected(benchmark: Reader, folder: Path, model: str, path: Path, running: Running) -> None:
+    """Write a table of outcomes as `evaluation.metrics` reads them: of two images four, and `TOLD`, else one.
+
+    Args:
+        folder: of the detectors. model: whose features they read.
+
+    Raises:
+        NotApplicable: the test has no pairs, or two images a pair and the detectors are of captions alone.
+    """
+    try:
+        pairs = read_pairs(benchmark)
+    except WrongUse as error:
+        raise NotApplicable(str(error)) from error
+    detectors = read_detectors(folder)
+    texts, images = encoder_of(model, None, running, detectors)(pairs)
+    usable = np.ones(len(pairs), np.bool_) if images is None else ~np.isnan(images).any(axis=(1, 2))
+    of_texts = detectors.text(texts[usable])
+    if images is None:  # it is natural
+        found = {CORRECT[0]: of_texts[:, 0] < of_texts[:, 1]}
+    elif detectors.image is None:
+        raise NotApplicable(f"{benchmark.title}: has images of both kinds, and the detectors are of captions alone")
+    else:
+        of_images = detectors.image(images[usable])
+        outcomes = detector_outcomes(of_texts, of_images)
+        found = {name: outcomes[name] for name in RELEASED[0]}
+        found |= dict(zip(TOLD, [*told_right(of_texts).T, *told_right(of_images).T], strict=True))
+    told = {"twinset": json.dumps({"metrics": ["detection"] if TOLD[0] in found else []})}
+    table = pa.table({"key": np.flatnonzero(usable), "group": pairs.groups[usable], **found}, metadata=told)
+    with whole_file(path) as unfinished:
+        pq.write_table(table, unfinished)
+
 
 Tell = Callable[[str], None]
 

@@ -1,9 +1,14 @@
+import json
 import re
+from collections import Counter
 from itertools import islice
+from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
+from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.captions.pair_sampling import (
     COUNTING_TEMPLATES,
     RELATION_TEMPLATE,
@@ -11,8 +16,9 @@ from twinset.generators.kubric_scenes.captions.pair_sampling import (
     caption,
     draw_pairs,
 )
-from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary, load_vocabulary
 from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, NamedAsset, Relation, Size
+from twinset_demo import PROCEDURAL
 
 VOCABULARY = load_vocabulary()
 AVAILABLE = {use.id for entry in VOCABULARY.objects.values() for use in entry.assets.gso + entry.assets.procedural} | {
@@ -160,3 +166,149 @@ def singular(things: str) -> str:
             return re.sub(rf"\b{many}\b", one, things)
     assert things.endswith("s"), things
     return things[:-1]
+
+
+ASSETS = json.loads((PROCEDURAL / "manifest.json").read_bytes())["assets"]
+GSO = Path(__file__).parents[4] / "../shared/data/gso/gso_assets.json"
+
+# EqBen, Figure 14, in its order.
+OBJECTS = """
+green turtle toy, white animal dog toy, black power pressure cooker, great white shark model, white ramekin
+porcelain, pink damask bath towel, white porcelain teapot, grey elephant toy, bald eagle toy, brown bull, blue
+gloves, brown hat, white gaming mouse, black keyboard, black boot, white gift box with red straps, red scissors,
+vintage metal alarm clock, black frypan, stainless steel milk frother, red coffee mug, purple doll house wooden
+sofa, black sneaker, white canvas shoe, black laptop, black and red gameboy, blue and black backpack, red high heel,
+stainless steel toaster, white drug bottle, fabric basket, school bus toy, black and yellow hammer, green doll house
+wooden refrigerator
+"""
+SETS = {
+    "towel": "blue stripe towel, red stripe towel, green stripe towel, grey wash towel",
+    "hat": "black hat, grey hat, brown hat",
+    "plate": """green square saucer plate, red square saucer plate, yellow square saucer plate, green round plate, brown
+        round plate, blue round plate""",
+    "plant container": "blue plant container, yellow plant container, red plant container",
+    "storage": "metallic mobile device storage, white mobile device storage, blue and white mobile device storage",
+    "shoe": """brown shoe, green shoe, white running shoe, black shoe, pink shoe, purple running shoe, yellow shoe, blue
+        shoe, red shoe""",
+    "bottle": "yellow drug bottle, red drug bottle, blue drug bottle, purple bottle",
+    "bowl": "yellow bowl, brown bowl, blue bowl, white bowl, grey dog bowl, pink dog bowl, blue plastic dog bowl",
+}
+
+
+def words(listed: str) -> list[str]:
+    return [" ".join(name.split()) for name in listed.split(",")]
+
+
+def every_entry(vocabulary: Vocabulary) -> dict[str, Entry]:
+    members = {name: entry for members in vocabulary.sets.values() for name, entry in members.items()}
+    return {**vocabulary.objects, **members}
+
+
+def test_it_has_every_name_of_figure_14_in_its_order() -> None:
+    vocabulary = load_vocabulary()
+    assert list(vocabulary.objects) == words(OBJECTS)
+    assert {kind: list(members) for kind, members in vocabulary.sets.items()} == {k: words(v) for k, v in SETS.items()}
+
+
+def test_gso_ids_are_of_the_collection() -> None:
+    if not GSO.is_file():
+        pytest.skip("the list of Google Scanned Objects is not in ../shared/data/gso on this machine")
+    known = {asset["asset_id"] for asset in json.loads(GSO.read_text("utf-8"))}
+    named = {use.id for entry in every_entry(load_vocabulary()).values() for use in entry.assets.gso}
+    assert len(named) > 40
+    assert named <= known
+
+
+def test_no_asset_shows_two_names() -> None:
+    entries = every_entry(load_vocabulary()).values()
+    shown = Counter(use.id for entry in entries for use in entry.assets.gso + entry.assets.procedural)
+    assert shown.most_common(1)[0][1] == 1
+
+
+def test_a_procedural_id_is_its_name_with_dashes() -> None:
+    for name, entry in every_entry(load_vocabulary()).items():
+        assert [use.id for use in entry.assets.procedural] in ([], [name.replace(" ", "-")])
+
+
+def test_procedural_ids_are_those_of_the_demo() -> None:
+    entries = every_entry(load_vocabulary()).values()
+    assert {use.id for entry in entries for use in entry.assets.procedural} == set(ASSETS)
+
+
+def test_what_lies_on_what() -> None:
+    objects = load_vocabulary().objects
+    mouse, keyboard, box = (
+        objects[n] for n in ("white gaming mouse", "black keyboard", "white gift box with red straps")
+    )
+    refrigerator, hammer, towel = (
+        objects[n]
+        for n in ("green doll house wooden refrigerator", "black and yellow hammer", "pink damask bath towel")
+    )
+    assert mouse.fits_on(keyboard) and mouse.fits_on(box) and towel.fits_on(keyboard)
+    assert not keyboard.fits_on(refrigerator)  # too long
+    assert not keyboard.fits_on(mouse)  # a mouse carries nothing
+    assert not refrigerator.fits_on(box)  # nobody puts it there
+    assert hammer.fits_on(keyboard) and hammer.top is None
+
+
+def test_an_asset_is_found_by_name_and_id() -> None:
+    vocabulary = load_vocabulary()
+    assert vocabulary.use("grey hat", "grey-hat").up == "z"
+    with pytest.raises(KeyError):
+        vocabulary.use("grey hat", "brown-hat")
+    with pytest.raises(KeyError):
+        vocabulary.entry("green hat")
+
+
+def test_only_available_assets_are_used() -> None:
+    keyboard = load_vocabulary().objects["black keyboard"]
+    assert [use.id for use in keyboard.uses({"black-keyboard", "red-coffee-mug"})] == ["black-keyboard"]
+    assert keyboard.uses(()) == ()
+
+
+def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
+    """The plan puts only what fits on top; it believes the vocabulary."""
+    for name, entry in every_entry(load_vocabulary()).items():
+        for use in entry.assets.procedural:
+            assert (use.up, use.yaw) == ("z", 0)  # they stand up, their front towards -y
+            size = np.ptp(ASSETS[use.id]["kwargs"]["bounds"], axis=0)
+            footprint = size[:2] * entry.extent / size.max()
+            assert np.allclose(footprint, entry.footprint, atol=0.05), (name, footprint)
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "words.yaml"
+    path.write_text("objects: {}\nsets: {}\nobjects: {}\n", "utf-8")
+    with pytest.raises(WrongUse, match="twice"):
+        load_vocabulary(path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "complaint"),
+    [
+        ({"weight": 3}, r"bottle\.weight"),
+        ({"extent": "long"}, r"bottle\.extent"),
+        ({"footprint": [0.4, 0.9]}, r"longer \(0\.9\)"),
+        ({"top": [2.0, 0.7]}, r"longer \(2\.0\)"),
+        ({"footprint": [0.4]}, r"bottle\.footprint\.1"),
+        ({"unit": "dozen"}, r"bottle\.unit"),
+        ({"assets": {"gso": [{"id": "../../etc/passwd"}]}}, r"gso\.0\.id"),
+        ({"assets": {"gso": [{"id": "A", "up": "w"}]}}, r"gso\.0\.up"),
+        ({"kind": "hat"}, "is said differently"),
+    ],
+)
+def test_a_wrong_vocabulary_is_refused(tmp_path: Path, damage: dict[str, object], complaint: str) -> None:
+    bottle = {"extent": 0.7, "footprint": [0.4, 0.4], "kind": "bottle", "assets": {}}
+    raw = {"objects": {"white drug bottle": {**bottle, **damage}}, "sets": {"bottle": {"white drug bottle": bottle}}}
+    path = tmp_path / "words.yaml"
+    path.write_text(json.dumps(raw), "utf-8")
+    with pytest.raises(WrongUse, match=complaint) as refusal:
+        load_vocabulary(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_yaml_makes_no_objects(tmp_path: Path) -> None:
+    path = tmp_path / "words.yaml"
+    path.write_text("objects: !!python/object/apply:os.getcwd []\nsets: {}\n", "utf-8")
+    with pytest.raises(WrongUse, match=r"words\.yaml"):
+        load_vocabulary(path)
