@@ -26,7 +26,7 @@ from twinset.contracts.errors import BuildFailed, DecisionsMissing, TwinsetError
 from twinset.contracts.recipe import Recipe, load_recipe
 from twinset.flows.artifacts import Artifacts, cosmetic, describe_build
 from twinset.flows.build_shards import SHARDS_A_RUN, build_shards
-from twinset.flows.from_here import warn_without_login
+from twinset.flows.login import warn_without_login
 from twinset.flows.pools import cancel_parts, check_pools, label_run, labels_of, run_pieces, shards_piece
 from twinset.flows.resume import WAITING, WaitingRun, waiting_run
 from twinset.shards.storage.store import Store

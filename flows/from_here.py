@@ -3,51 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
-import sys
-import tomllib
-from collections.abc import Callable, Mapping
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-import httpx
-from prefect.settings import PREFECT_API_URL
-
-from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.locations import is_loopback
+from twinset.contracts.errors import BuildFailed
 from twinset.contracts.recipe import Recipe
+from twinset.flows.working_folder import refuse_settings_of_the_folder
 
 if TYPE_CHECKING:
     from twinset.stages.run_here import Runner
-
-#: The files that Prefect looks for, and whether one holds settings of Prefect.
-_SETTINGS: Mapping[str, Callable[[str], bool]] = {
-    "prefect.toml": lambda text: True,
-    "pyproject.toml": lambda text: "prefect" in tomllib.loads(text).get("tool", {}),
-    ".env": lambda text: re.search("prefect", text, re.IGNORECASE) is not None,
-}
-
-
-def refuse_settings_of_the_folder() -> None:
-    """Raise `WrongUse` where Prefect would read settings from files of the working folder, which may be a download.
-
-    They can name code: Prefect's configuration of logs does.
-    """
-    for name, in_it in _SETTINGS.items():
-        try:
-            found = in_it(Path(name).read_text("utf-8", "replace"))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError, TypeError, RecursionError):
-            found = True  # Prefect may read it otherwise
-        if found:
-            raise WrongUse(
-                f"{Path(name).absolute()}: holds settings of Prefect, which can run code; start twinset in another "
-                "folder, and set what you need as environment variables (PREFECT_...) or in a profile of Prefect"
-            )
-
 
 #: Of Prefect. Deployments have the last four from prefect.yaml: flows/zombies.yaml relies on the heartbeats; requests
 #: are sent again for a quarter of an hour; warnings of twinset stand in a run's log.
@@ -104,31 +67,3 @@ def build_in_prefect(recipe: Recipe, out: str, workers: int, runner: Runner) -> 
     with tags(*labels_of(out), recipe.name):
         counts: dict[str, Any] = run(recipe, out, workers, runner, False, 100)
     return counts
-
-
-SECONDS = 5.0  # that a server may take to answer; one that does not is not warned of
-
-
-def warn_without_login() -> None:
-    """Say on stderr, once a process, if the API that it uses asks for no login and other machines reach it."""
-    if url := PREFECT_API_URL.value():
-        _warn(url.rstrip("/"))
-
-
-@cache
-def _warn(url: str) -> None:
-    if is_loopback(urlsplit(url).hostname or ""):
-        return
-    try:
-        # Without the login that this process may have: what matters is what others get.
-        is_open = httpx.get(f"{url}/admin/version", timeout=SECONDS).status_code == httpx.codes.OK
-    except httpx.HTTPError:
-        return
-    if is_open:
-        print(
-            f"warning: Prefect's API at {url} asks for no login: all who reach it, and web pages that they open, can "
-            "run commands on the workers; set PREFECT_SERVER_API_AUTH_STRING for the server, and "
-            "PREFECT_API_AUTH_STRING for all that use it (docs/cluster.md)",
-            file=sys.stderr,
-            flush=True,
-        )

@@ -7,7 +7,7 @@ from prefect import flow, get_run_logger
 from prefect.artifacts import create_markdown_artifact
 
 from twinset.flows.artifacts import cosmetic
-from twinset.flows.from_here import warn_without_login
+from twinset.flows.login import warn_without_login
 from twinset.flows.models import TRAIN_NAME
 from twinset.flows.pools import Piece, cancel_parts, check_pools, label_run, labels_of, run_pieces
 from twinset.models.encoders.contract import Running

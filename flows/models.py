@@ -20,7 +20,7 @@ from twinset.evaluation.report.tables import as_markdown
 from twinset.evaluation.run import run
 from twinset.flows.artifacts import cosmetic
 from twinset.flows.build_shards import RETRIED
-from twinset.flows.from_here import warn_without_login
+from twinset.flows.login import warn_without_login
 from twinset.models.encoders.contract import NotApplicable, Running
 from twinset.training.tasks import Task
 

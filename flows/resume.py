@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.flows.from_here import refuse_settings_of_the_folder
+from twinset.flows.working_folder import refuse_settings_of_the_folder
 from twinset.shards.storage.store import Store
 
 WAITING = "_review/waiting.json"  # below OUT

@@ -148,18 +148,6 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
 
 @pytest.fixture
-def small_dataset(made_pairs: MadeDataset) -> MadeDataset:
-    """Three subsets of 8 kept pairs each (3 rejected for a missing video, 1 for equal captions), free to be damaged."""
-    return made_pairs
-
-
-@pytest.fixture
 def small_templates(made_templates: MadeDataset) -> Store:
     """A subset for each task, of 8 kept templates and 1 rejected, free to be damaged."""
     return made_templates.store
-
-
-@pytest.fixture
-def small_triplets(made_triplets: MadeDataset) -> Store:
-    """Subsets ``triplets``, ``two-images`` and ``index-only``, as `small_templates`."""
-    return made_triplets.store

@@ -5,7 +5,6 @@ The recipes of edited and drawn twins build on the small models and a painted ph
 Nothing is drawn from negative captions that allow no derivatives, and what COCO says of its photographs is read.
 """
 
-import ast
 import json
 from pathlib import Path
 
@@ -24,78 +23,6 @@ from twinset.contracts.licences.terms import Terms
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import load_recipe
 from twinset_extras.edited_photos.places import Instances
-
-EXTRAS = Path(__file__).parents[1] / "twinset_extras"
-IMPORTED = """
-twinset.contracts.candidate
-twinset.contracts.canonical
-twinset.contracts.doors
-twinset.contracts.errors
-twinset.contracts.kinds.kind
-twinset.contracts.kinds.pair
-twinset.contracts.kinds.samples
-twinset.contracts.kinds.template
-twinset.contracts.licences.names
-twinset.contracts.licences.terms
-twinset.contracts.locations
-twinset.contracts.parts
-twinset.contracts.recipe
-twinset.contracts.recipe.strict_yaml
-twinset.contracts.references
-twinset.contracts.source
-twinset.evaluation.benchmarks.reader
-twinset.evaluation.examples
-twinset.generators.annotation_files
-twinset.generators.captions.tables
-twinset.generators.copied_pairs
-twinset.generators.decisions.agreement
-twinset.generators.decisions.answers
-twinset.generators.decisions.generator
-twinset.generators.decisions.pictures
-twinset.generators.decisions.question
-twinset.generators.decisions.source
-twinset.generators.edited_pairs.generator
-twinset.generators.edited_pairs.source
-twinset.generators.edited_pairs.vocabulary
-twinset.generators.image_files
-twinset.generators.image_verification.questions
-twinset.generators.named_pairs
-twinset.generators.negative_captions.changes
-twinset.generators.negative_captions.kinds
-twinset.generators.negative_captions.rules.nouns
-twinset.generators.negative_captions.rules.vocabulary
-twinset.generators.neighbours.table
-twinset.generators.papers
-twinset.generators.scene_graphs.relations
-twinset.generators.scene_graphs.source
-twinset.generators.triplets.ratings
-twinset.models.device
-twinset.models.engines
-twinset.models.image_engine
-twinset.models.pipelines.folder
-twinset.models.pipelines.painter
-twinset.models.pipelines.settings
-twinset.models.spacy_pipelines
-twinset.models.visual_questions.settings
-twinset.shards.contracts
-twinset.shards.finished_stage
-twinset.shards.media.comparison
-twinset.shards.media.decode
-twinset.shards.media.media_folder
-twinset.shards.records
-twinset.shards.storage.layout
-twinset.shards.storage.store
-twinset.shards.storage.tar_reader
-"""
-
-
-def test_the_extras_import_these_modules_of_twinset() -> None:
-    found = set[str]()
-    for path in EXTRAS.rglob("*.py"):
-        nodes = [*ast.walk(ast.parse(path.read_text("utf-8")))]
-        found |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
-        found |= {one.name for node in nodes if isinstance(node, ast.Import) for one in node.names}
-    assert sorted(one for one in found if one.partition(".")[0] == "twinset") == IMPORTED.split()
 
 
 @pytest.mark.parametrize(

@@ -189,14 +189,6 @@ def test_a_plan_says_what_publishing_would_refuse(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["@misc{x, title = {a}}}}{{ junk", "@misc{x, title = {a}", "title", "@misc{x, a={`}```}"]
-)
-def test_what_is_not_bibtex_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is not BibTeX; write it as"):
-        checked_bibtex(text)
-
-
-@pytest.mark.parametrize(
     ("fields", "title"),
     [
         ("title = {A {B} c,\n d}, year = 1", "A B c, d"),

@@ -15,7 +15,6 @@ from tests.made_datasets import MadeDataset
 from tests.made_samples import TASKS
 from twinset.cards import sheet as drawing
 from twinset.cards.kinds import CARD_KINDS
-from twinset.cards.kinds.kind import blocks_across
 from twinset.cards.page import write_look
 from twinset.cards.sheet import (
     MARGIN,
@@ -146,11 +145,6 @@ def test_the_group_is_named_unless_it_is_the_key(made_pairs: MadeDataset) -> Non
     group = sample.json.group
     assert CARD_KINDS["pair"].block(sample).note.endswith(f" | group {group}")
     assert "group" not in CARD_KINDS["pair"].block(replace(sample, key=group)).note
-
-
-@pytest.mark.parametrize(("columns", "side_by_side"), [(2, 3), (3, 2), (6, 2)])
-def test_sheets_are_six_pictures_wide(columns: int, side_by_side: int) -> None:
-    assert blocks_across([Block("key", [Cell()], columns, "")]) == side_by_side and blocks_across([]) == 2
 
 
 def test_sheets_show_pictures_marks_and_outlines(

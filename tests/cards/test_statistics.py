@@ -11,9 +11,8 @@ from typing import Any, cast
 import pytest
 from PIL import Image
 
-from tests import made_samples
 from tests.made_datasets import MadeDataset
-from tests.made_samples import HOSTILE, LONG, MINED_SUBSET
+from tests.made_samples import HOSTILE, LONG
 from twinset.cards.kinds import kind, pair, template, text_pair, triplet
 from twinset.cards.kinds.kind import FREQUENT, LONGEST
 from twinset.cards.kinds.pair import WordUse, fewest, lopsided
@@ -86,17 +85,6 @@ def test_an_index_of_triplets_is_counted_without_images(made_triplets: MadeDatas
     numbers = triplet.statistics(made_triplets.store, "index-only")
     assert (numbers.sampled, numbers.image_sizes, numbers.distractor_again) == (0, {}, None)
     assert (numbers.conditions, numbers.distinct_images) == (7, 10)
-
-
-def test_triplets_of_one_image_are_counted(made: MadeDataset) -> None:
-    def alike(number: int) -> dict[str, str]:
-        return {"reference": "5", "target": "5" if number < 2 else "6", "distractor": "6" if number < 4 else "7"}
-
-    made.add("alike", MINED_SUBSET, made_samples.triplet_shards("alike", count=6, ids=alike))
-    made.index("alike")
-    numbers = triplet.statistics(made.store, "alike")
-    assert numbers.same_image == 2
-    assert numbers.distractor_again == 1  # number 2; of 0 and 1 the distractor is another image, and 3 is rejected
 
 
 @pytest.mark.parametrize("subset", ["text", "text-index"])

@@ -248,15 +248,6 @@ def test_values_do_not_steer_the_terminal(tmp_path: Path, capsys: pytest.Capture
     assert "\ufffd[31mred" in out and "two\ufffdlines" in out and "\x1b" not in out and len(out.splitlines()) == 4
 
 
-@pytest.mark.parametrize("command", [["scores", "s.csv"], ["answers", "folder"]])
-def test_more_resamples_than_fit_into_memory_are_refused(
-    command: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        main(["eval", *command, "--resamples", "1000000000"])
-    assert "write a number from 0 to 1,000,000" in capsys.readouterr().err
-
-
 CHECKOUT = Path(__file__).parents[2]
 CODE = """
 import atexit, sys
@@ -369,21 +360,6 @@ def test_only_what_was_said_is_a_setting(asked: list[Any], capsys: pytest.Captur
     validated = [line.split(maxsplit=2)[2] for line in printed.splitlines() if "validation" in line][:3]
     assert validated == ["1.5000", "50.00 % (chance 12.50 %)", "40.00 %"]
     assert json.loads(printed.splitlines()[-1]) == FOUND
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--batch", "10", "--accumulate", "3"), "3 parts do not divide a batch of 10"),
-        (("--lr", "fast"), "lr: Input should be a valid number"),
-        (("--regulariser-weight", "1"), "names no regulariser"),
-    ],
-)
-def test_wrong_settings_are_told_before_any_work(
-    tmp_path: Path, options: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["train", "clip", "--data", "nowhere", "--out", str(tmp_path / "out"), *options]) == 2
-    assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("steps", [1, 60, 12_000])

@@ -179,9 +179,3 @@ def test_a_place_that_is_none_is_wrong_use(recipe: Path, place: str, capsys: Sai
             assert ended.code == 2
         said = capsys.readouterr().err
         assert "name" in said and "Traceback" not in said
-
-
-def test_the_version_is_told(capsys: Said) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--version"])
-    assert ended.value.code == 0 and capsys.readouterr().out.startswith("twinset ")

@@ -7,7 +7,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from twinset.contracts.errors import WrongUse
-from twinset.flows import from_here as login
+from twinset.flows import login
 from twinset.flows.models import evaluate, train
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
-from twinset.flows.from_here import refuse_settings_of_the_folder
+from twinset.flows.working_folder import refuse_settings_of_the_folder
 
 LOGS = "[logging]\nconfig_path = './evil.yml'\n"
 

@@ -9,19 +9,19 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 21423,
+    "generators": 21394,
     "filters": 1020,
-    "contracts": 4094,
-    "stages": 4237,
-    "shards": 4627,
-    "models": 6827,
-    "cards": 2523,
-    "review": 2765,
-    "training": 7594,
-    "evaluation": 12426,
+    "contracts": 4053,
+    "stages": 4227,
+    "shards": 4626,
+    "models": 6826,
+    "cards": 2520,
+    "review": 2756,
+    "training": 7585,
+    "evaluation": 12391,
     "cli": 2293,
     "demo": 166,
-    "extras": 5003,
+    "extras": 4987,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -13,12 +13,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.parts import Filter, OutOfMemory
+from twinset.contracts.parts import Filter
 from twinset.filters.faces import Faces
 from twinset.filters.scene_cut import SceneCut
 from twinset.generators.caption_scores.source import CaptionScores
@@ -26,7 +25,7 @@ from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models import image_engine
-from twinset.models.device import check_gpu, check_installed, within_memory
+from twinset.models.device import check_gpu, within_memory
 from twinset.models.pipelines.classes import PIPELINES
 from twinset.shards.contracts import Source
 
@@ -52,33 +51,6 @@ def test_no_code_asks_for_an_engine_by_its_name() -> None:
 
 def raising(error: Exception) -> Any:
     raise error
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-        RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
-        RuntimeError("cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED"),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:75] data. DefaultCPUAllocator: not enough memory: you tried"),
-        RuntimeError("CUDA error: out of memory"),
-        RuntimeError("could not create a primitive"),  # oneDNN's, seen below ulimit -d
-    ],
-)
-def test_what_libraries_say_when_memory_runs_out(error: Exception) -> None:
-    with pytest.raises(OutOfMemory) as caught:
-        within_memory(lambda: raising(error))
-    assert str(caught.value) == str(error)
-    # Else what filled the memory stays as long as the error does.
-    assert caught.value.__context__ is None and caught.value.__cause__ is None
-
-
-def test_what_the_cpu_says_when_memory_runs_out() -> None:
-    with pytest.raises(OutOfMemory, match="DefaultCPUAllocator: can't allocate memory"):
-        within_memory(lambda: torch.empty(1 << 50))
-    with pytest.raises(OutOfMemory, match="Unable to allocate"):
-        within_memory(lambda: np.empty(1 << 58))
 
 
 def test_other_errors_stay() -> None:
@@ -165,12 +137,6 @@ def test_opencv_is_asked_for_before_work(chosen: Filter, needed: bool, monkeypat
     words = r"^filters\.0.*: OpenCV cannot be imported .* libgl1 .* opencv-python-headless"
     with pytest.raises(WrongUse, match=words) if needed else nullcontext():
         chosen.check_inputs("filters.0", ("models",))
-
-
-def test_a_library_that_is_not_installed_is_named_with_its_extra() -> None:
-    check_installed("source", ["json"], "models")
-    with pytest.raises(WrongUse, match=r"^source: nosuch is not installed; .*pip install 'twinset\[models\]'"):
-        check_installed("source", ["json", "nosuch"], "models")
 
 
 @pytest.mark.slow

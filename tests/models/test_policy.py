@@ -25,7 +25,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.checkpoints import read_weights
 from twinset.models.spacy_pipelines import EMBEDDED, check_installed, find_pipeline, load_pipeline
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(__file__).resolve().parents[2] / "src/twinset"
 
 
 FOLDERS = [name for name in KINDS if name != "evaluation, combiner"]  # that is a file which the user names
@@ -239,12 +239,12 @@ OWN = {"training/runs/checkpoints.py", "training/losses/mining.py"}
 def test_networks_are_opened_in_models_alone() -> None:
     rooms = ("cards", "cli", "evaluation", "filters", "flows", "generators", "review", "shards", "stages", "training")
     found = set()
-    for path in (path for room in rooms for path in (CHECKOUT / room).rglob("*.py")):
+    for path in (path for room in rooms for path in (PACKAGE / room).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call):
                 name = ast.unparse(node.func)
                 if name.rpartition(".")[2] in OPENING or name in LOADS:
-                    found.add(path.relative_to(CHECKOUT).as_posix())
+                    found.add(path.relative_to(PACKAGE).as_posix())
     assert found - OWN == set()
     assert {path for path in OWN if path in found} == OWN
 

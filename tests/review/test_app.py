@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from tests.review.asked import SECRET, all_kinds, candidate, painted_app, painted_desk, stage_of
 from twinset.generators.decisions.answers import read_answers
-from twinset.review.access import CHANGES, LARGEST_REQUEST, Access, Person, Refused
+from twinset.review.access import CHANGES, LARGEST_REQUEST, Access, Person
 from twinset.review.app import make_app
 
 ACCESS = Access(SECRET, ["anna", "ben"])
@@ -229,18 +229,6 @@ def test_large_and_fast_requests_are_refused(tmp_path: Path) -> None:
     assert set(codes) == {200, 429}
     slow = next(reply for _ in range(99) if (reply := anna.say("/api/undo")).status_code == 429)
     assert int(slow.headers["retry-after"]) >= 1
-
-
-def test_requests_may_come_again_after_a_while() -> None:
-    now = 0.0
-    access = Access(SECRET, ["anna"], lambda: now)
-    for _ in range(CHANGES[1]):
-        access.admit("anna", CHANGES)
-    with pytest.raises(Refused, match="Too many"):
-        access.admit("anna", CHANGES)
-    access.admit("ben", CHANGES)
-    now = 1 / CHANGES[0]
-    access.admit("anna", CHANGES)
 
 
 def test_every_reply_forbids_what_the_page_does_not_need(anna: Browser) -> None:

@@ -143,15 +143,6 @@ def test_folders_0_to_999_are_imagenets_classes_by_number(tmp_path: Path, form: 
         assert one.gallery[target] == f"a bad photo of a {IMAGENET_CLASSNAMES[number]}."
 
 
-@pytest.mark.parametrize("names", [list(map(str, range(12))), ["3", "zebra"], ["n01440764", "7"]])
-def test_some_numbered_folders_need_their_names(tmp_path: Path, names: list[str]) -> None:
-    classes(tmp_path, names)
-    with pytest.raises(WrongUse, match=r"of its \d+ folders are called by numbers, .* write classnames\.txt"):
-        queries(open_benchmark("imagenet", tmp_path))
-    put(tmp_path / "classnames.txt", "".join(f"{name} thing{name}\n" for name in names))
-    assert queries(open_benchmark("imagenet", tmp_path))[0].gallery[0] == f"a bad photo of a thing{min(names)}."
-
-
 FILE = "data/COLA_singleobjects_benchmark_GQA.json"
 
 

@@ -153,11 +153,6 @@ def test_captions_alone_are_not_scored_with_images(out: Path) -> None:
         list(open_benchmark("caption-pairs", out).examples())
 
 
-def test_a_folder_without_stages_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="holds no stage"):
-        open_benchmark("caption-pairs", tmp_path)
-
-
 @pytest.fixture
 def without_images(tmp_path: Path) -> Path:
     record = {"filename": "000000000139.jpg", "caption": "A dog.", "negative_caption": "A cat."}
@@ -177,28 +172,6 @@ def test_captions_are_read_where_images_are_missing(without_images: Path) -> Non
 def test_otherwise_they_are_left_out(without_images: Path) -> None:
     examples = open_benchmark("sugarcrepe", without_images).examples()
     assert isinstance(next(examples), LeftOut)
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"),
-    [
-        (b'[{"a": 1}, {"a": ', "line 1, column 18: not JSON"),
-        (b'[{"a": 1}, {"a" 2}]', "not JSON"),
-        (b'{"x": 1, "x": 2}', "the key 'x' twice"),
-        (b'{"x": {"y": 1, "y": 2}}', "the key 'y' twice"),
-        (b"[1, 2] []", "not JSON"),
-        (b'["\\ud800"]', "half a surrogate"),
-        (b'["caf\xe9"]', "not UTF-8"),
-        (b"", "not JSON"),
-        (b"17", "not an object"),
-        (b"[" * 100_000, "not JSON"),
-    ],
-)
-def test_a_damaged_file_is_named_with_the_place(tmp_path: Path, content: bytes, problem: str) -> None:
-    path = tmp_path / "a.json"
-    path.write_bytes(content)
-    with pytest.raises(WrongUse, match=rf"a\.json: .*{problem}"):
-        list(json_items(path))
 
 
 @pytest.mark.parametrize("value", [[], {}, [0.5, None, "a"], {"x": [1], "y": {"z": 2}}])

@@ -102,13 +102,6 @@ def test_eqbens_files_by_video_are_read(made_benchmark: Opener, nested: str) -> 
     ]
 
 
-def test_eqbens_random_rows_alone_are_no_benchmark(made_benchmark: Opener) -> None:
-    benchmark = made_benchmark("eqben")
-    (benchmark.data / "ann" / "all_select.json").unlink()
-    with pytest.raises(WrongUse, match="the randomised one needs private_random_idx"):
-        open_benchmark("eqben", benchmark.data)
-
-
 def shuffled(root: Path) -> list[int]:
     """The original annotation as single rows in random order, with the files that undo it, in its place."""
     pairs = json.loads((root / "ann" / "all_select.json").read_text())

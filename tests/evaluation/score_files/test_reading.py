@@ -126,11 +126,6 @@ def test_a_column_that_is_not_needed_may_hold_anything(tmp_path: Path) -> None:
     assert measure(written(tmp_path, "correct,id\n" + rows)).all.n == 10
 
 
-def test_one_constant_category(tmp_path: Path) -> None:
-    found = measure(written(tmp_path, "correct,type\n1,same\n0,same\n"), ["type"])
-    assert [*found.by] == ["same"] and found.by["same"].n == found.all.n == 2
-
-
 FILES: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "empty file"),
     "header only": (HEADER, "no rows"),
@@ -177,17 +172,6 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         measure(written(tmp_path, GOOD, "scores.parquet"))
 
 
-def test_parquet_that_breaks_in_the_middle(tmp_path: Path) -> None:
-    path = tmp_path / "scores.parquet"
-    rng = np.random.default_rng(0)
-    pq.write_table(pa.table({name: rng.normal(size=100_000) for name in ("s00", "s01")}), path, use_dictionary=False)
-    content = bytearray(path.read_bytes())
-    content[40:600_000] = bytes(599_960)
-    path.write_bytes(content)
-    with pytest.raises(WrongUse, match="cannot be read after row"):
-        measure(path)
-
-
 TABLES: dict[str, tuple[dict[str, Any], str]] = {
     "null": ({"s01": [0.0, None]}, "row 2, column s01 has no number"),
     "nan is not null": ({"s01": [0.0, NAN]}, "row 2, column s01 is nan"),
@@ -212,14 +196,6 @@ def test_bad_columns(tmp_path: Path, what: str) -> None:
     with pytest.raises(WrongUse) as error:
         measure(path, ["type"], group="g")
     assert message in str(error.value) and str(path) in str(error.value)
-
-
-def test_columns_that_are_not_there() -> None:
-    table = pa.table({"correct": [1, 0], "type": ["a", "b"]})
-    with pytest.raises(WrongUse, match="no column 'subtype' for --by; it has correct, type"):
-        measure(table, ["subtype"])
-    with pytest.raises(WrongUse, match="no column 'image' for --group"):
-        measure(table, group="image")
 
 
 def test_too_many_or_unclear_values() -> None:
@@ -264,13 +240,6 @@ def test_duplicate_keys_are_named_by_row(tmp_path: Path) -> None:
 def test_lists_of_anything_but_numbers_are_named(errors: Any) -> None:
     with pytest.raises(WrongUse, match=r"table: column errors is list.*write lists of numbers"):
         measure(pa.table({"errors": errors}))
-
-
-@pytest.mark.parametrize("threshold", ["NaN", "true", '"0.5"', "Infinity"])
-def test_a_threshold_that_is_no_number_is_named(threshold: str) -> None:
-    table = pa.table({"s00": [1.0], "s01": [0.0]}).replace_schema_metadata({"twinset": f'{{"threshold": {threshold}}}'})
-    with pytest.raises(WrongUse, match="its metadata has the threshold"):
-        measure(table)
 
 
 def test_a_file_of_scores_gives_the_same_figures_as_csv(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,15 +58,6 @@ def test_every_way_to_ask_gives_scores_and_a_second_run_the_same_without_the_net
     assert {path: path.read_bytes() for path in kept} == kept
 
 
-def test_an_image_is_read_once_for_all_its_texts_and_duplicates_are_not_read(folder: Path) -> None:
-    scorer = open_model(f"vlm:{folder}", FAST)
-    assert isinstance(scorer, PromptedYes)
-    first, second = pictures(2)
-    scores = scorer.score([first, first, second, second, second, second], [*CAPTIONS, *CAPTIONS, *CAPTIONS[1:] * 2])
-    assert scorer.speaker.model.images_read == 2 + 2  # type: ignore[attr-defined]  # two to see that sharing is right
-    assert scores.shape == (6, 2) and np.array_equal(scores[3], scores[4]) and len({*scores[:4, 0].tolist()}) == 4
-
-
 def test_sum_mean_and_prior_are_those_of_the_tokens(folder: Path) -> None:
     found = {}
     for name in ("visualgptscore", "visualgptscore-mean", "visualgptscore-debiased"):

@@ -171,24 +171,6 @@ def test_a_missing_image_is_counted_and_all_missing_is_an_error(made_benchmark: 
     assert own or "missing" in str(told.value)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_folder_of_something_else_says_what_is_expected(tmp_path: Path, name: str) -> None:
-    reader = BENCHMARKS.find(name)
-    for folder in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(WrongUse) as told:
-            open_benchmark(name, folder)
-        assert reader.expects in str(told.value) and reader.obtained in str(told.value)
-
-
-def test_a_wrong_name_is_met_with_a_near_one(made_benchmark: Opener, tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="did you mean 'winoground'"):
-        open_benchmark("winogrund", tmp_path)
-    with pytest.raises(WrongUse, match=r"name one of .*bivlc, .*winoground"):
-        open_benchmark("zzz", tmp_path)
-    with pytest.raises(WrongUse, match="did you mean 'swap_obj'"):
-        made_benchmark("sugarcrepe", "swap_ob")
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if case_of(name).images == "below"])
 def test_images_may_lie_behind_a_link_to_a_folder(made_benchmark: Opener, tmp_path: Path, name: str) -> None:
     benchmark = made_benchmark(name)

@@ -20,10 +20,9 @@ from torch._dynamo.utils import counters
 
 from tests.generators.prompt_to_prompt.tiny_models import WidthsXL, sharpen
 from tests.models.diffusion.conftest import Painter, requests, watched
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.parts import OutOfMemory
-from twinset.models.diffusion import model
 from twinset.models.diffusion.text import CaptionAttention, CaptionLayers, FusedSelfAttention, Text
 from twinset.models.image_engine import Drawn
 
@@ -153,12 +152,6 @@ def test_memory_that_runs_out_is_told_from_other_trouble(painter: Painter, what:
     setattr(engine._model, what, full)
     with pytest.raises(OutOfMemory, match="Tried to allocate"):
         list(engine.draw(requests(CAT, DOG, RED)))
-
-
-def test_a_model_that_does_not_fit_into_memory_is_said(painter: Painter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model, "load_parts", lambda *_: torch.empty(1 << 50))
-    with pytest.raises(BuildFailed, match=r"memory runs out while .* is loaded .*; end what else fills it"):
-        list(painter(fresh=True).draw(requests(CAT)))
 
 
 def test_one_image_is_decoded_at_a_time(painter: Painter) -> None:

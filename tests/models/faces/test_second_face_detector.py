@@ -113,17 +113,6 @@ def test_the_card_names_the_detectors() -> None:
         )
 
 
-def test_without_its_package_only_two_detectors_are_refused() -> None:
-    with patch.object(second_face_detector, "find_spec", return_value=None):
-        Faces(kind="faces").check_inputs("subsets.x.filters.0", ["models"])
-        assert Faces(kind="faces").open().weights() == {}
-        two = Faces(kind="faces", detectors="confirm")
-        with pytest.raises(WrongUse, match=r"subsets\.x\.filters\.0\.detectors.*yuface.*twinset\[faces\]"):
-            two.check_inputs("subsets.x.filters.0", ["models"])
-        with pytest.raises(WrongUse, match=r"twinset\[faces\]"):
-            two.open().weights()
-
-
 def test_a_package_without_what_is_compiled_in_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "__init__.py").touch()
     two = Faces(kind="faces", detectors="any-of")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from twinset.contracts.errors import BuildFailed, WrongUse
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.parts import OutOfMemory
 from twinset.models.files import ModelFiles, ModelMissing
 from twinset.models.language_models.answers import LENGTH, REFUSED, STOP, Message, Request
@@ -112,18 +112,6 @@ def test_memory_that_runs_out_is_told_and_half_the_batch_shares_the_network(
     monkeypatch.setattr(whole, "_write", full)
     with pytest.raises(OutOfMemory):
         whole.answers(requests(1, 2, 3, 4, 5), SCHEMA)
-
-
-def test_memory_that_runs_out_while_loading_is_told_from_a_broken_model(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any, **__: Any) -> Any:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr("transformers.LlamaForCausalLM.from_pretrained", full)
-    monkeypatch.setattr("transformers.AutoModelForCausalLM.from_pretrained", full)
-    with pytest.raises(BuildFailed, match=r"memory runs out while .* is loaded"):
-        model(folder).answers(requests(1, 2, 3, 4, 5), SCHEMA)
 
 
 def test_weights_that_lack_tensors_are_refused(tmp_path: Path) -> None:

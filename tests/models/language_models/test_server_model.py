@@ -6,8 +6,6 @@ The engine for servers, against one on loopback: what is asked, kept, paid and h
 """
 
 import gzip
-import logging
-import re
 import resource
 import threading
 import time
@@ -19,10 +17,9 @@ from transformers.utils.chat_template_utils import render_jinja_template
 
 from tests.models.language_models.asked_server import SCHEMA, echo, model, once, requests
 from tests.models.language_models.chat_server import Body, Reply, completion, failure, serving
-from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.source import Tally
-from twinset.models.language_models.answers import REFUSED, Answer, Answers, EncodedImage, Message, Request
+from twinset.models.language_models.answers import REFUSED, Answer, Answers, Message, Request
 from twinset.models.language_models.chat_templates import bounded, check_template
 from twinset.models.language_models.server_faults import BrokenAnswer, parsed
 
@@ -121,26 +118,6 @@ def test_a_server_that_is_not_there_fails_the_build(tmp_path: Path) -> None:
         pass
     with pytest.raises(BuildFailed, match="tried 2 times, last: Connection error"):
         model(server, tmp_path, retries=1).answers(requests(3), SCHEMA)
-
-
-def test_a_server_that_is_not_there_is_said_once_with_address_and_wait(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with serving(echo) as server:
-        pass
-    with caplog.at_level(logging.WARNING, "twinset"), pytest.raises(BuildFailed, match="tried 2 times"):
-        model(server, tmp_path, retries=1, concurrency=9).answers(requests(9), SCHEMA)
-    (said,) = [one.message for one in caplog.records if "asked again" in one.message]
-    assert re.match(rf"{server.url} \(m\): Connection error.*; asked again in [\d.]+ s, at most 1 times more", said)
-
-
-def test_a_wrong_key_is_told_at_once(tmp_path: Path) -> None:
-    with (
-        serving(lambda body, number: failure(401, "Incorrect API key")) as server,
-        pytest.raises(BuildFailed, match=r"refuses requests .401: .*Incorrect API key.*; correct base_url, model or"),
-    ):
-        model(server, tmp_path, concurrency=1).answers(requests(3), SCHEMA)
-    assert len(server.bodies) == 1
 
 
 def test_what_waits_for_the_ceiling_is_not_asked_after_a_failure(tmp_path: Path) -> None:
@@ -281,16 +258,6 @@ def test_a_cost_that_cannot_be_counted_is_not_paid(tmp_path: Path) -> None:
         parsed(body, counted=True)
 
 
-@pytest.mark.parametrize("tokens", [(-(10**9), 5), (10, -5), (10**30, 5)])
-def test_tokens_that_no_answer_has_are_not_counted(tmp_path: Path, tokens: tuple[int, int]) -> None:
-    # Taken as they are, they would lift the ceiling on cost, or not fit into the file of answers.
-    with (
-        serving(lambda body, number: completion("x", tokens=tokens)) as server,
-        pytest.raises(BuildFailed, match="tried 2 times, last: not a chat completion"),
-    ):
-        model(server, tmp_path, retries=1, concurrency=1).answers(requests(1), SCHEMA)
-
-
 def test_a_server_that_does_not_count_is_asked_once(tmp_path: Path) -> None:
     body = b'{"choices": [{"message": {"content": "x"}}]}'
     with serving(lambda _, number: Reply(body)) as server:
@@ -370,27 +337,3 @@ def test_half_a_surrogate_pair_does_not_reach_the_disk(tmp_path: Path) -> None:
 
     with serving(half) as server:
         assert model(server, tmp_path, concurrency=1).answers(requests(2), SCHEMA)[1].text.endswith("bad ?")
-
-
-def test_an_answer_about_an_image_is_kept_by_its_bytes_and_older_ones_stay(tmp_path: Path) -> None:
-    image, text = EncodedImage(b"\xff\xd8 one", "image/jpeg"), Message("user", "What is this?")
-    parameters = {"temperature": 0.7, "max_tokens": 350}
-    named = digest(["m", parameters, [["user", image.name], list(text)], 0])  # as evaluations have kept theirs
-    kept = Answers(tmp_path)
-    kept.keep(named, "m", canonical_json(parameters).decode(), Answer("a dog", "stop", 10, 5))
-    kept.close()
-    with serving(lambda body, number: completion("a cat")) as server:
-        asking = model(server, tmp_path, answer_format="text")
-        other = EncodedImage(b"\xff\xd8 two", "image/jpeg")
-        found = asking.answers([Request((text,), 0, (image,)), Request((text,), 0, (other,)), Request((text,), 0)], {})
-        assert [one.text for one in found] == ["a dog", "a cat", "a cat"] and len(server.bodies) == 2
-
-
-def test_images_count_where_their_cost_is_bounded(tmp_path: Path) -> None:
-    with serving(lambda body, number: completion("a dog", tokens=(100, 1))) as server:
-        prices = {"price_in": 1.0, "max_cost": 0.005, "max_tokens": 10}
-        shown = Request((Message("user", "What?"),), 0, (EncodedImage(b"\xff\xd8", "image/jpeg"),))
-        with pytest.raises(BuildFailed, match=r"the next one could cost 0\.0101"):
-            model(server, tmp_path, image_tokens=10_000, **prices).answers([shown], {})
-        assert server.bodies == []
-        assert model(server, tmp_path, image_tokens=1000, **prices).answers([shown], {})[0].text == "a dog"

@@ -18,7 +18,6 @@ from transformers import (
 from tests.generators.image_verification.finished_images import encoded
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.contracts.parts import OutOfMemory
 from twinset.models.files import ModelMissing
 from twinset.models.visual_questions.local_model import LONGEST, LocalModel
 from twinset.models.visual_questions.settings import Inquiry, Transformers, Unanswered, find_answerer
@@ -121,17 +120,6 @@ def test_broken_weights_answer_nothing(tmp_path: Path) -> None:
 def test_a_broken_image_is_named(folders: dict[str, Path]) -> None:
     with pytest.raises(BrokenTar, match="a: an image cannot be read"):
         engine(folders["blip"]).answers([inquiry(IMAGES[0][:100])])
-
-
-def test_memory_that_runs_out_is_said(folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    asking = engine(folders["blip"])
-
-    def full(*_: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(asking.loaded, "see", full)
-    with pytest.raises(OutOfMemory):
-        asking.answers([inquiry()])
 
 
 def test_memory_that_runs_out_while_loading_fails_the_build(

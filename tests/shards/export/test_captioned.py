@@ -32,7 +32,6 @@ from twinset.contracts.kinds.image_text import ImageText
 from twinset.contracts.kinds.pair import PAIR
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.recipe import parse_recipe
-from twinset.shards.export.eqben import EQBEN_FORMAT
 from twinset.shards.export.formats import EXPORTERS, Format, export
 from twinset.shards.read import read_samples
 from twinset.shards.storage import layout
@@ -253,15 +252,6 @@ def test_an_index_without_images_is_refused(made_text_pairs: MadeDataset, tmp_pa
     assert not (tmp_path / "to").exists()
 
 
-def test_what_takes_several_kinds_names_them(everything: MadeDataset, tmp_path: Path) -> None:
-    with pytest.raises(
-        WrongUse,
-        match=r"photos holds image-texts, and --format negclip takes pairs or text-pairs; for image-texts there is "
-        r"--format llava, openclip, openclip-csv\. Name subsets of pairs or text-pairs with --only",
-    ):
-        export(everything.store, ["photos"], "negclip", tmp_path / "to")
-
-
 def test_an_exporter_of_a_package_names_one_kind_or_several(bring: Callable[..., None]) -> None:
     bring("lab", "twinset.exporters", one=f"{__name__}:ONE", several=f"{__name__}:SEVERAL")
     assert [EXPORTERS.get(name).kinds for name in ("one", "several")] == [(PAIR,), (PAIR, TextPair.kind)]
@@ -385,20 +375,6 @@ def test_wrong_use_of_export_says_what_to_do(made_pairs: MadeDataset, tmp_path: 
             export(made_pairs.store, ["eq-ag"], "eqben", Path(at))
     (tmp_path / "empty").mkdir()
     assert export(made_pairs.store, ["eq-ag"], "openclip", tmp_path / "empty") == 8
-
-
-def test_a_full_disk_is_said_with_the_folder(
-    made_pairs: MadeDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("twinset.shards.export.eqben.EQBEN_FORMAT", Format(EQBEN_FORMAT.takes, full))
-    with pytest.raises(OSError, match="No space") as caught:
-        export(made_pairs.store, ["eq-ag"], "eqben", tmp_path / "x")
-    assert caught.value.__notes__ == [
-        f"{tmp_path}/x: is not written; free some room, or name another --out, and run the command again"
-    ]
 
 
 def test_a_broken_exporter_of_a_package_hides_no_other_fault(

@@ -69,20 +69,6 @@ def test_two_subsets_of_one_task_are_refused(made_templates: MadeDataset, tmp_pa
     assert export(made_templates.store, ["more-objects"], "genecis", tmp_path / "to") == 8
 
 
-def test_what_a_format_does_not_hold_is_told_what_fits(
-    made_templates: MadeDataset, made_pairs: MadeDataset, tmp_path: Path
-) -> None:
-    with pytest.raises(
-        WrongUse,
-        match=r"eq-ag holds pairs, and --format genecis takes templates.*bivlc, eqben, llava",
-    ):
-        export(made_pairs.store, ["eq-ag"], "genecis", tmp_path / "to")
-    for format in ("eqben", "openclip"):
-        with pytest.raises(WrongUse, match=rf"focus-object holds templates, and --format {format} .* --format genecis"):
-            export(made_templates.store, ["focus-object"], format, tmp_path / "to")
-    assert not (tmp_path / "to").exists()
-
-
 def test_an_entry_that_the_evaluation_cannot_read_is_not_written(made_templates: MadeDataset, tmp_path: Path) -> None:
     def add(name: str, entry: Callable[[str, int], dict[str, Any]]) -> None:
         made_templates.add(name, gallery_subset("change-object"), template_shards(name, "change-object", entry))
@@ -93,16 +79,6 @@ def test_an_entry_that_the_evaluation_cannot_read_is_not_written(made_templates:
     add("boxed", lambda task, number: entry_of("focus-attribute", number))
     with pytest.raises(BuildFailed, match="val_image_id Field required"):
         export(made_templates.store, ["boxed"], "genecis", tmp_path / "to")
-
-
-@pytest.mark.parametrize("subset", ["triplets", "index-only"])
-@pytest.mark.parametrize("format", ["eqben", "openclip", "genecis"])
-def test_triplets_are_refused_by_formats_of_other_kinds(
-    made_triplets: MadeDataset, tmp_path: Path, subset: str, format: str
-) -> None:
-    with pytest.raises(WrongUse, match=rf"{subset} holds triplets, and --format {format} .* --format genecis-training"):
-        export(made_triplets.store, [subset], format, tmp_path / "to")
-    assert not (tmp_path / "to").exists()
 
 
 def test_nothing_kept_is_said(made_templates: MadeDataset, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ Attack: a Parquet file of a few hundred bytes whose rows expand to gigabytes.
 Headers of tars read without tarfile: the same members, and nothing that a shard never holds.
 """
 
-import errno
 import io
 import os
 import random
@@ -28,7 +27,6 @@ import webdataset
 from tests.flaky_s3 import Flaky
 from tests.shards.storage.conftest import Files, WholeBuild
 from twinset.shards.storage.member_headers import MemberHeaders, member_places, member_slices, read_members
-from twinset.shards.storage.object_store import explaining
 from twinset.shards.storage.parquet_reader import LONGEST_VALUE, ROWS, batches
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar, TarWriter
@@ -236,12 +234,6 @@ def test_missing_credentials_are_named(bucket: str, tmp_path: Path, monkeypatch:
         monkeypatch.setenv(name, os.devnull)
     with pytest.raises(OSError, match=r"credentials"):
         Store(bucket).write("a", b"1")
-
-
-def test_an_error_of_the_client_is_numbered_once() -> None:
-    with pytest.raises(OSError) as caught, explaining("s3://bucket/name"):
-        raise OSError(errno.EREMOTEIO, "Remote I/O error")
-    assert str(caught.value).count("[Errno") == 1 and "Remote I/O error; is the store reachable" in str(caught.value)
 
 
 LONG = "x" * 20_000

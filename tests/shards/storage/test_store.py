@@ -27,7 +27,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.shards.storage.spool import SPOOL, temporary_folder
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import CHUNK, TarWriter
-from twinset.shards.storage.whole_file import new_folder, whole_file, write_text
+from twinset.shards.storage.whole_file import new_folder, whole_file
 from twinset.stages.child_processes import Children
 
 
@@ -98,14 +98,6 @@ def test_a_reader_never_meets_half_a_file(tmp_path: Path) -> None:
             assert store.read("file") in contents
     finally:
         writer.join()
-
-
-def test_an_unfinished_file_is_gone_with_its_spool(tmp_path: Path) -> None:
-    store = Store(str(tmp_path))
-    with pytest.raises(RuntimeError, match="stop"), store.spool() as spool:
-        (spool / "half").write_bytes(b"x")
-        raise RuntimeError("stop")
-    assert not list((tmp_path / SPOOL).iterdir())
 
 
 def test_the_sweep_takes_what_dead_processes_of_this_machine_left_and_nothing_else(tmp_path: Path) -> None:
@@ -243,18 +235,6 @@ def test_a_read_only_output_says_so(tmp_path: Path) -> None:
     finally:
         gc.collect()  # pyarrow keeps a file open that it could not finish, as long as the error lives
         subprocess.run(["umount", str(out)], check=True)
-
-
-def test_trouble_elsewhere_is_not_blamed_on_the_output(tmp_path: Path) -> None:
-    store = Store(str(tmp_path / "out"))
-    with pytest.raises(PermissionError) as caught, store.spool():
-        raise PermissionError(errno.EACCES, "Permission denied", "/media/video.mp4")
-    assert "--out" not in str(caught.value)
-
-
-def test_a_kind_of_url_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(WrongUse, match="not a URL that is opened; name a folder"):
-        Store("nonsense://bucket/out")
 
 
 def test_temporary_folders_of_killed_processes_go_with_the_next(
@@ -405,15 +385,6 @@ def test_long_names_are_not_mixed_up(tmp_path: Path) -> None:
         first.write_text("first")
         second.write_text("second")
     assert [path.read_text() for path in paths] == ["first", "second"] and len([*tmp_path.iterdir()]) == 2
-
-
-def test_a_block_that_fails_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "folder" / "file"
-    write_text(path, "before \ud800")
-    with pytest.raises(ZeroDivisionError), whole_file(path) as beside:
-        beside.write_text("half")
-        raise ZeroDivisionError
-    assert path.read_bytes() == b"before ?" and [*path.parent.iterdir()] == [path]
 
 
 def test_a_folder_where_a_file_system_is_mounted_is_not_replaced(

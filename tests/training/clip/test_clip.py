@@ -36,14 +36,6 @@ from twinset.training.runs.checkpoints import Checkpoints, Receipt, moments, res
 from twinset.training.runs.settings import checked
 
 
-def test_twins_are_two_examples_or_the_first_alone(settings: Settings, tmp_path: Path) -> None:
-    both, first = (open_data(settings(), twins).training for twins in ("both", "first"))
-    assert len(both) == 2 * len(first) > 0
-    texts = {both[place].texts["text"] for place in range(len(both))}
-    alone = [first[place].texts["text"] for place in range(len(first))]
-    assert {*alone} <= texts
-
-
 def test_no_answer_of_a_batch_is_among_its_wrong_answers(settings: Settings) -> None:
     chosen = settings(objective="negative-pairs")
     examples = open_data(chosen, chosen.twins).training

@@ -122,18 +122,6 @@ def test_a_folder_of_something_else_or_of_a_running_training_is_left_alone(
         train_clip(settings(), tmp_path / "run")
 
 
-def test_a_place_that_cannot_be_a_run_is_named_and_nothing_is_written(settings: Settings, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "notes.txt").write_text("")
-    places = {"file": "file: not a", "file/out": "file: not a", "link": "link: not a", "other": "holds other files"}
-    for place, message in places.items():
-        with pytest.raises(WrongUse, match=message):
-            train_clip(settings(), tmp_path / place)
-    assert [entry.name for entry in (tmp_path / "other").iterdir()] == ["notes.txt"]
-
-
 def test_ctrl_c_tells_after_which_step_the_run_goes_on(settings: Settings, tmp_path: Path) -> None:
     def stop(done: int, steps: int, row: dict[str, Any]) -> None:
         if done == 4:
@@ -171,18 +159,6 @@ def test_a_checkpoint_without_a_tensor_is_refused(settings: Settings, tmp_path: 
     checkpoints.write(receipt.step, tensors, receipt.identity, receipt.runtime, receipt.best)
     with pytest.raises(WrongUse, match=r"checkpoints: step 3 is not of this network \('model.logit_scale'\); remove"):
         train_clip(settings(), tmp_path / "run", report=False)
-
-
-def test_a_copied_folder_has_a_file_for_the_link_and_finishes(
-    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with pytest.raises(Killed):
-        train_clip(settings(warmup=50), tmp_path / "run", killed_after(4), report=False)
-    assert "warmup: 50 steps, and the run has 8" in caplog.text
-    link = tmp_path / "run" / "open_clip_model.safetensors"
-    link.write_text("of a run before")
-    assert train_clip(settings(warmup=50), tmp_path / "run", report=False).resumed_at == 3
-    assert link.resolve() == (tmp_path / "run" / "best.safetensors").resolve()
 
 
 def test_training_and_validation_share_no_group_and_the_same_images_are_told(

@@ -266,11 +266,6 @@ def test_settings_that_do_not_fit_are_named(changes: dict[str, Any], error: str)
         checked(CombinerSettings, {"data": ("x",), **changes})
 
 
-def test_pairs_are_not_triplets(made_pairs: MadeDataset, settings: Settings) -> None:
-    with pytest.raises(WrongUse, match="training on triplets reads triplet"):
-        open_data(settings(str(made_pairs.root)))
-
-
 def train(settings: CombinerSettings, out: Path, **more: Any) -> Trained:
     """A run without reports, with a cache beside it."""
     return train_combiner(settings, out, report=False, cache=out.parent / "cache", **more)

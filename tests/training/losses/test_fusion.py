@@ -28,7 +28,7 @@ from twinset.training.losses.fusion import (
 )
 from twinset.training.losses.names import REGULARISERS, fusion_form, fusion_regularisers
 from twinset.training.losses.objectives import open_fusion_loss, open_loss, open_objective, open_regulariser
-from twinset.training.losses.sampling import sample_hard, sample_pairs
+from twinset.training.losses.sampling import sample_hard
 
 
 def scores(n: int, m: int, seed: int) -> tuple[PairScores, Tensor]:
@@ -292,13 +292,6 @@ def test_samples_are_distinct_never_the_own_pair_and_follow_the_softmax() -> Non
     assert sample_hard(logits, 9).shape == (4, 3)
     with pytest.raises(WrongUse, match="samples=0"):
         sample_hard(logits, 0)
-
-
-def test_images_are_sampled_for_texts_by_columns() -> None:
-    logits = torch.zeros(3, 3)
-    logits[2, 0] = 100.0  # text 0 looks like image 2; image 2 like text 0
-    images, texts = sample_pairs(logits, 1, torch.Generator().manual_seed(0))
-    assert images[0, 0] == 2 and texts[2, 0] == 0
 
 
 def test_close_pairs_grow_with_k_and_are_symmetric() -> None:
