@@ -287,7 +287,7 @@ def test_a_plan_that_fails_is_one_line_and_a_traceback_where_it_is_asked_for(
     monkeypatch.setattr(ImagePairGenerator, "plan", plan)
     assert main(["plan", str(recipe)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "pairs: plan() of source 'image-pairs' failed: KeyError: 'lost' (" in line and "test_plan.py:" in line
+    assert "pairs: plan() of source 'image-pairs' failed: KeyError: 'lost' (" in line and "test_publish.py:" in line
     assert "Traceback" not in caplog.text
     with caplog.at_level("INFO", "twinset"):
         main(["--verbose", "plan", str(recipe)])

@@ -40,7 +40,7 @@ def write(folder: Path) -> None:
     """Write captions with ratings and images, negative captions with photos and instances, and pairs."""
     captioned_images.write_inputs(folder)
     with tarfile.open(MINIATURE / "stills/images/stills.tar") as tar:  # digests name the photographs by themselves
-        tar.extractall(folder / "stills", filter="data")
+        tar.extractall(folder / "stills")
     (folder / "photos").mkdir()
     rows = []
     for number, words in enumerate(NEGATIVES):

@@ -17,7 +17,7 @@ import pytest
 from tests.stages.conftest import recipe_of
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.stages import run_here
-from twinset.stages.making import cluster, on_workers
+from twinset.stages.making import cluster
 from twinset.stages.making.cluster import _shipped
 from twinset.stages.run_here import build_here
 
@@ -156,9 +156,9 @@ def test_a_worker_without_this_twinset_says_so(other: Any, tmp_path: Path) -> No
 
 def test_a_worker_that_outlives_a_build_begins_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     begun = list[str]()
-    monkeypatch.setattr(on_workers, "begin_there", lambda: begun.append("again"))
+    monkeypatch.setattr(cluster, "begin_there", lambda: begun.append("again"))
     for build in ("", "one", "one", "two"):
-        assert "error" in on_workers.make_there(str(tmp_path), "pairs", 0, False, build)
+        assert "error" in cluster.make_there(str(tmp_path), "pairs", 0, False, build)
     assert len(begun) == 2
 
 

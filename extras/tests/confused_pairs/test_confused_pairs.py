@@ -39,7 +39,7 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.run_here import build_here
 from twinset_extras.caption_twins import choice
-from twinset_extras.confused_pairs import generator, search
+from twinset_extras.confused_pairs import generator
 from twinset_extras.confused_pairs.generator import Floats, TooMany, alike, cosines
 from twinset_extras.confused_pairs.source import ConfusedPairs
 
@@ -121,7 +121,7 @@ def test_blocks_and_order_of_the_other_table_change_nothing(
 ) -> None:
     expected = planned(source(above=0.9), stages)
     turned = table(tmp_path, "turned", dict(reversed(encoded(photos, *FIRST_SECOND["second"]).items())))
-    monkeypatch.setattr(search, "BLOCK", 5)
+    monkeypatch.setattr(generator, "BLOCK", 5)
     assert planned(source(above=0.9), context(photos, stages.earlier("first"), turned)) == expected
 
 
@@ -219,8 +219,7 @@ def test_no_pair_and_too_many_pairs_say_what_to_do(stages: Context, monkeypatch:
         WrongUse, match=r"none of \d\d+ pairs of images with a cosine above 0.8 .* below -0.99 in the s"
     ):
         planned(source(above=0.8, below=-0.99), stages)
-    for module in (search, generator):
-        monkeypatch.setattr(module, "MOST", 10)
+    monkeypatch.setattr(generator, "MOST", 10)
     with pytest.raises(WrongUse, match=r"first: more than 10 pairs of images have a cosine above 0.8; set a higher"):
         planned(source(above=0.8), stages)
 
@@ -264,7 +263,7 @@ def test_pairs_are_those_of_all_cosines(monkeypatch: pytest.MonkeyPatch, width: 
         expected = np.argwhere(np.triu(every > above, 1))
         assert len(expected) > 0
         for block in (1, 7, 2048):
-            monkeypatch.setattr(search, "BLOCK", block)
+            monkeypatch.setattr(generator, "BLOCK", block)
             pairs, found = alike(features, above)
             assert np.array_equal(pairs, expected)
             assert np.array_equal(found, cosines(features, pairs))
@@ -291,8 +290,8 @@ def test_one_row_has_no_pair() -> None:
 def test_more_pairs_than_are_held_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     features = some_features(60, 8, 5.0)
     assert len(alike(features, 0.5)[0]) == 60 * 59 // 2
-    monkeypatch.setattr(search, "MOST", 60 * 59 // 2 - 1)
+    monkeypatch.setattr(generator, "MOST", 60 * 59 // 2 - 1)
     for block in (8, 512):
-        monkeypatch.setattr(search, "BLOCK", block)
+        monkeypatch.setattr(generator, "BLOCK", block)
         with pytest.raises(TooMany):
             alike(features, 0.5)

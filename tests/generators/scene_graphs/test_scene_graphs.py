@@ -19,7 +19,7 @@ import spacy
 from spacy.tokens import Doc
 
 from tests.generators.finished_stage import finish
-from twinset.contracts import plan as repeated_ids
+from twinset.contracts import plan
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.captions.sources import caption_source
@@ -411,7 +411,7 @@ def test_duplicated_ids_are_refused_naming_both_places(tmp_path: Path, monkeypat
     twice = r"caption id '1\.jpg#1' is duplicated, at t\.txt line 5 and t\.txt line 16; ids tell"
     with pytest.raises(WrongUse, match=twice):
         list(graphs(path).plan())
-    monkeypatch.setattr(repeated_ids, "_hash", lambda identifier: 7)  # equal hashes are not yet a repetition
+    monkeypatch.setattr(plan, "_hash", lambda identifier: 7)  # equal hashes are not yet a repetition
     path.write_text("".join(tokens))
     assert len(list(graphs(path).plan())) == 15
 

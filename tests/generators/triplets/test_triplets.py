@@ -22,7 +22,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.scene_graphs.source import TEXTS, SceneGraphs
-from twinset.generators.triplets import graphs as names
 from twinset.generators.triplets.captions import FILE, PRIOR, Spoken, concepts, forms_of, mentions_of, not_repeated
 from twinset.generators.triplets.draws import NONE, Draws, below, uniform
 from twinset.generators.triplets.generator import TripletGenerator
@@ -111,7 +110,7 @@ def column(texts: list[str]) -> pa.Array:
 
 @pytest.mark.parametrize("size", [1, 3, 1 << 16])
 def test_numbers_are_those_of_a_dictionary(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
-    monkeypatch.setattr(names, "BLOCK", size)
+    monkeypatch.setattr(graphs, "BLOCK", size)
     texts = [f"http://a.org/{number}.jpg" for number in np.random.default_rng(7).integers(300, size=1000)]
     named, expected = Names(column(texts)), column(texts).dictionary_encode()
     assert named.numbers.tolist() == expected.indices.to_pylist() and named.different == len(expected.dictionary)
@@ -126,14 +125,14 @@ def test_names_of_one_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> No
         asked.append(text)
         return hash(text) if text.startswith("1") else len(text)
 
-    monkeypatch.setattr(names, "hash", poor, raising=False)
+    monkeypatch.setattr(graphs, "hash", poor, raising=False)
     named = Names(column(["ab", "cd", "ab", "e"]))
     assert named.numbers.tolist() == [0, 1, 0, 2] and "1cd" in asked
     assert named.find(column(["cd", "e", "fg"])).tolist() == [1, 2, NONE]
 
 
 def test_a_name_that_is_not_there_is_not_found_by_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(names, "hash", len, raising=False)
+    monkeypatch.setattr(graphs, "hash", len, raising=False)
     named = Names(column(["a", "bb"]))
     assert named.find(column(["c", "bb"])).tolist() == [NONE, 1]
 

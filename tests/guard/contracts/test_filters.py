@@ -41,7 +41,7 @@ def captioned_pairs() -> Samples:
 
 
 def faces() -> Samples:
-    face = np.asarray(Image.open(ROOT / "demo/twinset_demo/miniature/face.jpg").convert("RGB"))
+    face = np.asarray(Image.open(ROOT / "demo/twinset_demo/samples/face.jpg").convert("RGB"))
     return [frame("face", face), frame("noise", noise(1, 0, 256))]
 
 
