@@ -22,6 +22,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.scene_graphs.source import TEXTS, SceneGraphs
+from twinset.generators.triplets import graphs
 from twinset.generators.triplets.captions import FILE, PRIOR, Spoken, concepts, forms_of, mentions_of, not_repeated
 from twinset.generators.triplets.draws import NONE, Draws, below, uniform
 from twinset.generators.triplets.generator import TripletGenerator
