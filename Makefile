@@ -1,4 +1,4 @@
-# make demo: build the miniature into out/demo    make test: the tests    make env: fill .venv    make bench: benchmarks
+# make demo: build the demo into out/demo    make test: the tests    make env: fill .venv    make bench: benchmarks
 # make gpu: what needs a GPU, tests and benchmarks, in eight minutes
 # make reference: write docs/reference.md again, from the settings and docstrings of the code
 VENV := .venv

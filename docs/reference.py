@@ -36,9 +36,10 @@ HEAD = """<!-- Written by `make reference` from the code; edit the docstrings in
 
 # Reference
 
-What a recipe or a command chooses by name. A `stage` is the name of another stage of the recipe, or the folder or URL
-of one that was built. Paths count from the recipe's folder. Every source also takes `licence`, `credit` and
-`source_url`, for records that do not state their own. On the command line `validate_every` is `--validate-every`."""
+Of twinset alone: docstrings explain the settings of [twinset-extras](../extras/README.md). What a recipe or a
+command chooses by name. A `stage` is the name of another stage of the recipe, or the folder or URL of one that was
+built. Paths count from the recipe's folder. Every source also takes `licence`, `credit` and `source_url`, for
+records that do not state their own. On the command line `validate_every` is `--validate-every`."""
 #: Where a docstring begins to explain settings: at the start of a paragraph, or after a sentence or clause.
 BEGINS = re.compile(r"(?:^|(?<=[.;:)]\s))((?:[a-z_][a-z_0-9]*, )*[a-z_][a-z_0-9]*): ")
 BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}

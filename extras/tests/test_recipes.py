@@ -1,6 +1,5 @@
-"""The modules of twinset that the extras import: a new one is added here with intent.
+"""Counts and figures that others published, reached by the commands that users call.
 
-Counts and figures that others published, reached by the commands that users call.
 The recipes of edited and drawn twins build on the small models and a painted photo.
 Nothing is drawn from negative captions that allow no derivatives, and what COCO says of its photographs is read.
 """

@@ -11,6 +11,7 @@ from pydantic import SerializeAsAny
 
 from twinset.contracts.doors import OfKind, Registry
 from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need
 from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
 from twinset.models.visual_questions.settings import Inquiry, Unanswered, VisualQuestionAnswerer, answers_of
@@ -71,6 +72,7 @@ class WholeCaption(QuestionSettings):
     kind: Literal["caption"] = "caption"
 
     worker = f"{__name__}:WholeCaptionWriter"
+    reference = Reference("VQAScore", "https://arxiv.org/abs/2404.01291", bibtex("lin2024vqascore"))
     title = "whether it shows the whole of each caption"
     reasons: ClassVar[Mapping[str, str]] = {
         "wrong-caption": "the image does not show its caption, or one of a pair shows the other's too"

@@ -1,4 +1,4 @@
-"""Asks what captions say of the images of a stage; a row an image or pair (Cho et al. 2023; BiVLC, section 3.2)."""
+"""Asks what captions say of the images of a stage; a row an image or pair (BiVLC, section 3.2)."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from pydantic import Field
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.image_verification import pairs
 from twinset.generators.image_verification.pairs import PairCandidate, problem_of
@@ -28,8 +28,6 @@ from twinset.generators.image_verification.questions import (
 from twinset.generators.image_verification.scoring import answered, score_of
 from twinset.generators.papers import BIVLC
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
-
-DSG = Reference("Davidsonian Scene Graph", "https://arxiv.org/abs/2310.18235", bibtex("cho2024davidsonian"))
 
 
 class ImageVerification(QuestionSource):
@@ -53,7 +51,6 @@ class ImageVerification(QuestionSource):
 
     generator = "twinset.generators.image_verification.source:VerificationGenerator"
     makes = "table"
-    reference = DSG
     paper = BIVLC
     group = "caption"
     verb = "asked of"

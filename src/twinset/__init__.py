@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 _CHECKOUT = Path(__file__).parents[2]
-if not Path(__file__).with_name("flows").is_dir() and (_CHECKOUT / "flows").is_dir():
+_IN_CHECKOUT = Path(__file__).parent == _CHECKOUT / "src/twinset" and (_CHECKOUT / "pyproject.toml").is_file()
+if _IN_CHECKOUT and not Path(__file__).with_name("flows").is_dir():
     # Windows and archives make files of links: the rooms that stand at the top are imported from there.
     __path__.append(str(_CHECKOUT))
 
-from twinset.contracts.public_names import PLACES, names_in  # noqa: E402
+from twinset.contracts.public_names import DEFINED_IN, names_in  # noqa: E402
 
 if TYPE_CHECKING:
     from twinset.contracts.candidate import Candidate, CaptionedCandidate
@@ -69,9 +70,9 @@ __all__ += [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in PLACES:
+    if name not in DEFINED_IN:
         raise AttributeError(f"module 'twinset' has no attribute {name!r}")
-    return getattr(import_module(PLACES[name]), name)
+    return getattr(import_module(DEFINED_IN[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -58,6 +58,8 @@ OBJECTS = ("dish", "towel", "table", "book", "bag", "door", "phone", "chair", "b
 class Videos:
     """Frames as JPEG files of 480 × 270 in a folder, drawn when they are first asked for."""
 
+    apart = False
+
     name, title, citation, metrics = "eq-ag-like", "EQ-AG-like", "none", ()
 
     def __init__(self, folder: Path, videos: int, size: tuple[int, int] = (480, 270)) -> None:

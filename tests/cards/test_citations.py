@@ -65,7 +65,7 @@ OWN = {
     "bivlc": (
         "bivlc",
         ["stages.sugarcrepe.source.captions=/my/negatives.json", "subsets.bivlc.source.photos=/my/photos"],
-        {"miranda2024bivlc", "podell2024sdxl", "wallace2024diffusion", "cho2024davidsonian"},
+        {"miranda2024bivlc", "podell2024sdxl", "wallace2024diffusion", "lin2024vqascore"},
     ),
 }
 NAMES = ("YouCook2", "Kinetics", "Charades", "Action Genome", "VAW", "Visual Genome", "COCO", "Flickr", "SugarCrepe")

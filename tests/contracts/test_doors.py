@@ -43,7 +43,7 @@ def test_one_kind_of_two_packages_is_refused(bring: Callable[..., None]) -> None
     bring("second", "twinset.sources", both="twinset.contracts.source:Place", gebc="nothing:Here")
     with pytest.raises(WrongUse, match=r"source 'both' of second 1\.0: .* is not a subclass"):
         SOURCES.find("both")
-    bring("first", "twinset.sources", both="twinset.contracts.source:MediaSource", gebc="nothing:Here")
+    bring("first", "twinset.sources", both="twinset.generators.image_files:MediaSource", gebc="nothing:Here")
     with pytest.raises(WrongUse, match="source 'both' comes with first and with second; uninstall all but one"):
         SOURCES.find("both")
     assert SOURCES.find("gebc").__module__ == "twinset.generators.video.gebc"

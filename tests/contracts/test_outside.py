@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import yaml
 
 import twinset
 from twinset.cli.main import main
+from twinset.contracts import locations
 from twinset.contracts.errors import WrongUse
 
 SOURCE = "subsets.n.source"
@@ -85,3 +87,17 @@ def test_yaml_tags_do_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, t
     with pytest.raises(WrongUse, match="cannot be read as YAML"):
         twinset.load_recipe("recipe.yaml")
     assert [one.name for one in tmp_path.iterdir()] == ["recipe.yaml"]
+
+
+def test_a_place_is_an_absolute_folder_and_a_broken_one_troubles_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A relative folder would be one of whoever controls the working folder."""
+    folders = {"relative": Path("data"), "good": Path("/good")}
+    monkeypatch.setattr(locations, "PLACES", SimpleNamespace(kinds=lambda: folders, get=folders.__getitem__))
+    assert locations.symbolic(Path("/good/a/../b")) == "good:b"
+    assert locations.symbolic(Path("/good/../etc")) == "/etc"
+    assert locations.on_this_machine("good:b") == "/good/b"
+    with pytest.raises(WrongUse, match="place 'relative': its package names the relative folder data; correct the p"):
+        locations.on_this_machine("relative:b")
+    for outside in ("good:../b", "good:a/../../b", "good:..\\b", "good:C:/b"):
+        with pytest.raises(WrongUse, match="leaves the folder of good"):
+            locations.on_this_machine(outside)

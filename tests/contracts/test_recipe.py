@@ -69,10 +69,10 @@ def test_a_place_that_no_package_brings_is_refused_with_the_package_to_install(
     assert message in refused(recipe, "subsets.eq-ag.source.media=nowhere:videos")
     monkeypatch.setattr(doors, "installed", lambda group: {})
     monkeypatch.setattr(doors, "is_installed", lambda package: False)
-    assert "comes with twinset-demo and twinset-extras: pip install twinset-demo twinset-extras" in refused(
+    assert "comes with twinset-demo and twinset-extras: pip install ./demo ./extras" in refused(
         recipe, "subsets.eq-ag.source.media=miniature:videos"
     )
-    with pytest.raises(WrongUse, match=r"no recipe 'demos': .*pip install twinset-demo twinset-extras"):
+    with pytest.raises(WrongUse, match=r"no recipe 'demos': .*pip install \./demo ./extras"):
         load_recipe("demos")
 
 

@@ -1,7 +1,4 @@
-"""The small models that the demo brings: found by their names, and with words that they know.
-
-The sample data that the demo ships: every file that its annotations name is there.
-"""
+"""What the demo ships: models by their names, and sample data whose annotations name files that are there."""
 
 import csv
 import json

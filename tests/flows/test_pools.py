@@ -104,12 +104,13 @@ class Server:
         return SimpleNamespace(status=STATES[name])
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "get_client", lambda sync_client: Server())
     monkeypatch.setattr(pools, "get_run_logger", lambda: logging.getLogger("run"))
 
 
+@pytest.mark.usefixtures("server")
 def test_all_that_is_missing_is_named_with_what_makes_it() -> None:
     """Runs failed with `ObjectNotFound: None`, or waited for ever; `prefect deploy --all` stops at an absent pool."""
     with pytest.raises(BuildFailed) as error:
@@ -122,6 +123,7 @@ def test_all_that_is_missing_is_named_with_what_makes_it() -> None:
     assert "prefect --no-prompt deploy --all" in said
 
 
+@pytest.mark.usefixtures("server")
 def test_pools_that_wait_are_named_with_what_starts_them(caplog: pytest.LogCaptureFixture) -> None:
     pools.check_pools(DEPLOYED.keys() - {"train/gpu"})
     assert [record.getMessage() for record in caplog.records] == [
@@ -130,6 +132,7 @@ def test_pools_that_wait_are_named_with_what_starts_them(caplog: pytest.LogCaptu
     ]
 
 
+@pytest.mark.usefixtures("server")
 @pytest.mark.parametrize(
     ("error", "again"),
     [
@@ -146,6 +149,7 @@ def test_a_server_that_does_not_answer_is_asked_again(error: Exception, again: b
     assert pools.is_outage(None, None, state) is again  # type: ignore[arg-type]
 
 
+@pytest.mark.usefixtures("server")
 def test_runs_in_one_folder_have_one_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However it is written: cancelling a run looks for those that carry it."""
     monkeypatch.chdir(tmp_path)

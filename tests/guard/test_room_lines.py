@@ -9,10 +9,10 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 21394,
+    "generators": 21393,
     "filters": 1020,
-    "contracts": 4053,
-    "stages": 4227,
+    "contracts": 4068,
+    "stages": 4228,
     "shards": 4626,
     "models": 6826,
     "cards": 2520,
@@ -21,7 +21,7 @@ LINES = {
     "evaluation": 12391,
     "cli": 2293,
     "demo": 166,
-    "extras": 4987,
+    "extras": 4990,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -87,12 +87,12 @@ def test_an_edit_is_the_pipelines_own_for_the_same_noise(edits: Opens, saved: Sa
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [in_time(name) for name in TRIED])
 def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(edits: Opens, name: str) -> None:
-    edits = [edit(0, 50, 70), edit(1, 120, 60), edit(2, 50, 70)]
+    asked = [edit(0, 50, 70), edit(1, 120, 60), edit(2, 50, 70)]
     engine = edits(name)
-    results = made(engine.edit(edits))
+    results = made(engine.edit(asked))
     assert [one.shape for one in results] == [(70, 50, 3), (60, 120, 3), (70, 50, 3)]
     for at in (2, 1):
-        assert made(engine.edit([edits[at]]))[0].tobytes() == results[at].tobytes()
+        assert made(engine.edit([asked[at]]))[0].tobytes() == results[at].tobytes()
     if name in INPAINTING:
         for one, result in zip(edits, results, strict=True):
             changed = (one.pixels != result).any(axis=-1)

@@ -118,7 +118,7 @@ def _by_id(rows: Sequence[Mapping[str, Any]], field: str) -> dict[str, str]:
 def chosen(places: Sequence[Place], count: int, removed: int) -> list[Place] | str:
     """The instances that must change, or the reason why it is not clear which.
 
-    places: all that the noun may be. count, removed: as `generators.edited_photos.wording.Wanted`.
+    places: all that the noun may be. count, removed: as `twinset_extras.edited_photos.wording.Wanted`.
     """
     found = {one.category for one in places}
     if not found:

@@ -136,7 +136,8 @@ def is_installed(package: str) -> bool:
 def where_others_are() -> str:
     """The end of a message about a name that is not known here; empty where all that is `BESIDE` is installed."""
     lacking = [one for one in BESIDE if not is_installed(one)]
-    return f"; more comes with {' and '.join(lacking)}: pip install {' '.join(lacking)}" if lacking else ""
+    folders = " ".join(f"./{one.removeprefix('twinset-')}" for one in lacking)
+    return f"; more comes with {' and '.join(lacking)}: pip install {folders} in twinset's checkout" if lacking else ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

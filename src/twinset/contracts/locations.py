@@ -69,8 +69,13 @@ PLACES = Registry[Path]("place", Path, __name__, "twinset.places", objects=True)
 def symbolic(location: str | Path) -> str:
     """A location as recipes name it on any machine: ``NAME:relative/path`` in a package's folder, else as it is."""
     if isinstance(location, Path):
+        location = Path(os.path.normpath(location))
         for name in PLACES.kinds():
-            if location.is_relative_to(folder := PLACES.get(name)):
+            try:
+                folder = _place(name)
+            except WrongUse:
+                continue  # of a package that is broken; whoever names its place is told
+            if location.is_relative_to(folder):
                 return f"{name}:{location.relative_to(folder).as_posix()}"
     return str(location)
 
@@ -82,9 +87,17 @@ def on_this_machine(location: str) -> str:
     if (named := _PLACE.fullmatch(location)) is None:
         return location
     relative = PurePosixPath(named[2])
-    if relative.is_absolute() or ".." in relative.parts:
+    if relative.is_absolute() or ".." in relative.parts or {*"\\:"} & {*named[2]}:  # the latter two on Windows
         raise WrongUse(f"{location!r} leaves the folder of {named[1]}; name a path inside of it")
-    return str(PLACES.get(named[1]) / relative)
+    return str(_place(named[1]) / relative)
+
+
+def _place(name: str) -> Path:
+    """The folder of a place. Raises `WrongUse` where no package brings it, or as a path of the working folder."""
+    folder = PLACES.get(name)
+    if not folder.is_absolute():
+        raise WrongUse(f"place {name!r}: its package names the relative folder {folder}; correct the package")
+    return folder
 
 
 def is_model_folder(model: str) -> bool:

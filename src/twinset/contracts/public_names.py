@@ -15,14 +15,15 @@ _NAMES = {
     "twinset.contracts.canonical": "generator_for identity_of sample_key sha256_of_file",
     "twinset.contracts.errors": "BuildFailed DecisionsMissing TwinsetError WrongUse",
     "twinset.contracts.recipe": "Recipe load_recipe",
-    "twinset.contracts.source": "AnnotationFile MediaFolderPath Place Reference StageName",
+    "twinset.contracts.references": "Reference",
+    "twinset.contracts.source": "AnnotationFile MediaFolderPath Place StageName",
     "twinset.contracts.parts": "CaptionFilter Filter FrameFilter LeftOut PairFilter",
     "twinset.shards.contracts": "Context Generator Source",
     "twinset.contracts.kinds.pair": "Pair",
     "twinset.contracts.kinds.samples": "Drop Frame Keep Rejected Score TableRows Verdict",
     "twinset.stages.publishing.publish": "publish",
 }
-PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
+DEFINED_IN = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 
 def names_in(given: str | PathLike[str] | Iterable[str | PathLike[str]]) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ class SourceSettings(PlacedSettings, StatedTerms):
 
     Subclasses set ``kind`` as a `Literal` with their name, and the class variables below.
 
-    makes: name of the sample kind (`shards.kinds`), such as ``pair``, or ``table``. paper: the benchmark whose
+    makes: name of the sample kind (`contracts.kinds`), such as ``pair``, or ``table``. paper: the benchmark whose
     procedure is followed, if any. group: what a group of candidates is called: ``video``, ``scene``. verb: how samples
     come from it, as in ``made from``. unbounded: whether it could plan without end, so that a recipe must set
     ``count``; whole: whether all that it can plan is planned, so that a recipe cannot set it. synthetic: whether its

@@ -79,7 +79,7 @@ class Page(HTMLParser):
             self.headings[-1] += data
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def whole() -> Iterator[None]:
     with released(winoground={"first": 15, "second": 15}, gebc={"first": 6, "second": 6}):
         yield
@@ -118,6 +118,7 @@ def row(page: Page, *begins: str) -> list[str]:
     return next(one for one in page.rows if one[: len(begins)] == list(begins))
 
 
+@pytest.mark.usefixtures("whole")
 def test_figures_stand_with_interval_ties_and_counts(run: Path, page: Page) -> None:
     found = json.loads((run / "results.json").read_text())["benchmarks"]["winoground"]["models"]["open_clip:B_32"]
     everything = found["all"]
@@ -130,6 +131,7 @@ def test_figures_stand_with_interval_ties_and_counts(run: Path, page: Page) -> N
     assert found["by_subset"].keys() == {"first", "second"} and row(page, "first", f"A {SCRIPT}")[2] == "15"
 
 
+@pytest.mark.usefixtures("whole")
 def test_chance_people_and_papers_stand_beside(page: Page) -> None:
     assert row(page, "Human (MTurk)1")[4:7] == ["89.50", "88.50", "85.50"], "with the number of its source"
     assert row(page, "Chance1")[6] == "16.67" and "Thrush et al., Winoground, 2022, Table 3" in page.text
@@ -138,6 +140,7 @@ def test_chance_people_and_papers_stand_beside(page: Page) -> None:
     assert "30.16" in row(page, "FIBER + FT (F30K)")[4], "the mean over thresholds comes first, as it is measured"
 
 
+@pytest.mark.usefixtures("whole")
 def test_models_are_compared_on_the_same_examples(run: Path, page: Page) -> None:
     found = json.loads((run / "results.json").read_text())["benchmarks"]
     assert [one["figure"] for one in found["winoground"]["differences"]] == ["text", "image", "group"]
@@ -147,6 +150,7 @@ def test_models_are_compared_on_the_same_examples(run: Path, page: Page) -> None
     assert cells[6].startswith(f"{first['difference']:.2f}") and found["galleries"]["differences"] == []
 
 
+@pytest.mark.usefixtures("whole")
 def test_mistakes_are_shown_with_their_pictures_and_answers(run: Path, page: Page) -> None:
     assert f"Worst mistakes of A {SCRIPT}" in page.headings
     results = json.loads((run / "results.json").read_text())["benchmarks"]
@@ -160,6 +164,7 @@ def test_mistakes_are_shown_with_their_pictures_and_answers(run: Path, page: Pag
     assert page.tags.count("img") > 8 * 2
 
 
+@pytest.mark.usefixtures("whole")
 def test_probes_left_out_and_cost_are_told(page: Page) -> None:
     assert "A blind probe solves first: characters, shorter." in page.text
     assert row(page, "first", "characters")[2:6] == ["shorter", "15", "10", "93.2581.00 to 99.00"]
@@ -168,6 +173,7 @@ def test_probes_left_out_and_cost_are_told(page: Page) -> None:
     assert row(page, "winoground", f"A {SCRIPT}", "12.5") == ["winoground", f"A {SCRIPT}", "12.5", "cpu", "60"]
 
 
+@pytest.mark.usefixtures("whole")
 def test_a_report_again_is_the_same_without_the_benchmark(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,6 +188,7 @@ def test_a_report_again_is_the_same_without_the_benchmark(
     assert {path.name: path.read_bytes() for path in again.rglob("*.*") if path.is_file()} == before
 
 
+@pytest.mark.usefixtures("whole")
 def test_cost_is_all_that_differs_between_runs_of_the_same_scores(tmp_path: Path) -> None:
     found = []
     for seconds in (1.0, 2.0):
@@ -192,6 +199,7 @@ def test_cost_is_all_that_differs_between_runs_of_the_same_scores(tmp_path: Path
     assert found[0].pop("cost") != found[1].pop("cost") and found[0] == found[1]
 
 
+@pytest.mark.usefixtures("whole")
 def test_models_on_different_data_are_not_compared(tmp_path: Path) -> None:
     for number, digest in enumerate(("d" * 64, "e" * 64)):
         save(tmp_path, "pairs", f"m{number}", matchings(9, number, 0.0), SCHEMAS["matching"], data_digest=digest)
@@ -220,6 +228,7 @@ def _spoil(path: Path, how: str) -> None:
         path.write_bytes(b"PAR1 cut off")
 
 
+@pytest.mark.usefixtures("whole")
 @pytest.mark.parametrize(
     ("how", "message"),
     [
@@ -238,6 +247,7 @@ def test_a_file_that_is_no_score_file_is_named(tmp_path: Path, how: str, message
         score_files(tmp_path)
 
 
+@pytest.mark.usefixtures("whole")
 def test_scores_that_contradict_each_other_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", "report", str(tmp_path)]) == 2
     assert "no score files" in capsys.readouterr().err
@@ -262,12 +272,14 @@ def test_scores_that_contradict_each_other_are_refused(tmp_path: Path, capsys: p
         write_report(other)
 
 
+@pytest.mark.usefixtures("whole")
 def test_a_benchmark_without_its_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["eval", "report", str(tmp_path), "--benchmark", "genecis"])
     assert "'genecis': write NAME=DIR" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("whole")
 @pytest.mark.slow
 def test_what_lies_beside_the_scores_may_be_damaged(tmp_path: Path) -> None:
     benchmark = Made("pairs", "matching", 0)
@@ -287,6 +299,7 @@ def test_what_lies_beside_the_scores_may_be_damaged(tmp_path: Path) -> None:
         write_report(tmp_path, resamples=50)
 
 
+@pytest.mark.usefixtures("whole")
 def test_more_columns_than_a_score_file_has_are_no_matter(tmp_path: Path) -> None:
     path = save(tmp_path, "pairs", "m", matchings(9, 0, 0.0), SCHEMAS["matching"])
     write_report(tmp_path, resamples=50)
@@ -297,6 +310,7 @@ def test_more_columns_than_a_score_file_has_are_no_matter(tmp_path: Path) -> Non
     assert (tmp_path / "results.json").read_bytes() == before
 
 
+@pytest.mark.usefixtures("whole")
 def test_no_number_of_the_document_is_nan(tmp_path: Path) -> None:
     save(tmp_path, "pairs", "m", matchings(9, 0, 0.0), SCHEMAS["matching"], seconds=float("nan"))
     write_report(tmp_path, resamples=0)

@@ -187,7 +187,7 @@ def test_a_scorer_of_another_package_keeps_it() -> None:
 OWN = {"commas_caption", "commas_negative"}
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="module")
 def mylab() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(doors, "installed", installed)
@@ -199,6 +199,7 @@ def scores(*kinds: str) -> CaptionScores:
     return CaptionScores.model_validate({"kind": "caption-scores", "negatives": "negatives", "scorers": scorers})
 
 
+@pytest.mark.usefixtures("mylab")
 def test_its_columns_follow_those_of_every_table(tmp_path: Path) -> None:
     source = scores("mylab-commas")
     context = Context("scores", earlier=lambda _: negatives(tmp_path, [("A dog.", "A dog, a cat.")]))
@@ -236,6 +237,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
+@pytest.mark.usefixtures("mylab")
 def test_a_selection_keeps_its_score_and_names_its_package(out: Path) -> None:
     index = pq.read_table(out / "_stages/selected/_meta/index.parquet")
     gaps = [a - b for a, b in zip(*(index[name].to_pylist() for name in sorted(OWN)), strict=True)]
@@ -245,6 +247,7 @@ def test_a_selection_keeps_its_score_and_names_its_package(out: Path) -> None:
     assert facts["generator"]["parts"] == {"quality.commas": "mylab 1.2", "refine.commas": "mylab 1.2"}
 
 
+@pytest.mark.usefixtures("mylab")
 def test_text_pairs_have_its_score_in_rows_and_on_the_card(out: Path) -> None:
     index = pq.read_table(out / "pairs/_meta/index.parquet")
     assert {*index.column_names} >= OWN and index["commas_negative"].null_count == 0
@@ -253,6 +256,7 @@ def test_text_pairs_have_its_score_in_rows_and_on_the_card(out: Path) -> None:
     assert list(read_samples(Store(str(out)), "pairs")) == [], "an index only"
 
 
+@pytest.mark.usefixtures("mylab")
 def test_a_table_without_its_score_says_so(tmp_path: Path) -> None:
     earlier = stage_of(drawn(20), tmp_path)
     chosen = TextPairs.model_validate(
@@ -269,6 +273,7 @@ def test_a_table_without_its_score_says_so(tmp_path: Path) -> None:
         parse_recipe(raw)
 
 
+@pytest.mark.usefixtures("mylab")
 def test_names_are_refused_with_the_nearest_one() -> None:
     with pytest.raises(
         ValidationError, match="there is no caption scorer 'mylab-comma' here; did you mean 'mylab-commas'"
@@ -282,12 +287,14 @@ def test_names_are_refused_with_the_nearest_one() -> None:
         )
 
 
+@pytest.mark.usefixtures("mylab")
 def test_a_score_of_another_scorers_name_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Commas, "score", "vera")
     with pytest.raises(ValidationError, match="mylab-commas calls its score 'vera', as vera does; its package"):
         scores("mylab-commas")
 
 
+@pytest.mark.usefixtures("mylab")
 def test_too_few_scores_name_the_scorer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = scores("mylab-commas").open(Context("s", earlier=lambda _: negatives(tmp_path, [("A.", "B.")])))
     monkeypatch.setattr(Commas, "open", lambda self, device: lambda texts, size: count_commas(texts[:1], size))

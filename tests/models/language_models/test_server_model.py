@@ -153,19 +153,6 @@ def test_a_request_that_is_not_accepted_is_an_answer_of_its_own(tmp_path: Path) 
         assert len(server.bodies) == 5 and set(server.answered.values()) == {1}
 
 
-def test_a_server_that_no_longer_accepts_anything_fails_the_build(tmp_path: Path) -> None:
-    with serving(echo) as server:
-        model(server, tmp_path).answers(requests(3), SCHEMA)
-        server.reply = lambda body, number: failure(400, "model not loaded")
-        others = [Request((Message("user", f"other {number}"),), 0) for number in range(20)]
-        with pytest.raises(BuildFailed, match=r"accepts none of 20 requests .400: .*model not loaded.*same command"):
-            model(server, tmp_path).answers(others, SCHEMA)
-        # A few, or some among others that were answered, are refused for what they say.
-        refused = model(server, tmp_path).answers([*requests(3), *others], SCHEMA)
-        assert [one.finish for one in refused] == ["stop"] * 3 + [REFUSED] * 20
-        assert [one.finish for one in model(server, tmp_path).answers(others[:9], SCHEMA)] == [REFUSED] * 9
-
-
 def test_a_server_that_accepts_nothing_fails_the_build(tmp_path: Path) -> None:
     with serving(lambda body, number: failure(400, "response_format: unknown")) as server:
         with pytest.raises(

@@ -37,7 +37,7 @@ class SourcesRecord(Described):
 
 
 class Record(Described):
-    """What the JSON of every kind has, as `shards.kinds.fields.fields_of` writes it.
+    """What the JSON of every kind has, as `shards.fields.fields_of` writes it.
 
     licence, credit, source_url: `contracts.licences.terms.Terms` of all that the sample shows; the last two are absent
     from the JSON of schema 1.

@@ -82,7 +82,7 @@ def _read(text: str) -> tuple[ModelKind, list[str]]:
     try:
         found = MODELS.get(kind, BROUGHT.kinds())
     except UnknownKind as error:
-        raise WrongUse(f"--model {text}: {error} Write KIND:…, such as open_clip:ViT-B-32:openai") from error
+        raise WrongUse(f"--model {text}: {error}. Write KIND:…, such as open_clip:ViT-B-32:openai") from error
     if asked and not (prompt and found.prompts):
         raise WrongUse(f"--model {text}: {kind} is not asked by a prompt; write {kind}:{found.form}")
     parts = rest.split(":", found.parts - 1)

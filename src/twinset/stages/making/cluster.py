@@ -291,6 +291,7 @@ class DaskCluster:
             self._local.close()
 
 
+# What follows runs on workers, which are sent it by name (`_shipped`).
 _builds = {"last": ""}  # that this worker made a shard of, where builds have names
 
 

@@ -1,9 +1,4 @@
-"""Directional similarity, with a tiny CLIP model of random weights.
-
-The contract of filters: what it finds, and that a sound filter passes.
-Every filter that a recipe can name: its settings open it, and explain what it drops samples for.
-Captions that may be true of both images are scored, flagged and counted, by the small CLIP that ships.
-"""
+"""Filters of captions and CLIP scores, the contract that all keep, and the kinds that a recipe can name."""
 
 import shutil
 import subprocess

@@ -1,9 +1,4 @@
-"""Attack: an id, a caption or a name in a card that is published: a live link, an image, HTML, another cell.
-
-``--set`` changes any key of a recipe; odd ones are refused with what to write.
-Settings that take the value of another one.
-A recipe is a DAG: stages that are not published, and what reads them by name or by folder.
-"""
+"""How recipes are written: ``--set``, ``same_as``, stages that read stages; and Markdown of strangers on cards."""
 
 import json
 import re

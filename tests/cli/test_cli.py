@@ -1,12 +1,4 @@
-"""Progress: bars on a terminal, and lines in a log.
-
-``twinset completion``: what the shell completes, in bash itself.
-``twinset eval blind``, by its command line.
-``twinset eval scores`` and ``twinset eval compare``: what they print, and their exit codes.
-Ctrl-C in a command that is its own process: the line, what was to be done at exit, and no collection of garbage.
-``--log json``: every line on stderr is a JSON object, whatever happens, and one of each shard says how it ended.
-``twinset train clip``: from words to settings, and what it prints.
-"""
+"""Single commands: progress, completion, ``eval blind`` and ``scores``, Ctrl-C, ``--log json``, ``train clip``."""
 
 import json
 import os

@@ -1,7 +1,4 @@
-"""Pairs that have moved, are zoomed or differ everywhere are dropped; those that differ in one place stay.
-
-Captions that differ in the forms of their verbs alone say the same, by the pipeline that ships.
-"""
+"""Pairs that have moved, and captions that differ in the forms of their verbs alone."""
 
 import shutil
 from collections.abc import Callable

@@ -1,12 +1,4 @@
-"""The few functions on which reproducibility rests: their results are fixed for ever.
-
-Recipes of drawn pairs: which model, what goes with it, and what of it decides the bytes.
-Errors in words.
-The shipped recipe of GeneCIS asks for what the paper made, and says what it needs.
-Settings within settings: their places, what of them decides bytes, how a recipe and --set reach them.
-Names of licences, and the terms of what shows several works.
-A plan is refused when a key is planned twice or a group is interrupted, however far apart.
-"""
+"""Small contracts: keys and seeds, errors in words, inner settings, licences, plans that contradict themselves."""
 
 import base64
 import hashlib
