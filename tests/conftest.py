@@ -50,6 +50,17 @@ NEED_BLENDER = (
     *(f"tests/end_to_end/{part}" for part in ("test_build.py", "test_kubric_build.py", "server/test_deployment.py")),
     *("tests/docker/test_pick_requirements.py", "tests/stages/test_stage_worker.py::test_other_libraries"),
 )
+#: What reads the files, models or recipe of twinset-demo; the rest passes with twinset alone.
+NEED_DEMO = (
+    *(f"tests/{room}/" for room in ("demo", "docker", "docs", "end_to_end", "guard", "trials")),
+    *("tests/cards/test_citations.py", "tests/contracts/test_recipe.py", "tests/flows/test_working_folder.py"),
+    *("tests/contracts/test_contracts.py::test_a_model_is", "tests/contracts/test_contracts.py::test_the_model_can"),
+    *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
+    *("tests/filters/test_filters.py", "tests/generators/test_blind_guesses.py::test_words_of"),
+    *(f"tests/generators/{part}" for part in ("edited_pairs/", "kubric_scenes/test_generator.py", "negative_images/")),
+    *("tests/models/diffusion/test_other_unet.py::test_defaults", "tests/stages/test_edited_build.py"),
+    *("tests/training/clip/test_clip.py::test_a_model_of", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
+)
 #: No part of the product, or real data in bulk: with the slow tests, so that the others take ten minutes on two cores.
 SLOW_ROOMS = (
     "tests/real/",
@@ -122,10 +133,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         first = int(os.environ[DAY]) * FILES_A_DAY % len(files)
         order = {file: (number - first) % len(files) for number, file in enumerate(files)}
         items.sort(key=lambda item: order[item.path])
-    rendered = find_spec("bpy") is not None
+    rendered, demo = find_spec("bpy") is not None, doors.is_installed("twinset-demo")
     for item in items:
         if not rendered and item.nodeid.startswith(NEED_BLENDER):
             item.add_marker(pytest.mark.skip(reason="Blender as a module is for Python 3.11 alone"))
+        if not demo and item.nodeid.startswith(NEED_DEMO):
+            item.add_marker(pytest.mark.skip(reason="twinset-demo is not installed"))
 
 
 @pytest.fixture

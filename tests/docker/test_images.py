@@ -105,14 +105,6 @@ def test_images_run_as_a_user_who_is_not_root() -> None:
     assert len(users) == 4 and not {user.split(":")[0] for user in users} & {"0", "root"}
 
 
-def test_system_libraries_come_from_one_list() -> None:
-    text = "\n".join(INSTRUCTIONS)
-    assert "apt-get" not in text and "system_libraries.sh python3.11" in text
-    listed = set(re.findall(r"^(\S+):\S+\.so", (DOCKER / "system_libraries.sh").read_text(), flags=re.MULTILINE))
-    purged = set(re.search(r"dpkg --purge --force-depends ([^&]+)", text)[1].split())  # type: ignore[index]
-    assert listed and purged and not listed & purged
-
-
 def test_each_pool_has_a_worker_and_is_created() -> None:
     pools = {name: shlex.join(one["command"]) for name, one in WORKERS.items()}
     assert pools.keys() == pools_of_prefect()

@@ -15,7 +15,7 @@ import pytest
 
 from twinset.cards.sheet import words_of
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import Recipe, load_recipe
+from twinset.contracts.recipe import load_recipe
 from twinset.contracts.source import SOURCES
 from twinset.generators.annotation_files import Skipped, is_media_name, read_json, read_json_lines, seconds
 from twinset.generators.blind_attacks import COLUMNS, WORD, SignCounts, accuracy, attack_table, gaps_of, kinds_of
@@ -264,9 +264,6 @@ def test_an_empty_tally_has_no_table() -> None:
     assert (GuessCounts().table("true", ["a"]), GuessCounts().solved(["a"]), GuessCounts().judged) == ("", [], False)
 
 
-DEMO = load_recipe("demo")
-
-
 @pytest.mark.parametrize("kind", SOURCES.kinds())
 def test_every_source_says_what_it_is(kind: str) -> None:
     settings = SOURCES.find(kind)
@@ -290,6 +287,6 @@ def test_a_source_that_names_no_generator_cannot_be_opened() -> None:
 
 
 def test_words_of_the_demo_are_markdown() -> None:
-    for stage in Recipe.model_validate(DEMO).all.values():
+    for stage in load_recipe("demo").all.values():
         for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
             assert "{" not in text and (not text or text.endswith(("\n", ".", "?")))

@@ -379,14 +379,6 @@ def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     assert path.read_text() == "before" and [*tmp_path.iterdir()] == [path]
 
 
-def test_long_names_are_not_mixed_up(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{'ä' * 120}.{ending}" for ending in ("parquet", "jsonl")]
-    with whole_file(paths[0]) as first, whole_file(paths[1]) as second:
-        first.write_text("first")
-        second.write_text("second")
-    assert [path.read_text() for path in paths] == ["first", "second"] and len([*tmp_path.iterdir()]) == 2
-
-
 def test_a_folder_where_a_file_system_is_mounted_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
