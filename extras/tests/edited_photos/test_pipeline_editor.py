@@ -94,7 +94,7 @@ def test_an_edit_has_its_pictures_size_and_does_not_hang_on_the_others(edits: Op
     for at in (2, 1):
         assert made(engine.edit([asked[at]]))[0].tobytes() == results[at].tobytes()
     if name in INPAINTING:
-        for one, result in zip(edits, results, strict=True):
+        for one, result in zip(asked, results, strict=True):
             changed = (one.pixels != result).any(axis=-1)
             assert not changed[~one.mask].any() and changed[one.mask].mean() > 0.9
 
