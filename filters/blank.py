@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, Pixels, Verdict
-from twinset.contracts.parts import Filter, FrameFilter
+from twinset.contracts.parts import Filter
 
 LEVELS = np.arange(256)
 
@@ -37,22 +37,12 @@ class Blank(Filter):
     kind: Literal["blank"]
     contrast: float = Field(default=4.0, ge=0, le=128)
 
+    version: ClassVar[int] = 1
+    libraries = ("numpy",)
     judges = "frames"
     reasons: ClassVar[Mapping[str, str]] = {"blank": "a frame is black, white or of one colour"}
 
-    def open(self) -> BlankFilter:
-        return BlankFilter(self)
-
-
-class BlankFilter(FrameFilter):
-    """Drops frames of less than ``contrast``; its score is `contrast`."""
-
-    version: ClassVar[int] = 1
-    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
-
-    def __init__(self, settings: Blank) -> None:
-        self.least = settings.contrast
-
-    def __call__(self, frames: Sequence[Frame]) -> list[Verdict]:
-        scores = [contrast(frame.pixels) for frame in frames]
-        return [Drop("blank", score) if score < self.least else Keep() for score in scores]
+    def judge(self, frames: Sequence[Frame]) -> list[Verdict]:
+        """The score of a frame that is dropped is its `contrast`."""
+        contrasts = [contrast(frame.pixels) for frame in frames]
+        return [Drop("blank", value) if value < self.contrast else Keep() for value in contrasts]

@@ -11,17 +11,13 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, Score
 from twinset.contracts.parts import (
     AnyFilter,
-    CaptionFilter,
     Filter,
-    FrameFilter,
-    PairFilter,
     called,
     check_settings,
     expect,
 )
 from twinset.shards.rows import VerdictCheck
 
-JUDGES = {"captions": CaptionFilter, "frames": FrameFilter, "pairs": PairFilter}
 CLOSE = 1e-3  # of scores of a network, which depend a little on what else is in a pass
 
 
@@ -38,14 +34,11 @@ def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Seque
     check_settings(settings)
     name = type(settings).__name__
     expect(isinstance(settings.how_judged(), str), f"{name}.how_judged() gives no text; return empty for nothing")
-    judge: Any = called(f"{settings.kind}: open()", settings.open)
-    base = JUDGES[settings.judges]
-    expect(
-        isinstance(judge, base), f"open() gives a {type(judge).__name__}; judges = {settings.judges!r}: {base.__name__}"
-    )
-    expect(isinstance(getattr(judge, "version", None), int), f"{type(judge).__name__} has no version; set version = 1")
+    part: Any = called(f"{settings.kind}: open()", settings.open)
+    expect(isinstance(getattr(part, "version", None), int), f"{type(part).__name__} has no version; set version = 1")
+    judge = part.judge if isinstance(part, Filter) else part
     before = _digest(samples)
-    if isinstance(judge, CaptionFilter):
+    if settings.judges == "captions":
         check, found = VerdictCheck(settings), []
         for one in samples:
             assert isinstance(one, CaptionedCandidate)
@@ -54,10 +47,10 @@ def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Seque
     else:
         found = _verdicts(settings, judge, samples)
         _expect_unchanged(settings, before, samples)
-        _expect_same(judge, samples, found, _verdicts(settings, judge, samples), "a second time")
-        _expect_same(judge, samples, found, _verdicts(settings, judge, samples[::-1])[::-1], "in another order")
+        _expect_same(part, samples, found, _verdicts(settings, judge, samples), "a second time")
+        _expect_same(part, samples, found, _verdicts(settings, judge, samples[::-1])[::-1], "in another order")
         alone = [_verdicts(settings, judge, [one])[0] for one in samples]
-        _expect_same(judge, samples, found, alone, "alone")
+        _expect_same(part, samples, found, alone, "alone")
         expect(not _verdicts(settings, judge, []), "verdicts on no samples; return an empty list")
     _expect_unchanged(settings, before, samples)
 
@@ -66,18 +59,18 @@ def _expect_unchanged(settings: Filter, before: Sequence[str], samples: Sequence
     expect(before == _digest(samples), f"{settings.kind} changes its samples; copy what it changes")
 
 
-def _verdicts(settings: Filter, judge: AnyFilter, samples: Sequence[Any]) -> list[Any]:
+def _verdicts(settings: Filter, judge: Any, samples: Sequence[Any]) -> list[Any]:
     names = [one.id if isinstance(one, Frame) else one.key for one in samples]
-    given: Any = called(f"{settings.kind}: a call", lambda: judge(samples))  # type: ignore[arg-type]
+    given: Any = called(f"{settings.kind}: a call", lambda: judge(samples))
     return list(VerdictCheck(settings).each(names, given))
 
 
 def _expect_same(
-    judge: AnyFilter, samples: Sequence[Any], first: Sequence[Any], other: Sequence[Any], when: str
+    part: AnyFilter, samples: Sequence[Any], first: Sequence[Any], other: Sequence[Any], when: str
 ) -> None:
     for sample, one, two in zip(samples, first, other, strict=True):
         (said, score), (again, other_score) = _parts(one), _parts(two)
-        tolerance = 0.0 if judge.device() is None else CLOSE
+        tolerance = 0.0 if part.runs_on() is None else CLOSE
         same = said == again and math.isclose(score, other_score, rel_tol=tolerance, abs_tol=tolerance)
         name = sample.id if isinstance(sample, Frame) else sample.key
         expect(same, f"{name}: {one} at first, {two} {when}; a verdict depends on the sample alone")

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from twinset.generators.contract import check_source
     from twinset.generators.image_files import ImageFiles, ImageFolderSource, UnusableImage, VideoFolderSource
     from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
-    from twinset.shards.contracts import Context, Generator, Source
+    from twinset.shards.contracts import Context, Generator, RowCandidate, RowStage, Source, TableStage
     from twinset.stages.build import Progress
     from twinset.stages.publishing.publish import publish
     from twinset.training.tasks import OnProgress as OnStep
@@ -56,6 +56,7 @@ __all__ += ["AnnotationFile", "BuildFailed", "Candidate", "CaptionFilter", "Capt
 __all__ += ["DecisionsMissing", "Drop", "Filter", "Frame", "FrameFilter", "Generator", "ImageFiles"]
 __all__ += ["ImageFolderSource", "Keep", "LeftOut", "MediaFolderPath", "NamedPairCandidate", "NamedPairGenerator"]
 __all__ += ["NamedPairSource", "Pair", "PairFilter", "Place", "Recipe", "Reference", "Rejected", "Score", "Source"]
+__all__ += ["RowCandidate", "RowStage", "TableStage"]
 __all__ += ["StageName", "TableRows", "TwinsetError", "UnusableImage", "Verdict", "VideoFolderSource", "WrongUse"]
 __all__ += [
     "check_filter",

@@ -28,6 +28,7 @@ ENTRY_POINTS = {
         "test-greys": "drawn_sources:Greys",
         "test-words": "drawn_tables:Words",
         "test-longer": "drawn_tables:Longer",
+        "test-longest": "drawn_tables:Longest",
         "test-said": "drawn_tables:Said",
         "test-judged": "drawn_tables:Judged",
     },

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from tests.stages.drawn_sources import MADE
@@ -17,7 +18,15 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected, TableRows
 from twinset.contracts.parts import Waiting
 from twinset.contracts.source import AnnotationFile, StageName
-from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.contracts import Context, Generator, Source, TableStage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Candidate):
+    """A planned line or word."""
+
+    text: str
+    length: int = 0
 
 
 class Words(Source):
@@ -30,39 +39,22 @@ class Words(Source):
     makes = "table"
     reasons: ClassVar[Mapping[str, str]] = {"no-words": "the line holds no word"}
 
-    def open(self, context: Context) -> WordsGenerator:
-        return WordsGenerator(self, context)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Candidate):
-    """A planned line or word."""
-
-    text: str
-    length: int = 0
-
-
-class WordsGenerator(Generator[Words]):
-    """Plans lines and splits them."""
-
     version = 1
-    candidate = Text
-    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
+    candidate: ClassVar[type[Candidate]] = Text
+    row_schema = pa.schema([("word", pa.string()), ("length", pa.int64())])
 
     def inputs(self) -> str:
-        return sha256_of_file(self.source.annotations)[0]
+        return sha256_of_file(self.annotations)[0]
 
     def plan(self) -> Iterator[Text]:
-        for number, text in enumerate(json.loads(self.source.annotations.read_bytes())):
-            key = sample_key(self.name, number)
-            yield Text(key=key, identity=identity_of(number), group=key, split=self.split, text=text)
+        for number, text in enumerate(json.loads(self.annotations.read_bytes())):
+            yield Text(**self.identified(number), text=text)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        for one in cast(Sequence[Text], candidates):
-            MADE.append(one.text)
-            words = one.text.split()
-            rows = [{"word": word, "length": len(word)} for word in words]
-            yield TableRows(one.key, rows) if rows else Rejected(one.key, "no-words", repr(one.text))
+        for line in cast(Sequence[Text], candidates):
+            MADE.append(line.text)
+            rows = [{"word": word, "length": len(word)} for word in line.text.split()]
+            yield TableRows(line.key, rows) if rows else Rejected(line.key, "no-words", repr(line.text))
 
 
 class Longer(Source):
@@ -102,6 +94,27 @@ class LongerGenerator(Generator[Longer]):
         for one in cast(Sequence[Text], candidates):
             MADE.append(one.text)
             yield TableRows(one.key, [{"word": one.text, "length": one.length}])
+
+
+class Longest(TableStage):
+    """The longest words of a table, each once, first those that stand first. least: fewest letters."""
+
+    kind: Literal["test-longest"]
+    words: StageName
+    least: int = 4
+    licence: str = ""
+
+    version = 1
+    row_schema = pa.schema([("word", pa.string()), ("length", pa.int64())])
+    reasons: ClassVar[Mapping[str, str]] = {"short": "the word has too few letters"}
+
+    def transform(self, *tables: pl.LazyFrame) -> pl.LazyFrame:
+        (words,) = tables
+        short = words.filter(pl.col("length") < self.least).collect()
+        for key in short["key"]:
+            self.excluded.add("short", key)
+        kept = words.filter(pl.col("length") >= self.least).unique("word", keep="first", maintain_order=True)
+        return kept.with_columns(pl.format('["{}"]', pl.col("word")).alias("identity"))
 
 
 class Judged(Source):

@@ -13,7 +13,7 @@ import pytest
 import twinset
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import MADE, Greys
-from tests.stages.drawn_tables import WordsGenerator
+from tests.stages.drawn_tables import Words
 from twinset.cards import describe as describe_module
 from twinset.contracts.canonical import digest, sample_key
 from twinset.contracts.errors import BuildFailed, WrongUse
@@ -204,7 +204,7 @@ def test_a_published_table_has_a_card(tmp_path: Path, recipe: Any) -> None:
 def test_what_a_table_may_not_give_is_refused(
     recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Any, said: str
 ) -> None:
-    monkeypatch.setattr(WordsGenerator, "make", lambda self, candidates: map(made, candidates))
+    monkeypatch.setattr(Words, "make", lambda self, candidates: map(made, candidates))
     with pytest.raises(BuildFailed, match=said):
         build_here(recipe, str(tmp_path / "out"))
     (counts,) = twinset.status(str(tmp_path / "out"))["stages"].values()

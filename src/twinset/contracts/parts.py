@@ -11,7 +11,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
+
+from pydantic import PrivateAttr
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import TwinsetError, in_words
@@ -35,6 +37,10 @@ class LeftOut(Counter[str]):
     def __init__(self) -> None:
         super().__init__()
         self.examples: list[tuple[str, str]] = []
+
+    def clear(self) -> None:
+        super().clear()
+        self.examples = []
 
     def add(self, reason: str, place: str) -> None:
         """Count one record. place: where it stands, such as ``captions.tsv line 12``."""
@@ -76,11 +82,55 @@ class Component(ABC):
         """Digests of the weights that it works with, by name."""
         return {}
 
+    def runs_on(self) -> str | None:
+        """As of `Part`."""
+        return self.device()
+
+    def batch_size(self) -> int:
+        """As of `Part`."""
+        return self.micro_batch
+
     def with_micro_batch(self, micro_batch: int) -> Self:
         """The same with its network as it is loaded, but another micro-batch."""
         other = copy.copy(self)
         other.micro_batch = micro_batch
         return other
+
+
+class Part(PlacedSettings):
+    """What sources and filters are: settings from a recipe, and the work that is done with them.
+
+    Heavy libraries are imported by the methods that need them: a recipe is read on machines that lack them.
+
+    version: raised when bytes or verdicts change. isolation: ``process`` when its libraries need one of their own
+    (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. A part with a network has its
+    settings ``threads``, of the network's library, and ``micro_batch``, samples that one pass makes: the runtime class
+    names both, since they decide a sample's last bits.
+    """
+
+    version: ClassVar[int]
+    isolation: ClassVar[Isolation] = "thread"
+    libraries: ClassVar[tuple[str, ...]] = ()
+
+    _micro_batch: int = PrivateAttr(0)
+
+    def runs_on(self) -> str | None:
+        """``cpu`` or the GPU's model name where results depend on the machine; None where they do not."""
+        return None
+
+    def weights(self) -> Mapping[str, str]:
+        """Digests of the weights that it works with, by name."""
+        return {}
+
+    def batch_size(self) -> int:
+        """The micro-batch, smaller than its setting for a shard for which memory ran out; 0 without a network."""
+        return self._micro_batch or int(getattr(self, "micro_batch", 0))
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        """The same with its network as it is loaded, but another micro-batch."""
+        smaller = self.model_copy()
+        smaller._micro_batch = micro_batch
+        return smaller
 
 
 class OutOfMemory(Exception):
@@ -108,21 +158,24 @@ class PairFilter(Component):
     def __call__(self, samples: Sequence[Pair]) -> Sequence[Verdict]: ...
 
 
-AnyFilter = CaptionFilter | FrameFilter | PairFilter
+class Filter(FilterSettings, Part):
+    """Decides what is kept: of captions, frames or pairs, as ``judges`` says."""
 
+    def judge(self, what: Any) -> Any:
+        """A verdict on each frame (`Sequence[Frame]`) or pair (`Sequence[Pair]`), in order; or, of captions, one
+        `CaptionedCandidate` with fewer captions, or a `Drop`. The same again, alone, or in another order."""
+        raise NotImplementedError(f"{type(self).__name__} has no method judge")
 
-class Filter(FilterSettings, ABC):
-    """Settings of a filter that can be opened."""
-
-    @abstractmethod
     def open(self) -> AnyFilter:
-        """The filter. Import heavy libraries there, not where the settings stand."""
+        """This filter, to judge with: a copy, since what it loads belongs to one worker."""
+        return self.model_copy()
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         """As `Source.check_inputs`; ``key`` is such as ``subsets.eq-sd.filters.0``."""
         check_places(self, key, needs)
 
 
+AnyFilter = CaptionFilter | FrameFilter | PairFilter | Filter
 T = TypeVar("T")
 
 

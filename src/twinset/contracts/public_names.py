@@ -18,7 +18,7 @@ _NAMES = {
     "twinset.contracts.references": "Reference",
     "twinset.contracts.source": "AnnotationFile MediaFolderPath Place StageName",
     "twinset.contracts.parts": "CaptionFilter Filter FrameFilter LeftOut PairFilter",
-    "twinset.shards.contracts": "Context Generator Source",
+    "twinset.shards.contracts": "Context Generator RowCandidate RowStage Source TableStage",
     "twinset.contracts.kinds.pair": "Pair",
     "twinset.contracts.kinds.samples": "Drop Frame Keep Rejected Score TableRows Verdict",
     "twinset.stages.publishing.publish": "publish",

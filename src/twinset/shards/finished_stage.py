@@ -1,9 +1,12 @@
 """A finished stage as a later one reads it: its index, in columns."""
 
+from __future__ import annotations
+
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +25,9 @@ from twinset.shards.records import read_index_record
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class FinishedStage:
@@ -89,6 +95,20 @@ class FinishedStage:
                     batch = batch.filter(pa.array([allowed(str(one), only) for one in batch["licence"]], pa.bool_()))
                 if len(batch):
                     yield batch.select(columns)
+
+    def frame(self, folder: Path) -> pl.LazyFrame:
+        """The index as a frame, in plan order, without the rows of licences that the store was opened without.
+
+        folder: where a copy lies, of one in an object store; it must outlive the frame.
+        """
+        import polars as pl
+
+        with self._index(()):  # refuses what is damaged
+            rows = pl.scan_parquet(self.store.local_copy(layout.meta(self.home, "index.parquet"), folder))
+        if (only := self.store.licences) is None:
+            return rows
+        there = rows.select(pl.col("licence").unique()).collect()["licence"].to_list()
+        return rows.filter(pl.col("licence").is_in([name for name in there if allowed(str(name), only)]))
 
     def pictured_rows(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """Columns of each row, a row group at a time, with ``key`` and ``tar``; raises `WrongUse` without images."""

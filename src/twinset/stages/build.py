@@ -167,7 +167,7 @@ def settle(job: Job, name: str, run: RunShards, progress: Progress) -> None:
     if not is_indexed(store, state):
         remove_leftovers(store, state)
         progress.phase(name, "writing the index")
-        write_index(store, state, worker.source.makes, worker.generator.columns, worker.generator.numbers)
+        write_index(store, state, worker.source.makes, worker.generator.row_schema, worker.generator.numbers)
     if made:
         keep_measured(job, name, state)
     job.settled[name] = state

@@ -88,7 +88,7 @@ def _each(store: Store, recipe: Recipe, name: str, state: StageState) -> float |
     """Candidates of a stage for each one that the first stage which it reads kept."""
     for read in recipe.reads(name)[:1]:
         with contextlib.suppress(TwinsetError, OSError):
-            kept = sum(state_of(store, recipe.home(read)).done.column("kept"))
+            kept = state_of(store, recipe.home(read)).kept
             return state.stage.planned / kept if kept else None
     return None
 

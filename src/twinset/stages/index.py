@@ -51,7 +51,7 @@ def index_schemas(makes: str, columns: pa.Schema | None, numbers: Sequence[str] 
 def is_indexed(store: Store, state: StageState, hashed: bool = False) -> bool:
     """Whether the index that lies there is of these very shards. hashed: also look for damage that changed no size."""
     record = read_index_record(store, state.home)
-    current = (state.stage.content, state.stage.plan, receipts_digest(state.done))
+    current = (state.stage.content, state.stage.plan, shards_digest(state))
     if record is None or (record.content, record.plan, record.digest) != current:
         return False
     there = store.listing(f"{state.home}/{layout.META}")
@@ -115,7 +115,7 @@ def write_index(
     record = IndexRecord(
         content=stage.content,
         plan=stage.plan,
-        digest=receipts_digest(state.done),
+        digest=shards_digest(state),
         planned=stage.planned,
         kept=sum(state.done.column("kept")),
         rows=count,
@@ -123,6 +123,25 @@ def write_index(
     )
     store.write(place, record.to_bytes())
     return record
+
+
+def write_table_record(store: Store, state: StageState) -> None:
+    """Write the record that vouches for the index of a stage without shards."""
+    files = {
+        name: store.sha256(layout.meta(state.home, name))
+        for name in ("index.parquet", "rejections.parquet", "sizes.json")
+    }
+    rows = state.stage.planned
+    record = IndexRecord(
+        content=state.stage.content,
+        plan=state.stage.plan,
+        digest=shards_digest(state),
+        planned=rows,
+        kept=rows,
+        rows=rows,
+        files=files,
+    )
+    store.write(layout.meta(state.home, "index.json"), record.to_bytes())
 
 
 def summarise(store: Store, state: StageState) -> IndexSummary:
@@ -146,8 +165,8 @@ def summarise(store: Store, state: StageState) -> IndexSummary:
             if pc.any(pc.not_equal(hashes[column], "")).as_py()
         )
     return IndexSummary(
-        planned=sum(state.done.column("planned")),
-        kept=sum(state.done.column("kept")),
+        planned=state.stage.planned if state.is_one_table else sum(state.done.column("planned")),
+        kept=state.kept,
         rejected=state.rejected(),
         by_filter=rejections(store, state.home),
         kept_by_split={split: count for split, count in sorted(kept_by_split.items()) if count},
@@ -165,6 +184,11 @@ def _flagged(kept: pa.Table) -> pa.Table:
     rows_of = kept.filter(pc.not_equal(kept["reason"], "")).select(_FLAGGED.names).to_pylist()
     one_each = [{**row, "reason": reason} for row in rows_of for reason in row["reason"].split(" ")]
     return pa.Table.from_pylist(one_each, _FLAGGED)
+
+
+def shards_digest(state: StageState) -> str:
+    """What later stages are bound to: the digest over all receipts, or of the index where there are no shards."""
+    return state.stage.plan if state.is_one_table else receipts_digest(state.done)
 
 
 def receipts_digest(receipts: Receipts) -> str:

@@ -65,7 +65,7 @@ def _planned(job: Job, name: str, write: bool) -> tuple[dict[str, Any], StageSta
             counts |= {"kinds": {}, "excluded": {}, "examples": [], "warnings": []}
             return {**counts, "state": f"waits for {earlier}"}, None
     if not write:
-        counted, terms = count_plan(job.worker(name))
+        counted, terms = count_plan(job.worker(name), job.store)
         return {**counted, "warnings": _warnings(job, name, terms), "state": "counted"}, None
     stage = prepare(job, name)
     state = state_of(job.store, job.recipe.home(name), job.worker(name).source.media_files())
@@ -235,7 +235,9 @@ def of_all(
                     results[home] = otherwise(store, home, error)
     if look is stage_status:
         done = {
-            home.rsplit("/", 1)[-1] for home, row in results.items() if row["done"] and row["done"] == row["shards"]
+            home.rsplit("/", 1)[-1]
+            for home, row in results.items()
+            if row["done"] is not None and row["done"] == row["shards"]
         }
         for home, reads in last_asked(store, planned).items():
             waits = [f"waits for {', '.join(one for one in reads if one not in done)}"] if {*reads} - done else []

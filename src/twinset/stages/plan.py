@@ -15,15 +15,18 @@ from twinset.cards.terms import TermCounts
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed, TwinsetError, WrongUse, in_words
-from twinset.contracts.parts import LeftOut
 from twinset.contracts.plan import Ids, PlannedShard, PlanSummary, plan_digest, plan_file, shards_of, write_plan
 from twinset.contracts.source import SOURCES
 from twinset.contracts.stage import Stage
+from twinset.shards.contracts import TableStage
 from twinset.shards.records import read_planned, read_stage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
+from twinset.stages.index import is_indexed, write_table_record
 from twinset.stages.job import Job
 from twinset.stages.stage_worker import StageWorker, facts_of
+from twinset.stages.status import state_of
+from twinset.stages.table import INDEX, REJECTIONS, SIZES, compute, write_table
 
 
 class PlanCheck:
@@ -89,8 +92,13 @@ DESCRIBED = "log/described.json"
 DESCRIPTIONS = ("index.json", "index.parquet", "rejections.parquet", "flagged.parquet", "sizes.json", "croissant.json")
 
 
-def count_plan(worker: StageWorker) -> tuple[dict[str, Any], TermCounts]:
+def count_plan(worker: StageWorker, store: Store) -> tuple[dict[str, Any], TermCounts]:
     """Plan a stage without writing anything: its counts, what planning left out, and under which terms samples are."""
+    if isinstance(worker.generator, TableStage):
+        rows, left_out = compute(worker, store), worker.generator.excluded
+        counts = {"planned": rows.height, "kept": 0, "rejected": {}, "shards": 0, "kinds": {}}
+        counts |= {"excluded": dict(sorted((+left_out).items())), "examples": left_out.examples}
+        return counts, {}
     origin, check = worker.source.planned_from, PlanCheck()
     shards = shards_of(check.watch(_candidates(worker)), worker.subset.shard_size, origin)
     sizes = [len(shard) for shard in shards]
@@ -117,7 +125,8 @@ def prepare(job: Job, name: str) -> Stage:
     store, worker = job.store, job.worker(name)
     facts = facts_of(worker, job.recipe.seed, worker.generator.inputs())
     content = digest(facts)
-    before = _planned_before(store, worker.home)
+    is_table = isinstance(worker.generator, TableStage)
+    before = _table_before(store, worker.home) if is_table else _planned_before(store, worker.home)
     # Of this stage and of those that it reads, as workers and later builds read it.
     recorded = job.recipe.only([name]).model_dump_json(indent=1).encode()
     if before is not None and _holds(before, worker, content):
@@ -139,7 +148,7 @@ def prepare(job: Job, name: str) -> Stage:
         )
     for one in job.recipe.reads(name):
         job.earlier(one).check_whole()
-    summary, kinds = _write_plan(store, worker, content)
+    summary, kinds = _compute_table(store, worker) if is_table else _write_plan(store, worker, content)
     stage = Stage(
         name=name,
         facts=facts,
@@ -156,13 +165,16 @@ def prepare(job: Job, name: str) -> Stage:
     _record(store, worker.home, layout.recipe(worker.home), recorded)
     # Last: what has a stage record can be resumed, whatever dies in between.
     _record(store, worker.home, layout.meta(worker.home, "stage.json"), stage.to_bytes())
+    if is_table:
+        write_table_record(store, state_of(store, worker.home))
     return stage
 
 
 def is_planned(job: Job, name: str) -> bool:
     """Whether `prepare` would leave the plan of a stage as it lies below OUT."""
     worker = job.worker(name)
-    before = _planned_before(job.store, worker.home)
+    is_table = isinstance(worker.generator, TableStage)
+    before = _table_before(job.store, worker.home) if is_table else _planned_before(job.store, worker.home)
     return before is not None and _holds(
         before, worker, digest(facts_of(worker, job.recipe.seed, worker.generator.inputs()))
     )
@@ -190,7 +202,7 @@ def _made_again(shards: int) -> str:
 def _candidates(worker: StageWorker) -> Iterator[Candidate]:
     """Raises `WrongUse` where annotations alone are read, and give none."""
     source, candidate = worker.source, None
-    worker.generator.excluded = LeftOut()
+    worker.generator.excluded.clear()
     try:
         for candidate in islice(worker.generator.plan(), worker.subset.count):
             yield candidate
@@ -199,16 +211,41 @@ def _candidates(worker: StageWorker) -> Iterator[Candidate]:
             first = "".join(f", such as {at}: {source.reasons.get(why, why)}" for why, at in left_out.examples[:1])
             raise WrongUse(
                 f"{source.planned_from}: nothing in it can be used ({left_out.total():,} left out{first}); correct it, "
-                f"or name another in the source of {worker.generator.name}"
+                f"or name another in the source of {worker.name}"
             )
     except (TwinsetError, OSError):
         raise
     except Exception as error:
         named = SOURCES.named(worker.source.kind)
         raise BuildFailed(
-            f"{worker.generator.name}: plan() of {named} failed: {in_words(error)}; correct the source or its "
+            f"{worker.name}: plan() of {named} failed: {in_words(error)}; correct the source or its "
             "input (--verbose shows the traceback)"
         ) from error
+
+
+def _table_before(store: Store, home: str) -> Stage | None:
+    """The record of a stage without shards, if its index is whole; else the table is computed again."""
+    try:
+        state = state_of(store, home)
+    except (TwinsetError, FileNotFoundError, NotADirectoryError):
+        return None
+    return state.stage if state.is_one_table and is_indexed(store, state) else None
+
+
+def _compute_table(store: Store, worker: StageWorker) -> tuple[PlanSummary, dict[str, int]]:
+    """Compute the table of a stage without shards and move its files to their places; as `_write_plan`."""
+    frame = compute(worker, store)
+    with store.spool() as spool:
+        found = write_table(worker, frame, spool)
+        reports = worker.generator.report_files()
+        store.remove(layout.meta(worker.home, "stage.json"))
+        withdraw(store, worker.home, worker.source.reports)
+        for name, report in reports.items():
+            store.write(layout.meta(worker.home, name), report)
+        store.move_in(spool / "shards.parquet", layout.plan(worker.home, "shards.parquet"))
+        for name in (INDEX, REJECTIONS, SIZES):
+            store.move_in(spool / name, layout.meta(worker.home, name))
+    return PlanSummary(found, frame.height, ()), {}
 
 
 def _planned_before(store: Store, home: str) -> Stage | None:
@@ -245,7 +282,7 @@ def _write_plan(store: Store, worker: StageWorker, content: str) -> tuple[PlanSu
         now, planned = _planned_before(store, worker.home), (content, worker.subset.count, summary.digest)
         if now is not None and (now.content, now.count, now.plan) == planned:
             return summary, dict(check.kinds)  # another build of the same planned it meanwhile, and may read it
-        reports = worker.generator.reports()
+        reports = worker.generator.report_files()
         # Until the new stage record is written, the old one must not vouch for new candidates.
         store.remove(layout.meta(worker.home, "stage.json"))
         withdraw(store, worker.home, worker.source.reports)

@@ -28,11 +28,16 @@ class StageWorker:
 
     home: str
     subset: Subset
-    generator: Generator[Any]
+    generator: Generator[Any] | Source
     filters: Sequence[tuple[str, AnyFilter]]
     runtime: str = ANY_RUNTIME
     requested_runtime: str = ""
     device: str = ""
+
+    @property
+    def name(self) -> str:
+        """The stage's."""
+        return self.home.rsplit("/", 1)[-1]
 
     @property
     def source(self) -> Source:
@@ -48,7 +53,7 @@ class StageWorker:
     def on_gpu(self) -> bool:
         """Whether a network of it runs on a GPU."""
         parts = (self.generator, *(judge for _, judge in self.filters))
-        return any(part.device() not in (None, "cpu") for part in parts)
+        return any(part.runs_on() not in (None, "cpu") for part in parts)
 
     def on_this_machine(self) -> StageWorker:
         """With the runtime class of this machine: of the generator's device, else of the first filter's with one."""
@@ -59,19 +64,20 @@ class StageWorker:
     def runtime_facts(self) -> dict[str, Any]:
         """What the runtime class of this machine is the digest of; empty where no neural network takes part."""
         for part in (self.generator, *(judge for _, judge in self.filters)):
-            if (device := part.device()) is not None:
-                batch = {"threads": part.threads, "micro_batch": part.micro_batch} if part.micro_batch else {}
+            if (device := part.runs_on()) is not None:
+                size = part.batch_size()
+                batch = {"threads": getattr(part, "threads", 1), "micro_batch": size} if size else {}
                 return runtime_facts(device, **batch)
         return {}
 
     def halved(self, problem: str) -> StageWorker:
         """With half the micro-batch, since memory ran out; raises `BuildFailed` where it is one sample already."""
-        if self.generator.micro_batch <= 1:
+        if self.generator.batch_size() <= 1:
             raise BuildFailed(
                 f"memory runs out with one sample at a time ({problem}); make fewer shards at a time (--workers 1), "
                 "set a smaller resolution, or use a machine with more memory"
             )
-        smaller = replace(self, generator=self.generator.with_micro_batch(self.generator.micro_batch // 2))
+        smaller = replace(self, generator=self.generator.with_micro_batch(self.generator.batch_size() // 2))
         return replace(smaller.on_this_machine(), requested_runtime=self.requested_runtime or self.runtime)
 
 
@@ -88,7 +94,7 @@ def facts_of(worker: StageWorker, seed: int, inputs: str) -> dict[str, Any]:
     libraries = {*BASE_LIBRARIES, *generator.libraries}
     filters = []
     for chosen, (kind, judge) in zip(worker.subset.filters, worker.filters, strict=True):
-        if judge.device() is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
+        if judge.runs_on() is None:  # a network's libraries belong to the runtime class: GPU workers have other builds
             libraries |= set(judge.libraries)
         described = {"kind": kind, "version": judge.version, "weights": dict(judge.weights())}
         filters.append({**described, **_brought(chosen, FILTERS.distribution(kind))})

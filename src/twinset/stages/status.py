@@ -48,11 +48,21 @@ class StageState:
         """Name of the kind of its samples, or ``table``."""
         return str(self.stage.facts["makes"])
 
+    @property
+    def is_one_table(self) -> bool:
+        """Whether it has no shards, being computed at once (`shards.contracts.TableStage`)."""
+        return self.makes == "table" and not self.planned
+
+    @property
+    def kept(self) -> int:
+        """Candidates that were kept; all rows of a stage without shards."""
+        return self.stage.planned if self.is_one_table else sum(self.done.column("kept"))
+
     def counts(self) -> dict[str, Any]:
         """planned, kept, rejected and left out by reason, shards: the numbers that ``--json`` prints."""
         return {
             "planned": self.stage.planned,
-            "kept": sum(self.done.column("kept")),
+            "kept": self.kept,
             "rejected": self.rejected(),
             "shards": len(self.planned),
             "excluded": self.stage.excluded,

@@ -23,7 +23,7 @@ from twinset.shards.storage.member_headers import read_members
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.description_record import changed_descriptions
-from twinset.stages.index import receipts_digest
+from twinset.stages.index import shards_digest
 from twinset.stages.status import StageState
 
 
@@ -38,7 +38,7 @@ def verify_stage(store: Store, state: StageState, media: Media | None = None) ->
     if digest(stage.facts) != stage.content:
         yield f"{layout.meta(home, 'stage.json')}: its digest is not that of its facts; {_plan_again(home)}"
     counts = sum(shard.planned for shard in state.planned), len(state.planned)
-    if plan_digest(state.planned) != stage.plan or counts != (stage.planned, stage.shards):
+    if not state.is_one_table and (plan_digest(state.planned), *counts) != (stage.plan, stage.planned, stage.shards):
         yield f"{layout.plan(home, 'shards.parquet')}: not the plan of stage.json; {_plan_again(home)}"
     for number in state.missing:
         yield f"{home} shard {number:05d}: not made yet; run the same build again"
@@ -70,7 +70,7 @@ def verify_stage(store: Store, state: StageState, media: Media | None = None) ->
                     sources[source].append(receipt.shard)
     # Of a stage that is not finished, or whose rows are broken, the index is not asked to be right.
     if not state.todo and whole == len(state.planned):
-        named = list(_index_problems(store, state, kept, is_table))
+        named = [] if state.is_one_table else list(_index_problems(store, state, kept, is_table))
         yield from named
         yield from _changed_since_indexed(store, state, named)
         for path in changed_descriptions(store, home):
@@ -190,11 +190,11 @@ def _changed_since_indexed(store: Store, state: StageState, named: Sequence[str]
     if store.size(record) is None:
         return
     index = read_index_record(store, home)
-    counts = state.stage.content, state.stage.plan, state.stage.planned, sum(state.done.column("kept"))
+    counts = state.stage.content, state.stage.plan, state.stage.planned, state.kept
     if index is None or (index.content, index.plan, index.planned, index.kept) != counts:
         yield f"{record}: cannot be read, or of other shards than the receipts; {_index_again(home)}"
         return
-    if index.digest != receipts_digest(state.done):
+    if index.digest != shards_digest(state):
         yield f"{record}: of other shards than the receipts; remove {layout.meta(home, LEDGER)}, {_index_again(home)}"
     for file, (sha256, _) in index.files.items():
         path = layout.meta(home, file)

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,6 +84,16 @@ class Store:
             remote = object_store.opened(self._remote, f"{self._base}/{path}", f"{self.root}/{path}")
         with remote:
             yield remote
+
+    def local_copy(self, path: str, folder: Path) -> Path:
+        """A file's own path, or that of a copy in a folder, which is made, where it lies in an object store."""
+        if self._local is not None:
+            return self._local / path
+        folder.mkdir(parents=True, exist_ok=True)
+        copy = folder / path.rsplit("/", 1)[-1]
+        with self.open(path) as stream, copy.open("wb") as written:
+            shutil.copyfileobj(stream, written)
+        return copy
 
     def sha256(self, path: str) -> tuple[str, int]:
         """sha256 and size of a file."""

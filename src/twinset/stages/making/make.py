@@ -110,7 +110,7 @@ def write_shard(
                 problem = str(error)
             # Not within the except: the error keeps what filled the memory.
             worker = worker.halved(problem)
-            again = f"made again, {worker.generator.micro_batch} at a time"
+            again = f"made again, {worker.generator.batch_size()} at a time"
             logger.warning("%s shard %05d: memory ran out (%s); %s", worker.home, planned.shard, problem, again)
 
 
@@ -125,7 +125,7 @@ def _write(
     """The receipt of a shard; that which another worker wrote meanwhile, where it holds."""
     with store.spool() as spool:
         with TarWriter(spool / "tar") as tar:
-            write = write_table if worker.generator.columns is not None else write_samples
+            write = write_table if worker.generator.row_schema is not None else write_samples
             shard: Shard = write(candidates, worker, tar, spool / "rows")
         # A worker that was taken for dead may end hours later. What it made must not replace a shard from which
         # duplicates were taken since, nor one of a newer plan. A receipt that went stale, as when missing media
@@ -148,7 +148,7 @@ def _write(
                 content=stage.content,
                 runtime=worker.runtime,
                 requested_runtime=worker.requested_runtime,
-                micro_batch=worker.generator.micro_batch,
+                micro_batch=worker.generator.batch_size(),
                 device=worker.device,
                 slice=planned.slice,
                 planned=len(candidates),

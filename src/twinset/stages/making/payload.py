@@ -1,10 +1,10 @@
 """What is written for the candidates of a shard: samples in a tar and a row for each, or the rows of a table."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.kinds import KINDS
@@ -21,7 +21,7 @@ from twinset.contracts.kinds.samples import (
     encodable,
     encode_image,
 )
-from twinset.contracts.parts import AnyFilter, CaptionFilter, FrameFilter, PairFilter
+from twinset.contracts.parts import Filter
 from twinset.shards.fields import content_digest, fields_of
 from twinset.shards.metering import made_one
 from twinset.shards.rows import KEPT, REJECTED, Row, VerdictCheck, write_rows, write_table_rows
@@ -30,7 +30,17 @@ from twinset.stages.stage_worker import StageWorker
 
 Fields = list[tuple[str, bytes]]
 Missing = dict[str, int | None]
-Judges = Sequence[tuple[VerdictCheck, AnyFilter]]
+
+
+class Judge(NamedTuple):
+    """A filter at work. judges: as `FilterSettings.judges`. judge: what it says of captions, frames or pairs."""
+
+    check: VerdictCheck
+    judges: str
+    judge: Callable[[Any], Any]
+
+
+Judges = Sequence[Judge]
 
 
 class Shard(NamedTuple):
@@ -46,10 +56,10 @@ class Shard(NamedTuple):
 
 def write_table(candidates: Sequence[Candidate], worker: StageWorker, tar: TarWriter, path: Path) -> Shard:
     """Write the rows of a table's candidates; the tar stays empty."""
-    columns, missing = worker.generator.columns, Missing()
+    columns, missing = worker.generator.row_schema, Missing()
     assert columns is not None
     results: list[tuple[Candidate, TableRows | Rejected]] = []
-    for batch in _batches(candidates, worker.generator.micro_batch):
+    for batch in _batches(candidates, worker.generator.batch_size()):
         for candidate, made in _made(batch, worker, missing):
             if not isinstance(made, TableRows | Rejected):
                 raise TypeError(f"{candidate.key}: a source of tables made a {type(made).__name__}")
@@ -64,10 +74,10 @@ def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: Tar
     """Write the samples that are kept into a tar, and a row for each candidate."""
     rows, missing = list[Row](), Missing()
     judges = [
-        (VerdictCheck(settings), judge)
-        for settings, (_, judge) in zip(worker.subset.filters, worker.filters, strict=True)
+        Judge(VerdictCheck(settings), settings.judges, opened.judge if isinstance(opened, Filter) else opened)
+        for settings, (_, opened) in zip(worker.subset.filters, worker.filters, strict=True)
     ]
-    for batch in _batches(candidates, worker.generator.micro_batch * worker.generator.passes):
+    for batch in _batches(candidates, worker.generator.batch_size() * worker.generator.passes):
         for row, fields in _make_batch(batch, worker, judges, missing):
             rows.append(row)
             made_one()
@@ -109,7 +119,7 @@ def _make_batch(
     wanted = [narrowed for c in candidates if (narrowed := _judge_captions(c, judges, rows[c.key])) is not None]
     made = _samples(wanted, worker, rows, missing)
     encoded: dict[str, EncodedImage] = {}
-    if not any(isinstance(judge, FrameFilter | PairFilter) for _, judge in judges):
+    if all(judges_what == "captions" for _, judges_what, _ in judges):
         # As they come: a generator can work on the next while this one is encoded.
         asked = {one.key for one in wanted}
         for key, row in rows.items():
@@ -166,8 +176,8 @@ def _said(candidate: Candidate) -> dict[str, str]:
 
 
 def _judge_captions(candidate: Candidate, judges: Judges, row: Row) -> Candidate | None:
-    for check, judge in judges:
-        if isinstance(judge, CaptionFilter) and isinstance(candidate, CaptionedCandidate):
+    for check, judges_what, judge in judges:
+        if judges_what == "captions" and isinstance(candidate, CaptionedCandidate):
             judged = check.captions(candidate, judge(candidate))
             if isinstance(judged, Drop):
                 _reject(row, check.kind, judged)
@@ -178,14 +188,14 @@ def _judge_captions(candidate: Candidate, judges: Judges, row: Row) -> Candidate
 
 def _judge_pixels(samples: Sequence[Sample], judges: Judges, rows: dict[str, Row]) -> dict[str, Sample]:
     """Samples that pass all frame and pair filters; each filter sees only what those before it kept."""
-    for check, judge in judges:
+    for check, judges_what, judge in judges:
         judged: list[tuple[Sample, Verdict]]
-        if isinstance(judge, FrameFilter):
+        if judges_what == "frames":
             shown = {frame.id: (frame, sample.key) for sample in samples for frame in sample.pictures().values()}
             names = [f"{key} (frame {name})" for name, (_, key) in shown.items()]
             verdicts = dict(zip(shown, check.each(names, judge([frame for frame, _ in shown.values()])), strict=True))
             judged = [_of_all(sample, verdicts, check) for sample in samples]
-        elif isinstance(judge, PairFilter):
+        elif judges_what == "pairs":
             pairs = [sample for sample in samples if isinstance(sample, Pair)]
             judged = list(zip(pairs, check.each([pair.key for pair in pairs], judge(pairs)), strict=True))
         else:
