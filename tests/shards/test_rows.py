@@ -26,7 +26,7 @@ from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds import KINDS
 from twinset.contracts.kinds.kind import SampleKind
 from twinset.contracts.kinds.samples import MediaFile, Rejected, TableRows
-from twinset.contracts.parts import AnyFilter, Filter
+from twinset.contracts.parts import Filter
 from twinset.contracts.recipe import parse_recipe
 from twinset.contracts.source import AnnotationFile, Place
 from twinset.shards.finished_stage import FinishedStage
@@ -258,9 +258,6 @@ class Listed(Filter):
     kind: Literal["listed"] = "listed"
     banned: AnnotationFile
     words: Annotated[str, Place("words", "annotations")] = "plain"
-
-    def open(self) -> AnyFilter:
-        raise NotImplementedError
 
 
 def test_words_are_a_name_or_a_place(tmp_path: Path) -> None:

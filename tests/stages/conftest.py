@@ -66,7 +66,7 @@ class Build:
     def indexed(self) -> StageState:
         """Its state, once its index is written."""
         state = self.state()
-        write_index(self.store, state, self.worker.source.makes, self.worker.generator.columns)
+        write_index(self.store, state, self.worker.source.makes, self.worker.generator.row_schema)
         return state
 
 
@@ -86,7 +86,7 @@ def drawn(_package: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         drawn_sources.MEANWHILE,
         drawn_sources.MADE,
         drawn_sources.PASSES,
-        drawn_sources.DarkFilter.shown,
+        drawn_sources.Dark.shown,
     ):
         remembered.clear()  # type: ignore[attr-defined]
     yield

@@ -18,10 +18,10 @@ from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.canonical import identity_of, sample_key, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Rejected, Score, Verdict
-from twinset.contracts.parts import Filter, FrameFilter, LeftOut, OutOfMemory, PairFilter
+from twinset.contracts.parts import Filter, OutOfMemory
 from twinset.contracts.source import AnnotationFile, MediaFolderPath
-from twinset.shards.contracts import Context, Generator, Source
-from twinset.shards.media.media_folder import Media, MediaFolder
+from twinset.shards.contracts import Source
+from twinset.shards.media.media_folder import MediaFolder
 
 ENTRY_POINTS = {
     "twinset.sources": {
@@ -35,12 +35,21 @@ ENTRY_POINTS = {
     "twinset.filters": {"test-dark": "drawn_sources:Dark", "test-apart": "drawn_sources:Apart"},
 }
 
-#: Called by `GreysGenerator.make` once its samples are made, in this process: what happens while a worker is late.
+#: Called by `Greys.make` once its samples are made, in this process: what happens while a worker is late.
 MEANWHILE: list[Callable[[], None]] = []
 #: Names of what was made in this process, in order.
 MADE: list[str] = []
 #: Sizes of the batches that a pass in this process was asked for.
 PASSES: list[int] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene(CaptionedCandidate):
+    """A planned scene."""
+
+    video: str
+    grey0: int
+    grey1: int
 
 
 class Greys(Source):
@@ -62,54 +71,26 @@ class Greys(Source):
     execution = ("micro_batch",)
     reasons: ClassVar[Mapping[str, str]] = {"missing-media": "the video is absent", "odd": "no scene"}
 
-    def open(self, context: Context) -> GreysGenerator:
-        return GreysGenerator(self, context)
-
-    def media_files(self) -> Media:
-        return MediaFolder(self.media)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scene(CaptionedCandidate):
-    """A planned scene."""
-
-    video: str
-    grey0: int
-    grey1: int
-
-
-class GreysGenerator(Generator[Greys]):
-    """Plans and paints scenes."""
-
     version = 1
     candidate = Scene
 
-    def __init__(self, source: Greys, context: Context) -> None:
-        super().__init__(source, context)
-        self.micro_batch = source.micro_batch
-        self._media = MediaFolder(source.media)
-
-    def device(self) -> str | None:
-        return "cpu" if self.micro_batch else None
-
-    def with_micro_batch(self, micro_batch: int) -> GreysGenerator:
-        return GreysGenerator(self.source.model_copy(update={"micro_batch": micro_batch}), self.context)
+    def runs_on(self) -> str | None:
+        return "cpu" if self.batch_size() else None
 
     def inputs(self) -> str:
-        return sha256_of_file(self.source.annotations)[0]
+        return sha256_of_file(self.annotations)[0]
 
     def plan(self) -> Iterator[Scene]:
-        self.excluded = LeftOut()
-        for number, scene in enumerate(json.loads(self.source.annotations.read_bytes())):
+        for number, scene in enumerate(json.loads(self.annotations.read_bytes())):
             if len(scene) != 3:
                 self.excluded.add("odd", f"scene {number}")
                 continue
             video, grey0, grey1 = scene
             yield Scene(
-                key=sample_key(self.name, *scene),
+                key=sample_key(self.stage.name, *scene),
                 identity=identity_of(*scene),
                 group=video,
-                split=self.source.splits.get(video, self.split),
+                split=self.splits.get(video, self.stage.split),
                 captions0=(f"grey {grey0}",),
                 captions1=(f"grey {grey1}",),
                 video=video,
@@ -126,8 +107,8 @@ class GreysGenerator(Generator[Greys]):
 
     def _make(self, one: Scene, frames: dict[str, Frame]) -> Pair | Rejected:
         MADE.append(one.video)
-        _meet_trouble(self.source.media / "trouble" / one.video, self.micro_batch)
-        file = self._media.find(one.video)
+        _meet_trouble(self.media / "trouble" / one.video, self.batch_size())
+        file = self.media_files().find(one.video)
         if file is None:
             return Rejected(one.key, "missing-media", "absent", one.video)
         sha256, size = sha256_of_file(file.path)
@@ -147,6 +128,9 @@ class GreysGenerator(Generator[Greys]):
             captions1=one.captions1,
             provenance={},
         )
+
+    def media_files(self) -> MediaFolder:
+        return MediaFolder(self.media)
 
 
 def _meet_trouble(file: Path, micro_batch: int) -> None:
@@ -192,20 +176,13 @@ class Dark(Filter):
     judges = "frames"
     reasons: ClassVar[Mapping[str, str]] = {"bright": "the picture is bright"}
 
-    def open(self) -> DarkFilter:
-        return DarkFilter()
-
-
-class DarkFilter(FrameFilter):
-    """As `Dark`."""
-
     version = 1
     shown: ClassVar[list[str]] = []
 
-    def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
+    def judge(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
         self.shown.extend(frame.id for frame in frames)
         greys = [float(frame.pixels.mean()) for frame in frames]
-        return [Drop("bright", one) if one > 100 else Score("grey", one) for one in greys]
+        return [Drop("bright", grey) if grey > 100 else Score("grey", grey) for grey in greys]
 
 
 class Apart(Filter):
@@ -216,18 +193,11 @@ class Apart(Filter):
     judges = "pairs"
     reasons: ClassVar[Mapping[str, str]] = {"near": "both pictures are nearly the same grey"}
 
-    def open(self) -> ApartFilter:
-        return ApartFilter()
-
-
-class ApartFilter(PairFilter):
-    """As `Apart`."""
-
     version = 1
 
-    def __call__(self, samples: Sequence[Pair]) -> Sequence[Verdict]:
-        distances = [abs(float(one.image0.pixels.mean() - one.image1.pixels.mean())) for one in samples]
-        return [Drop("near", one) if one <= 1 else Keep() for one in distances]
+    def judge(self, pairs: Sequence[Pair]) -> Sequence[Verdict]:
+        distances = [abs(float(pair.image0.pixels.mean() - pair.image1.pixels.mean())) for pair in pairs]
+        return [Drop("near", distance) if distance <= 1 else Keep() for distance in distances]
 
 
 def install(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected, TableRows
 from twinset.contracts.parts import Waiting
 from twinset.contracts.source import AnnotationFile, StageName
-from twinset.shards.contracts import Context, Generator, Source, TableStage
+from twinset.shards.contracts import Source, TableStage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,26 +68,16 @@ class Longer(Source):
 
     makes = "table"
 
-    def open(self, context: Context) -> LongerGenerator:
-        return LongerGenerator(self, context)
-
-
-class LongerGenerator(Generator[Longer]):
-    """Plans the rows of the stage that it reads."""
-
     version = 1
     candidate = Text
-    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
-
-    def inputs(self) -> str:
-        return self.context.earlier(self.source.words).digest
+    row_schema = pa.schema([("word", pa.string()), ("length", pa.int64())])
 
     def plan(self) -> Iterator[Text]:
-        rows = self.context.earlier(self.source.words).read(["key", "word", "length"]).to_pylist()
-        for number, row in enumerate(row for row in rows if row["length"] >= self.source.least):
-            key = sample_key(self.name, row["key"], number)
+        rows = self.earlier().read(["key", "word", "length"]).to_pylist()
+        for number, row in enumerate(row for row in rows if row["length"] >= self.least):
+            key = sample_key(self.stage.name, row["key"], number)
             yield Text(
-                key=key, identity=identity_of(row["key"], number), group=key, split=self.split, text=row["word"],
+                key=key, identity=identity_of(row["key"], number), group=key, split=self.stage.split, text=row["word"],
                 length=row["length"],
             )  # fmt: skip
 
@@ -117,6 +108,13 @@ class Longest(TableStage):
         return kept.with_columns(pl.format('["{}"]', pl.col("word")).alias("identity"))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedText(Text):
+    """A planned word with its decision, empty until there is one."""
+
+    decision: str
+
+
 class Judged(Source):
     """A table of the words that people keep. answers: a JSON object, word -> ``keep`` or ``drop``."""
 
@@ -128,45 +126,29 @@ class Judged(Source):
     makes = "table"
     reasons: ClassVar[Mapping[str, str]] = {"dropped": "a person dropped it"}
 
-    def open(self, context: Context) -> JudgedGenerator:
-        return JudgedGenerator(self, context)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedText(Text):
-    """A planned word with its decision, empty until there is one."""
-
-    decision: str
-
-
-class JudgedGenerator(Generator[Judged]):
-    """Waits until every word of a stage is decided."""
-
     version = 1
     candidate = JudgedText
-    columns = pa.schema([("word", pa.string()), ("length", pa.int64())])
+    row_schema = pa.schema([("word", pa.string()), ("length", pa.int64())])
 
-    def __init__(self, source: Judged, context: Context) -> None:
-        super().__init__(source, context)
-        self._answers: dict[str, str] = json.loads(source.answers.read_bytes())
-
-    def inputs(self) -> str:
-        return self.context.earlier(self.source.words).digest
+    @cached_property
+    def decisions(self) -> dict[str, str]:
+        """By word."""
+        return cast(dict[str, str], json.loads(self.answers.read_bytes()))
 
     def plan_inputs(self) -> str:
-        return digest(self._answers)
+        return digest(self.decisions)
 
     def plan(self) -> Iterator[JudgedText]:
         for row in self._words():
-            key, word = sample_key(self.name, row["word"]), row["word"]
+            key, word = sample_key(self.stage.name, row["word"]), row["word"]
             yield JudgedText(
-                key=key, identity=identity_of(word), group=key, split=self.split, text=word, length=row["length"],
-                decision=self._answers.get(word, ""),
+                key=key, identity=identity_of(word), group=key, split=self.stage.split, text=word, length=row["length"],
+                decision=self.decisions.get(word, ""),
             )  # fmt: skip
 
     def waiting(self) -> Waiting | None:
         words = [row["word"] for row in self._words()]
-        missing = sum(word not in self._answers for word in words)
+        missing = sum(word not in self.decisions for word in words)
         return Waiting(missing, len(words)) if missing else None
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
@@ -176,7 +158,7 @@ class JudgedGenerator(Generator[Judged]):
             yield TableRows(one.key, rows) if one.decision == "keep" else Rejected(one.key, "dropped")
 
     def _words(self) -> list[dict[str, Any]]:
-        return self.context.earlier(self.source.words).read(["word", "length"]).to_pylist()
+        return self.earlier().read(["word", "length"]).to_pylist()
 
 
 class Said(Source):
@@ -186,24 +168,14 @@ class Said(Source):
     words: StageName
     licence: str = "other: mine"
 
-    def open(self, context: Context) -> SaidGenerator:
-        return SaidGenerator(self, context)
-
-
-class SaidGenerator(Generator[Said]):
-    """Plans a pair a row of the stage that it reads."""
-
     version = 1
     candidate = Text
 
-    def inputs(self) -> str:
-        return self.context.earlier(self.source.words).digest
-
     def plan(self) -> Iterator[Text]:
-        for row in self.context.earlier(self.source.words).read(["word", "length"]).to_pylist():
-            key = sample_key(self.name, row["word"])
+        for row in self.earlier().read(["word", "length"]).to_pylist():
+            key = sample_key(self.stage.name, row["word"])
             yield Text(
-                key=key, identity=identity_of(row["word"]), group=key, split=self.split, text=row["word"],
+                key=key, identity=identity_of(row["word"]), group=key, split=self.stage.split, text=row["word"],
                 length=row["length"],
             )  # fmt: skip
 

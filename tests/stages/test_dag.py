@@ -185,7 +185,7 @@ def test_a_failing_stage_lets_independent_ones_finish_and_says_so(recipe: Any, t
 
 def test_what_reads_a_failing_stage_is_not_built(recipe: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("tests.stages.drawn_tables.LongerGenerator.make", lambda *_: 1 / 0)
+        patch.setattr("tests.stages.drawn_tables.Longer.make", lambda *_: 1 / 0)
         with pytest.raises(BuildFailed) as caught:
             build_here(recipe(), str(tmp_path / "out"))
     assert "long shards 00000, 00001, 00002: ZeroDivisionError: division by zero (" in str(caught.value)

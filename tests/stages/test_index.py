@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.stages.drawn_sources import Dark, DarkFilter
+from tests.stages.drawn_sources import Dark
 from twinset.contracts.errors import BuildFailed
 from twinset.contracts.kinds.samples import Score
 from twinset.contracts.receipt import IndexRecord, parsed
@@ -78,7 +78,7 @@ def test_flags_of_what_is_kept_are_listed_and_counted(
         return [Score("grey", grey, "odd" if grey % 2 else "") for grey in greys]
 
     with monkeypatch.context() as patched:
-        patched.setattr(DarkFilter, "__call__", flags)
+        patched.setattr(Dark, "judge", flags)
         patched.setattr(Dark, "reasons", {"odd": "an odd grey"})
         build = planned_build(Store(str(tmp_path / "out")), "eq-x", [("a", 1, 3), ("a", 2, 8)], 2, ["test-dark"])
         build.make_all()

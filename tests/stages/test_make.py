@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.stages.drawn_sources import DarkFilter
+from tests.stages.drawn_sources import Dark, Greys
 from twinset.contracts.errors import BuildFailed
 from twinset.shards.rows import KEPT, REJECTED, Row, read_rows
 from twinset.shards.storage import layout
@@ -66,7 +66,7 @@ def test_every_candidate_gets_a_row_in_plan_order(tmp_path: Path, planned_build:
 def test_a_frame_is_judged_once_however_many_pairs_share_it(tmp_path: Path, planned_build: Any) -> None:
     scenes = [("a", one, other) for one in range(8) for other in range(one)]
     planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, shard_size=99, filters=["test-dark"]).make(0)
-    shown = Counter(DarkFilter.shown)
+    shown = Counter(Dark.shown)
     assert len(scenes) == 28 and len(shown) == 8 and set(shown.values()) == {1}
 
 
@@ -84,7 +84,7 @@ def test_a_generator_that_breaks_the_order_or_the_count_is_refused(
         return iter(list(made(candidates))[:-1])
 
     for broken, error in ((turned, AssertionError), (fewer, ValueError)):
-        monkeypatch.setattr(build.worker.generator, "make", broken)
+        monkeypatch.setattr(Greys, "make", lambda _, candidates, broken=broken: broken(candidates))
         with pytest.raises(error):
             build.make(0)
     assert store.names("eq-x/_meta/receipts") == [] and store.names("eq-x/test") == []

@@ -10,7 +10,7 @@ import pytest
 import twinset
 import twinset.stages.build
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import MADE
+from tests.stages.drawn_sources import MADE, Greys
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.shards.storage.store import Store
 from twinset.stages.child_processes import _scratches
@@ -180,12 +180,13 @@ def test_a_plan_that_another_build_has_just_written_stays(
 ) -> None:
     """... for that build may be reading it: its record is not removed, not even for a moment."""
     job, other = (Job(recipe, Store(str(tmp_path / "out"))) for _ in range(2))
-    plan, removed = job.worker("eq-x").generator.plan, []
+    plan, removed = Greys.plan, list[str]()
 
-    def planned_meanwhile() -> Iterator[Any]:
-        yield from plan()
-        prepare(other, "eq-x")
+    def planned_meanwhile(source: Greys) -> Iterator[Any]:
+        yield from plan(source)
+        if source is job.worker("eq-x").generator:
+            prepare(other, "eq-x")
 
-    monkeypatch.setattr(job.worker("eq-x").generator, "plan", planned_meanwhile)
+    monkeypatch.setattr(Greys, "plan", planned_meanwhile)
     monkeypatch.setattr(job.store, "remove", removed.append)
     assert prepare(job, "eq-x") == prepare(other, "eq-x") and removed == []

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import DarkFilter, GreysGenerator
+from tests.stages.drawn_sources import Dark, Greys
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
 from twinset.generators.kubric_scenes.generator import KubricGenerator
@@ -86,7 +86,7 @@ def _version(name: str) -> str:
     return version(name)
 
 
-@pytest.mark.parametrize("changed", [GreysGenerator, DarkFilter])
+@pytest.mark.parametrize("changed", [Greys, Dark])
 def test_another_version_of_a_foreign_source_or_filter(
     tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, changed: Any
 ) -> None:
@@ -94,7 +94,7 @@ def test_another_version_of_a_foreign_source_or_filter(
     assert build.stage.facts["generator"]["distribution"] == "twinset-tests 1.0"
     assert build.stage.facts["filters"][0]["distribution"] == "twinset-tests 1.0"
     monkeypatch.setattr(changed, "version", 2)
-    with pytest.raises(BuildFailed, match=f"differs in {'generator' if changed is GreysGenerator else 'filters'}"):
+    with pytest.raises(BuildFailed, match=f"differs in {'generator' if changed is Greys else 'filters'}"):
         make_shard(build.store.root, "eq-x", 0)
     assert build.state().todo == [0]
 
@@ -117,7 +117,7 @@ def test_shards_of_two_kinds_of_machine_do_not_mix(
     scenes = [("a", 1, 2), ("b", 1, 3)]
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", scenes, 1, micro_batch=4)
     make_shard(build.store.root, "eq-x", 0)
-    monkeypatch.setattr(GreysGenerator, "device", lambda self: "NVIDIA H100")
+    monkeypatch.setattr(Greys, "runs_on", lambda self: "NVIDIA H100")
     job._worker_of.cache_clear()
     with pytest.raises(BuildFailed, match=r"out/eq-x: made on different types of machine"):
         make_shard(build.store.root, "eq-x", 1)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.stages.drawn_sources import ApartFilter, DarkFilter
+from tests.stages.drawn_sources import Apart, Dark
 from twinset.contracts.kinds.samples import Drop, Keep, Score
-from twinset.contracts.parts import CaptionFilter
 from twinset.shards.rows import BadVerdict
 from twinset.shards.storage.store import Store
 
@@ -49,7 +48,7 @@ def test_a_verdict_on_a_pair_is_checked(
     tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     says, problem = PAIRS[case]
-    monkeypatch.setattr(ApartFilter, "__call__", lambda self, pairs: [says(n) for n in range(len(pairs))])
+    monkeypatch.setattr(Apart, "judge", lambda self, pairs: [says(n) for n in range(len(pairs))])
     store = Store(str(tmp_path / "out"))
     with pytest.raises(BadVerdict, match=rf"^filter 'test-apart' of twinset-tests 1\.0: eq-x-[a-z0-9]+: {problem}"):
         planned_build(store, "eq-x", SCENES, shard_size=6, filters=["test-apart"]).make(0)
@@ -60,14 +59,14 @@ def test_a_verdict_on_a_pair_is_checked(
 def test_as_many_verdicts_as_frames(
     tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, more: int
 ) -> None:
-    monkeypatch.setattr(DarkFilter, "__call__", lambda self, frames: [Keep()] * (len(frames) + more))
+    monkeypatch.setattr(Dark, "judge", lambda self, frames: [Keep()] * (len(frames) + more))
     problem = rf"'test-dark' of .*: eq-x-[a-z0-9]+ \(frame .*\): {3 + more} verdicts on 3 from this on; return one each"
     with pytest.raises(BadVerdict, match=problem):
         planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"]).make(0)
 
 
 def test_verdicts_are_a_list(tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DarkFilter, "__call__", lambda self, frames: np.ones(len(frames)))
+    monkeypatch.setattr(Dark, "judge", lambda self, frames: np.ones(len(frames)))
     with pytest.raises(BadVerdict, match="a ndarray, not a list of verdicts"):
         planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"]).make(0)
 
@@ -78,23 +77,13 @@ def test_scores_of_one_name_are_refused(tmp_path: Path, planned_build: Any) -> N
         build.make(0)
 
 
-class Renames(CaptionFilter):
-    """A filter of captions that answers with another candidate."""
-
-    version = 1
-
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
-
-    def __call__(self, candidate: Any) -> Any:
-        return self.answer
-
-
 WRONG = ("another candidate", "nothing", "an undeclared reason", "an invented one", "none", "a text", "another group")
 
 
 @pytest.mark.parametrize("wrong", WRONG)
-def test_a_filter_of_captions_gives_the_candidate_or_a_drop(tmp_path: Path, planned_build: Any, wrong: str) -> None:
+def test_a_filter_of_captions_gives_the_candidate_or_a_drop(
+    tmp_path: Path, planned_build: Any, monkeypatch: pytest.MonkeyPatch, wrong: str
+) -> None:
     build = planned_build(Store(str(tmp_path / "out")), "eq-x", SCENES, shard_size=6, filters=["test-dark"])
     first, last = build.candidates(0)[0], build.candidates(0)[-1]
     own = "; return a tuple of some of its own"
@@ -107,6 +96,7 @@ def test_a_filter_of_captions_gives_the_candidate_or_a_drop(tmp_path: Path, plan
         "a text": (replace(first, captions1=first.captions1[0]), f"captions1 are {first.captions1[0]!r}{own}"),
         "another group": (replace(first, group="z"), "more than its captions is changed; leave all other"),
     }[wrong]
-    build.worker = replace(build.worker, filters=[("test-dark", Renames(answer))])
+    monkeypatch.setattr(Dark, "judges", "captions")
+    monkeypatch.setattr(Dark, "judge", lambda self, candidate: answer)
     with pytest.raises(BadVerdict, match=re.escape(f"{first.key}: {said}")):
         build.make(0)

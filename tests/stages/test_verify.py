@@ -11,7 +11,7 @@ import pytest
 
 import twinset
 from tests.stages.conftest import recipe_of
-from tests.stages.drawn_sources import MADE, GreysGenerator
+from tests.stages.drawn_sources import MADE, Greys
 from twinset.cli.main import main
 from twinset.contracts.errors import WrongUse
 from twinset.shards.media.media_folder import MediaFolder
@@ -248,7 +248,7 @@ def test_a_stage_that_is_planned_again_to_the_same_shards_has_no_problems(
 ) -> None:
     recipe, out = recipe_of({"eq-x": greys("eq-x", SCENES, 1)}), tmp_path / "out"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(GreysGenerator, "plan_inputs", lambda _: "others that decide the same")
+        patch.setattr(Greys, "plan_inputs", lambda _: "others that decide the same")
         build_here(recipe, str(out))
     MADE.clear()
     build_here(recipe, str(out))

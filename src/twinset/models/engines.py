@@ -11,7 +11,7 @@ from pydantic import Field
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import naming
-from twinset.contracts.parts import Component
+from twinset.contracts.parts import Component, Isolation
 from twinset.contracts.source import Need, Place, PlacedSettings, Pool, Tally
 from twinset.models.device import OnDevice, check_installed, load_within_memory
 from twinset.models.files import ModelFiles
@@ -159,6 +159,42 @@ class EngineSource(Source):
 
     def check_device(self, key: str) -> None:
         self.engine.check_device(f"{key}.engine")
+
+    @cached_property
+    def worker(self) -> Any:
+        """The engine at work, as its settings open it; what it loads belongs to one worker."""
+        return self.engine.open()
+
+    @property
+    def isolation(self) -> Isolation:  # type: ignore[override]  # the engine's, where it has one
+        return getattr(self.worker, "isolation", "thread")
+
+    @property
+    def libraries(self) -> tuple[str, ...]:  # type: ignore[override]
+        return getattr(self.worker, "libraries", ())
+
+    @property
+    def threads(self) -> int:
+        """Of the engine's network."""
+        return int(self.worker.threads)
+
+    def runs_on(self) -> str | None:
+        device: str | None = self.worker.device()
+        return device
+
+    def weights(self) -> Mapping[str, str]:
+        weights: Mapping[str, str] = self.worker.weights()
+        if isinstance(self.worker, Component):
+            return {"engine": digest([self.engine.kind, self.worker.version]), **weights}
+        return weights
+
+    def batch_size(self) -> int:
+        return int(self.worker.micro_batch)
+
+    def with_micro_batch(self, micro_batch: int) -> Self:
+        smaller = self.model_copy()
+        smaller.__dict__["worker"] = self.worker.with_micro_batch(micro_batch)
+        return smaller
 
 
 S = TypeVar("S", bound=EngineSource)
