@@ -23,7 +23,6 @@ KINDS = {
     "negative-images": "twinset.generators.negative_images:NegativeImages",
     "negative-prompts": "twinset.generators.negative_captions.prompts:NegativePrompts",
     "pair-screening": "twinset.generators.screened_pairs.pair_screening:PairScreening",
-    "refined-negatives": "twinset.generators.words_alone.refined:RefinedNegatives",
     "replayed-negatives": "twinset.generators.negative_captions.replay:ReplayedNegatives",
     "scene-graphs": "twinset.generators.scene_graphs.source:SceneGraphs",
     "screened-pairs": "twinset.generators.screened_pairs.source:ScreenedPairs",

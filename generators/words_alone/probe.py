@@ -8,23 +8,28 @@ its negative in different folds would teach the opposite. A model trained on neg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from twinset.contracts.markdown import table
 from twinset.generators.negative_captions.changes import words
 from twinset.generators.negative_captions.kinds import KINDS
 
+if TYPE_CHECKING:
+    import polars as pl
+
 #: Fewer pairs tell nothing.
 LEAST = 100
 MOST = 1000
 FOLDS = 5
 MIN_CAPTIONS = 2  # that a word must be in to be known
-Texts = NDArray[np.object_]
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,12 @@ class Probed:
     auc: float | None
     paired: float | None
 
+    @property
+    def cells(self) -> tuple[str, str]:
+        """Both numbers as tables show them."""
+        area = "too few" if self.auc is None else f"{self.auc:.2f}"
+        return area, "too few" if self.paired is None else f"{self.paired:.0%}"
+
 
 def probed(captions: Sequence[str], negatives: Sequence[str], seed: int, most: int = MOST) -> Probed:
     """Ask both probes about negatives of one kind.
@@ -50,145 +61,102 @@ def probed(captions: Sequence[str], negatives: Sequence[str], seed: int, most: i
         most: pairs that are asked.
     """
     random = np.random.default_rng(seed)
-    rows = random.permutation(len(captions))[:most]
-    one, other = (np.array(texts, dtype=object)[rows] for texts in (captions, negatives))
-    groups = np.unique(one, return_inverse=True)[1]
-    count = len(rows)
-    if count < LEAST or groups.max() + 1 < 2 * FOLDS:
-        return Probed(count, None, None)
-    return Probed(count, _unpaired(one, other, groups, random), _paired(one, other, groups, random))
+    rows = random.permutation(len(captions))[:most].tolist()
+    captions, negatives = [captions[row] for row in rows], [negatives[row] for row in rows]
+    groups = np.unique(np.array(captions, dtype=object), return_inverse=True)[1]
+    if len(rows) < LEAST or groups.max() + 1 < 2 * FOLDS:
+        return Probed(len(rows), None, None)
+    fold_seed = int(random.integers(2**31))
+    return Probed(
+        len(rows), _unpaired(captions, negatives, groups, random), _paired(captions, negatives, groups, fold_seed)
+    )
 
 
-def _unpaired(captions: Texts, negatives: Texts, groups: NDArray[np.intp], random: np.random.Generator) -> float | None:
+def _unpaired(
+    captions: Sequence[str], negatives: Sequence[str], groups: NDArray[np.intp], random: np.random.Generator
+) -> float | None:
+    from sklearn.metrics import roc_auc_score
+
     half = random.permutation(groups.max() + 1)[groups] % 2
-    texts, labels, sources = list[str](), list[int](), list[int]()
-    for side in (0, 1):
-        found, true = np.flatnonzero(half == side), np.flatnonzero(half != side)
-        for row, matched in _of_one_length(negatives, captions, found, true, random):
-            texts += [negatives[row], captions[matched]]
-            labels += [1, 0]
-            sources += [int(groups[row]), int(groups[matched])]
-    if len(texts) < 2 * LEAST:
+    pairs = [pair for side in (0, 1) for pair in _of_one_length(captions, negatives, half == side, random)]
+    if len(pairs) < LEAST:
         return None
-    label = np.array(labels)
-    scores = out_of_fold(word_counts(texts), label, np.array(sources), random)
-    return area_under_curve(scores[label == 1], scores[label == 0])
+    texts = [text for negative, true in pairs for text in (negatives[negative], captions[true])]
+    sources = np.array([groups[row] for pair in pairs for row in pair])
+    labels = np.tile([1, 0], len(pairs))
+    scores = out_of_fold(word_counts(texts), labels, sources, int(random.integers(2**31)))
+    return float(roc_auc_score(labels, scores))
 
 
 def _of_one_length(
-    negatives: Texts, captions: Texts, found: NDArray[np.intp], true: NDArray[np.intp], random: np.random.Generator
-) -> Iterable[tuple[int, int]]:
-    """A caption with as many words for each negative, each once."""
-    waiting: dict[int, list[int]] = {}
-    for row in random.permutation(true).tolist():
-        waiting.setdefault(len(words(captions[row])), []).append(row)
-    for row in random.permutation(found).tolist():
-        if rows := waiting.get(len(words(negatives[row]))):
+    captions: Sequence[str], negatives: Sequence[str], asked: NDArray[np.bool_], random: np.random.Generator
+) -> Iterator[tuple[int, int]]:
+    """A caption of the other half with as many words for each negative that is asked about, each once."""
+    waiting = defaultdict[int, list[int]](list)
+    for row in random.permutation(np.flatnonzero(~asked)).tolist():
+        waiting[len(words(captions[row]))].append(row)
+    for row in random.permutation(np.flatnonzero(asked)).tolist():
+        if rows := waiting[len(words(negatives[row]))]:
             yield row, rows.pop()
 
 
-def _paired(captions: Texts, negatives: Texts, groups: NDArray[np.intp], random: np.random.Generator) -> float:
+def _paired(captions: Sequence[str], negatives: Sequence[str], groups: NDArray[np.intp], seed: int) -> float:
+    from scipy.sparse import vstack
+
     counts = word_counts([*captions, *negatives])
     # A pair and its reverse, so that the two classes are as large and nothing but the words differs.
     change = counts[len(captions) :] - counts[: len(captions)]
-    from scipy.sparse import vstack
-
-    label = np.repeat([1, 0], len(captions))
-    scores = out_of_fold(vstack([change, -change]).tocsr(), label, np.tile(groups, 2), random)[: len(captions)]
+    labels = np.repeat([1, 0], len(captions))
+    scores = out_of_fold(vstack([change, -change]).tocsr(), labels, np.tile(groups, 2), seed)[: len(captions)]
     return float(np.mean(scores > 0) + np.mean(scores == 0) / 2)
 
 
-def word_counts(texts: Sequence[str]):  # type: ignore[no-untyped-def]
+def word_counts(texts: Sequence[str]) -> Any:
     """Words and pairs of words that at least `MIN_CAPTIONS` texts have: (n, d), sparse."""
+    from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import CountVectorizer
 
     try:
         return CountVectorizer(ngram_range=(1, 2), min_df=MIN_CAPTIONS).fit_transform(texts).astype(np.float64)
     except ValueError:  # no word is in two texts: then none tells anything
-        from scipy.sparse import csr_matrix
-
         return csr_matrix((len(texts), 1))
 
 
-def out_of_fold(  # type: ignore[no-untyped-def]
-    features,
-    labels: NDArray[np.int_],
-    groups: NDArray[np.int_],
-    random: np.random.Generator,
-    weights: NDArray[np.float64] | None = None,
-):
+def out_of_fold(
+    features: Any, labels: Integers, groups: NDArray[Any], seed: int, weights: Floats | None = None
+) -> Floats:
     """What a logistic regression that has not seen a row's group says of it: (n,), above 0 where it says 1.
 
     Args:
         features: (n, d), sparse. labels: (n,), 0 or 1. groups: (n,), rows of one stay in one fold.
-        random: deals groups into folds. weights: of rows that the model is trained on, else 1 each.
+        seed: deals groups into folds. weights: of rows that the model is trained on, else 1 each.
     """
     from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import GroupKFold, cross_val_predict
 
-    fold = (random.permutation(int(groups.max()) + 1) % FOLDS)[groups]
-    scores = np.zeros(len(labels))
-    for number in range(FOLDS):
-        test = fold == number
-        train = ~test if weights is None else ~test & (weights > 0)
-        if test.any() and len(np.unique(labels[train])) == 2:
-            model = LogisticRegression(solver="liblinear", random_state=0)
-            model.fit(features[train], labels[train], None if weights is None else weights[train])
-            scores[test] = model.decision_function(features[test])
+    scores: Floats = cross_val_predict(
+        LogisticRegression(solver="liblinear", random_state=0),
+        features,
+        labels,
+        groups=groups,
+        cv=GroupKFold(FOLDS, shuffle=True, random_state=seed),
+        method="decision_function",
+        params=None if weights is None else {"sample_weight": weights},
+    )
     return scores
 
 
-def area_under_curve(ones: NDArray[np.float64], zeros: NDArray[np.float64]) -> float:
-    """P(a score of ``ones`` is above one of ``zeros``), ties half."""
-    ordered = np.sort(zeros)
-    below, up_to = (np.searchsorted(ordered, ones, side) for side in ("left", "right"))
-    return float((below + up_to).mean() / (2 * len(zeros)))
+def probed_by_kind(rows: pl.DataFrame, seed: int = 0) -> dict[str, Probed]:
+    """Both probes of each kind, in the order of the papers' tables, others after them.
+
+    rows: ``kind`` and two columns of captions before it.
+    """
+    kinds = {kind: part for (kind,), part in rows.partition_by("kind", as_dict=True).items()}
+    ordered = [*(kind for kind in KINDS if kind in kinds), *sorted(kinds.keys() - KINDS.keys())]
+    return {kind: probed(*(kinds[kind][name].to_list() for name in rows.columns[:2]), seed) for kind in ordered}
 
 
-ANY = "all pairs"  # where pairs have no kind
-
-
-class Sampled:
-    """Pairs of captions by kind, at most `MOST` of each, however many are added."""
-
-    def __init__(self, seed: int = 0) -> None:
-        """seed: of the draw and of the probes."""
-        self._seed, self._random = seed, np.random.default_rng(seed)
-        self._ranks: dict[str, NDArray[np.float64]] = {}
-        self._pairs: dict[str, list[tuple[str, str]]] = {}
-
-    def add(self, captions: pa.Array, negatives: pa.Array, kinds: pa.Array | None = None) -> None:
-        """Draw from a batch: the pairs of smallest random numbers stay. kinds: of each pair, where there are any."""
-        named = np.array([ANY] * len(captions) if kinds is None else kinds.to_pylist(), dtype=object)
-        ranks = self._random.random(len(captions))
-        for kind in dict.fromkeys(named.tolist()):
-            rows = np.flatnonzero(named == kind)
-            rows = rows[np.argsort(ranks[rows])[:MOST]]
-            pairs = [(captions[row].as_py(), negatives[row].as_py()) for row in rows.tolist()]
-            every = np.concatenate((self._ranks.get(kind, np.empty(0)), ranks[rows]))
-            both = [*self._pairs.get(kind, ()), *pairs]
-            order = np.argsort(every)[:MOST]
-            self._ranks[kind], self._pairs[kind] = every[order], [both[place] for place in order.tolist()]
-
-    def probed(self) -> dict[str, Probed]:
-        """Both probes of each kind, in the order of the papers' tables, others after them."""
-        ordered = [*(kind for kind in KINDS if kind in self._pairs), *sorted(self._pairs.keys() - KINDS.keys())]
-        sides = {kind: [[pair[side] for pair in self._pairs[kind]] for side in (0, 1)] for kind in ordered}
-        return {kind: probed(captions, negatives, self._seed) for kind, (captions, negatives) in sides.items()}
-
-
-def words_table(found: Mapping[str, Probed]) -> str:
+def words_table(kinds: Mapping[str, Probed]) -> str:
     """A Markdown table of what words alone tell of each kind."""
-    rows = [
-        (kind.replace("_", " "), f"{one.pairs:,}", said(one.auc), as_percent(one.paired)) for kind, one in found.items()
-    ]
+    rows = [(kind.replace("_", " "), f"{probe.pairs:,}", *probe.cells) for kind, probe in kinds.items()]
     return table(("kind", "pairs asked", "one caption: area under the curve", "both captions: right"), rows)
-
-
-def said(auc: float | None) -> str:
-    """An area under the curve, or that there are too few pairs for one."""
-    return "too few" if auc is None else f"{auc:.2f}"
-
-
-def as_percent(paired: float | None) -> str:
-    """The share that the paired probe knows, or that there are too few pairs for one."""
-    return "too few" if paired is None else f"{paired:.0%}"

@@ -19,7 +19,7 @@ from twinset.cards.kinds.pair import WordUse, fewest, lopsided
 from twinset.cards.plots import MOST_BARS, bin_edges, histograms
 from twinset.contracts.kinds.pair import PAIR
 from twinset.contracts.source import Steps
-from twinset.generators.blind_guesses import sign_test
+from twinset.generators.words_alone.guesses import sign_test
 
 
 def test_words_and_groups_are_counted(made_pairs: MadeDataset) -> None:

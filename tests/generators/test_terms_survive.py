@@ -39,7 +39,6 @@ SERVER = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
 OF_NEGATIVES: dict[str, dict[str, Any]] = {
     "caption-scores": {"negatives": "n", "scorers": [{"kind": "cola", "model": "textattack/roberta-base-CoLA"}]},
     "negative-prompts": {"negatives": "n"},
-    "refined-negatives": {"negatives": "n"},
     "selected-negatives": {
         "scores": "n", "rules": "paper", "quality": ["lm"], "quantile": 0.1, "refine": [], "similarity": None
     },

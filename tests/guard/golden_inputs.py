@@ -2,8 +2,6 @@
 
 import json
 import tarfile
-from collections.abc import Iterator
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -22,11 +20,6 @@ NEGATIVES = (
     ("A car on a road.", "A red car on a road.", "add", "att"),
     ("A red car in the snow.", "A green car in the snow.", "replace", "att"),
     ("A red car in a park.", "A red dog in a park.", "replace", "obj"),
-)
-# 132 ordered pairs: refined-negatives needs a hundred of a kind.
-COLOURS = (
-    *("red", "green", "blue", "yellow", "black", "white", "grey", "brown", "orange", "purple", "pink"),
-    "golden",
 )
 PAIRS = (
     ("A red car on a road.", "A green car on a road.", "colour"),
@@ -50,7 +43,6 @@ def write(folder: Path) -> None:
     (folder / "negatives.json").write_text(json.dumps(rows))
     captions = [{"id": n, "image_id": n, "image": f"{n}.png", "caption": row["caption"]} for n, row in enumerate(rows)]
     (folder / "photos.jsonl").write_text("".join(json.dumps(one) + "\n" for one in captions))
-    (folder / "balanced.json").write_text(json.dumps([*balanced()]))
     instances = {
         "images": [{"id": number, "file_name": f"{number}.png"} for number in range(len(NEGATIVES))],
         "categories": [{"id": 1, "name": "car"}],
@@ -64,13 +56,6 @@ def write(folder: Path) -> None:
         images = {f"image{side}": f"pair{number}-{side}.png" for side in (0, 1)}
         pairs.append({"id": number, **images, "caption0": caption0, "caption1": caption1, "change": change})
     (folder / "pairs.json").write_text(json.dumps(pairs))
-
-
-def balanced() -> Iterator[dict[str, str]]:
-    """Negative captions that words cannot tell: every two colours change places both ways."""
-    for at, (colour, other) in enumerate(permutations(COLOURS, 2)):
-        row = {"image": f"{at}.png", "caption": f"A {colour} car.", "negative_caption": f"A {other} car."}
-        yield {**row, "type": "replace", "subtype": "att"}
 
 
 def photo(number: int, colour: tuple[int, int, int] = (200, 40, 30)) -> Image.Image:

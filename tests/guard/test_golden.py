@@ -179,14 +179,15 @@ def members(kind: str, stage: Path) -> list[bytes]:
 
 def digests(kind: str, stage: Path) -> dict[str, Any]:
     """Versions of a stage, and digests of its plan and, unless it is only planned, of its tars and its index."""
-    facts = json.loads((stage / "_meta/stage.json").read_bytes())["facts"]
+    record = json.loads((stage / "_meta/stage.json").read_bytes())
+    facts = record["facts"]
     versions = {one["kind"]: one["version"] for one in (facts["generator"], *facts["filters"])}
     found = {"plan": rows(kind, sorted((stage / "_meta/plan").glob("[0-9]*.parquet")))}
     if kind not in PLANNED_ONLY:
         found["index"] = rows(kind, [stage / "_meta/index.parquet"])
         assert found["index"], f"nothing of {kind} is kept"
         found["tars"] = members(kind, stage)
-    assert found["plan"], f"nothing of {kind} is planned"
+    assert found["plan"] or not record["shards"], f"nothing of {kind} is planned"
     return {
         "versions": {**versions, "schema": facts["schema_version"]},
         **{name: digest(parts) for name, parts in found.items() if parts},

@@ -37,7 +37,7 @@ from twinset.contracts.markdown import block_of
 from twinset.contracts.recipe import Recipe
 from twinset.contracts.references import key_of
 from twinset.contracts.stage import Stage
-from twinset.generators.blind_guesses import LEAST_GROUPS
+from twinset.generators.words_alone.guesses import LEAST_GROUPS
 from twinset.generators.words_alone.probe import LEAST, Probed, words_table
 from twinset.shards.metering import spent
 from twinset.shards.read import finished, read_settings

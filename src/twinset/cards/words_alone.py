@@ -2,20 +2,28 @@
 
 from importlib.util import find_spec
 
-from twinset.generators.blind_attacks import kinds_of
-from twinset.generators.words_alone.probe import Probed, Sampled
+import numpy as np
+import polars as pl
+
+from twinset.generators.words_alone.guesses import kind_of_row
+from twinset.generators.words_alone.probe import MOST, Probed, probed_by_kind
 from twinset.shards.read import index_batches, index_columns
 from twinset.shards.storage.store import Store
 
 ABSENT = "not measured, since scikit-learn was not installed when this card was made"
+ANY = "all pairs"  # where pairs have no kind
 _KINDS = ("type", "subtype")
 
 
-def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:
-    """By kind of pair, empty where the index has no pairs of captions; None without scikit-learn.
+def index_frame(store: Store, subset: str, columns: tuple[str, ...]) -> pl.DataFrame:
+    """Columns of a subset's index."""
+    return pl.concat(
+        [pl.DataFrame(batch) for batch in index_batches(store, subset, columns)] or [pl.DataFrame(schema=columns)]
+    )
 
-    Captions are read as a stream.
-    """
+
+def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:
+    """By kind of pair, empty where the index has no pairs of captions; None without scikit-learn."""
     columns = set(index_columns(store, subset))
     sides = next(
         (two for two in (("caption", "negative_caption"), ("caption0", "caption1")) if columns.issuperset(two)), ()
@@ -25,7 +33,8 @@ def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:
     if find_spec("sklearn") is None:
         return None
     kinds = _KINDS if columns.issuperset(_KINDS) else ()
-    sampled = Sampled()
-    for batch in index_batches(store, subset, (*sides, *kinds)):
-        sampled.add(batch[sides[0]], batch[sides[1]], kinds_of(batch["type"], batch["subtype"]) if kinds else None)
-    return sampled.probed()
+    rows = index_frame(store, subset, (*sides, *kinds))
+    ranks = pl.Series("rank", np.random.default_rng(0).random(rows.height))
+    rows = rows.select(*sides, kind_of_row().alias("kind") if kinds else pl.lit(ANY).alias("kind"), ranks)
+    asked = rows.sort("rank").group_by("kind", maintain_order=True).head(MOST)
+    return probed_by_kind(asked.select(*sides, "kind"))

@@ -25,8 +25,7 @@ from tests.evaluation.benchmarks.made_files import picture, put
 from tests.evaluation.benchmarks.made_layouts import LAYOUTS, captioned, film, queries
 from tests.evaluation.benchmarks.test_published_counts import SUGARCREPE
 from tests.evaluation.features.small_benchmark import SmallBenchmark
-from tests.generators.words_alone.test_probe import captions
-from tests.generators.words_alone.test_refined import table, telling
+from tests.generators.words_alone.test_probe import captions, table, telling
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.benchmarks import BENCHMARKS, KINDS, boundaries, open_benchmark
 from twinset.evaluation.benchmarks.boundaries import sampled

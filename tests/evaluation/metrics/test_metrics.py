@@ -27,7 +27,7 @@ from twinset.evaluation.metrics.correlation import correlations, rank_correlatio
 from twinset.evaluation.metrics.matching import SCORES
 from twinset.evaluation.metrics.measure import measure
 from twinset.generators.annotation_files import read_json
-from twinset.generators.blind_guesses import sign_test
+from twinset.generators.words_alone.guesses import sign_test
 
 TRUTH = np.array([[1, 0, 0], [1, 1, 0], [1, 1, 1], [1, 0, 1]], np.uint8)
 NUMBERS = st.one_of(st.integers(-3, 3), st.integers(-200, 200), st.integers(-(2**40), 2**40))

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 
 from tests.generators.finished_stage import write_index
@@ -75,4 +76,10 @@ def context(earlier: FinishedStage, seed: int = 0) -> Context:
 
 def selected(earlier: FinishedStage, seed: int = 0, **settings: Any) -> list[str]:
     """Ids of the captions that are selected, in order."""
-    return [one.caption_id for one in selection(**settings).open(context(earlier, seed)).plan()]
+    return rows_of(earlier, seed, **settings)["caption_id"].to_list()
+
+
+def rows_of(earlier: FinishedStage, seed: int = 0, **settings: Any) -> pl.DataFrame:
+    """The rows that are selected."""
+    source = selection(**settings).open(context(earlier, seed))
+    return source.transform(earlier.frame(Path())).collect()

@@ -7,25 +7,25 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.generators.selection.published_procedure import before_refinement, refine
-from tests.generators.selection.scored_stage import context, drawn, row, selected, selection, stage_of
+from tests.generators.selection.scored_stage import context, drawn, row, rows_of, selected, selection, stage_of
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.contracts.recipe.models import Recipe
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.selection.refinement import COARSE, balanced, cells_of, ranks_of, reach_of, refined
+from twinset.generators.selection.refinement import COARSE, cells_of, ranks_of, reach_of, refined
 from twinset.shards.finished_stage import FinishedStage
 
 COUNT = 4000
@@ -57,7 +57,7 @@ def test_published_rules_select_what_the_published_procedure_does(
     slow = [gaps[place] for place in refine(gaps)]
     fast = gaps_of([by_id[name] for name in selected(earlier)])
     axes = [reach_of("vera"), reach_of("cola")]
-    cells = [Counter(map(tuple, cells_of(np.array(side).T, axes, 50).tolist())) for side in (slow, fast)]  # type: ignore[arg-type]
+    cells = [counted(side, axes) for side in (slow, fast)]
     assert cells[0] == cells[1] and 10 < len(fast) < len(found)
 
 
@@ -107,14 +107,17 @@ def test_how_the_stage_was_cut_makes_no_difference(
 
 def test_negatives_of_no_known_kind_are_one_pool(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     earlier = stage_of([{**one, "type": "", "subtype": ""} for one in rows], tmp_path)
-    generator = selection().open(context(earlier))
-    assert len(list(generator.plan())) > 10
-    funnel = json.loads(generator.reports()["funnel.json"])
-    assert funnel["kinds"] == ["unknown"]
-    assert "| unknown |" in selection().how_made({"funnel.json": funnel})
-    mixed = [row(0, "add_obj"), row(1, "my_own"), {**row(2), "type": "", "subtype": ""}, row(3, "replace_att")]
-    loaded = selection(refine=[]).open(context(stage_of(mixed, tmp_path / "mixed")))
-    assert json.loads(loaded.reports()["funnel.json"])["kinds"] == ["replace_att", "add_obj", "my_own", "unknown"]
+    source = selection().open(context(earlier))
+    assert source.transform(earlier.frame(tmp_path)).collect().height > 10
+    report = json.loads(source.report_files()["selection.json"])
+    assert report["kinds"] == ["unknown"] and "| unknown |" in selection().how_made({"selection.json": report})
+    mixed = stage_of(
+        [row(0, "add_obj"), row(1, "my_own"), {**row(2), "type": "", "subtype": ""}, row(3, "replace_att")],
+        tmp_path / "mixed",
+    )
+    source = selection(refine=[]).open(context(mixed))
+    source.transform(mixed.frame(tmp_path))
+    assert source.report["kinds"] == ["replace_att", "add_obj", "my_own", "unknown"]
 
 
 def test_each_refined_axis_is_balanced(rows: list[dict[str, Any]], earlier: FinishedStage) -> None:
@@ -133,30 +136,28 @@ def test_each_refined_axis_is_balanced(rows: list[dict[str, Any]], earlier: Fini
 
 def test_rows_have_all_columns_and_the_prompt(tmp_path: Path) -> None:
     earlier = stage_of([row(0, negative_caption="A T.V. on a desk.", lm_negative=math.nan)], tmp_path)
-    generator = selection(suffix=", 4k").open(context(earlier))
-    (made,) = generator.make(list(generator.plan()))
-    (found,) = made.rows
+    (found,) = rows_of(earlier, suffix=", 4k").to_dicts()
     assert found["prompt"] == "A TV on a desk, 4k" and found["negative_caption"] == "A T.V. on a desk."
     assert (found["vera_caption"], found["lm_negative"], found["type"]) == (0.5, None, "replace")
+    assert set(selection().row_schema.names) < found.keys()
 
 
 def test_losses_are_counted_and_named(tmp_path: Path) -> None:
     rows = [row(n) for n in range(30)] + [row(30 + n, similarity=1.0) for n in range(30)]
     rows += [row(60, vera_negative=None), row(61, cola_caption=math.inf), row(62, negative_caption="A bus")]
-    generator = selection(quantile=0).open(context(stage_of(rows, tmp_path)))
-    assert len(list(generator.plan())) == 30
-    assert generator.excluded == {"no-score": 2, "same-meaning": 30, "no-full-stop": 1}
-    assert len(generator.excluded.examples) == 20
-    assert ("no-full-stop", 'scores ["c/62"]') in generator.excluded.examples
-    reports = {name: json.loads(content) for name, content in generator.reports().items()}
-    steps = reports["funnel.json"]["steps"]
-    assert [one["kept"]["replace_obj"] for one in steps] == [63, 61, 31, 31, 30, 30, 30, 30]
-    text = generator.source.how_made(reports)
+    earlier = stage_of(rows, tmp_path)
+    source = selection(quantile=0).open(context(earlier))
+    assert source.transform(earlier.frame(tmp_path)).collect().height == 30
+    assert +source.excluded == {"no-score": 2, "same-meaning": 30, "no-full-stop": 1}
+    assert ("no-full-stop", 'scores ["c/62"]') in source.excluded.examples
+    report = json.loads(source.report_files()["selection.json"])
+    assert [step["kept"]["replace_obj"] for step in report["steps"]] == [63, 61, 31, 31, 30, 30, 30, 30]
+    text = source.how_made({"selection.json": report})
     assert "| same-meaning | −30 | −30 |" in text and "| selected | 30 | 30 |" in text
     assert "Not as the rules have it by default: `quantile` (0.645)." in text and "_meta/gaps.png" in text
-    gaps = reports["gaps.json"]["vera"]
+    gaps = report["gaps"]["vera"]
     assert (sum(gaps["all"]), sum(gaps["selected"]), gaps["edges"][0], gaps["edges"][-1]) == (62, 30, -1.0, 1.0)
-    assert reports["attacks.json"]["selected"]["words"] == {"all": [0, 30, 0], "replace_obj": [0, 30, 0]}
+    assert "| fewer words | 50.0% | 100.0% | 50.0% |" in report["attacks"]["selected"]
 
 
 @pytest.mark.parametrize(
@@ -268,11 +269,6 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], said: str
         selection(**settings)
 
 
-def test_columns_are_those_of_text_pairs() -> None:
-    columns = selection().open(context(None)).columns  # type: ignore[arg-type]
-    assert columns is not None and [name for name in columns.names if name in TEXT_SCORES] == list(TEXT_SCORES)
-
-
 PUBLISHED = [reach_of("vera"), reach_of("cola")]
 #: Gaps on and beside the borders of bins, of probabilities; few of them, so that cells meet their opposites.
 GAP = st.sampled_from([0.0, -0.0, 1.0, -1.0, 0.02, -0.02, 0.019, -0.019, 0.5, -0.5, 0.99, -0.99, 1e-12, -1e-12])
@@ -282,95 +278,91 @@ STEADY = settings(deadline=None, derandomize=True)
 FOUR = [reach_of("vera"), reach_of("cola"), reach_of("lm"), reach_of("words")]
 
 
-def columns(pairs: list[tuple[float, ...]], axes: int) -> list[np.ndarray]:
-    return [np.array([pair[axis] for pair in pairs], np.float64) for axis in range(axes)]
+def frame(pairs: Sequence[tuple[float, ...]], axes: int, seed: int = 0) -> pl.DataFrame:
+    """Gaps with ranks that are drawn."""
+    ranks = np.random.default_rng(seed).integers(0, 2**63, len(pairs)).astype(np.uint64)
+    gaps = {f"gap{axis}": pl.Series([pair[axis] for pair in pairs], dtype=pl.Float64) for axis in range(axes)}
+    return pl.DataFrame({**gaps, "rank": ranks})
 
 
-def some_ranks(count: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).integers(0, 2**63, count).astype(np.uint64)
+def cells(pairs: Sequence[tuple[float, ...]], reaches: Sequence[float], grid: int = 50) -> list[tuple[int, ...]]:
+    return frame(pairs, len(reaches)).select(cells_of(reaches, grid)).rows()
 
 
-def counted(cells: np.ndarray) -> Counter[tuple[int, ...]]:
-    return Counter(map(tuple, cells.tolist()))
+def counted(pairs: Sequence[tuple[float, ...]], reaches: Sequence[float], grid: int = 50) -> Counter[tuple[int, ...]]:
+    return Counter(cells(pairs, reaches, grid))
+
+
+def kept_of(pairs: Sequence[tuple[float, ...]], reaches: Sequence[float], seed: int = 0, grid: int = 50) -> list[Any]:
+    return [pairs[place] for place in refined(frame(pairs, len(reaches), seed), reaches, grid).arg_true()]
 
 
 @STEADY
 @given(PAIRS, st.integers(0, 3))
 def test_every_cell_keeps_what_the_published_procedure_keeps(pairs: list[tuple[float, float]], seed: int) -> None:
-    gaps = columns(pairs, 2)
-    cells, kept = cells_of(gaps, PUBLISHED, 50), refined(gaps, PUBLISHED, 50, some_ranks(len(pairs), seed))
-    slow = refine(pairs, seed)
-    assert counted(cells[kept]) == counted(cells[slow]) and kept.sum() == len(slow)
+    kept, slow = kept_of(pairs, PUBLISHED, seed), [pairs[place] for place in refine(pairs, seed)]
+    assert counted(kept, PUBLISHED) == counted(slow, PUBLISHED)
 
 
-@pytest.mark.parametrize("count", [20_000])
-def test_drawn_gaps_keep_what_the_published_procedure_keeps(count: int) -> None:
-    rng = np.random.default_rng(5)
+def test_drawn_gaps_keep_what_the_published_procedure_keeps() -> None:
+    rng, count = np.random.default_rng(5), 20_000
     gaps = [rng.normal(0.1, 0.3, count).clip(-1, 1), rng.normal(0.05, 0.2, count).clip(-1, 1)]
     for axis in (0, 1):
         gaps[axis][rng.random(count) < 0.05] = 0
-    cells, kept = cells_of(gaps, PUBLISHED, 50), refined(gaps, PUBLISHED, 50, some_ranks(count))
-    slow = refine(list(zip(*(gap.tolist() for gap in gaps), strict=True)))
-    assert 1000 < kept.sum() < count - 1000 and counted(cells[kept]) == counted(cells[slow])
+    pairs = list(zip(*(gap.tolist() for gap in gaps), strict=True))
+    kept, slow = kept_of(pairs, PUBLISHED), [pairs[place] for place in refine(pairs)]
+    assert 1000 < len(kept) < count - 1000 and counted(kept, PUBLISHED) == counted(slow, PUBLISHED)
 
 
 @STEADY
 @given(MORE, st.integers(1, 60))
 def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(pairs: list[tuple[float, ...]], grid: int) -> None:
-    gaps = columns(pairs, 4)
-    cells, ranks = cells_of(gaps, FOUR, grid), some_ranks(len(pairs))
-    kept = balanced(cells, ranks)
-    before, after = counted(cells), counted(cells[kept])
+    kept = kept_of(pairs, FOUR, grid=grid)
+    before, after = counted(pairs, FOUR, grid), counted(kept, FOUR, grid)
     for cell, count in before.items():
-        opposite = tuple(-one for one in cell)
+        opposite = tuple(-size for size in cell)
         assert after[cell] == (min(count, before[opposite]) if any(cell) else count)
-    for gap in gaps:
-        assert (gap[kept] > 0).sum() == (gap[kept] < 0).sum(), "a scorer tells the captions apart"
-    again = balanced(cells[kept], ranks[kept])
-    assert again.all(), "refining again takes more away"
+    for axis in range(4):
+        assert sum(pair[axis] > 0 for pair in kept) == sum(pair[axis] < 0 for pair in kept)
+    assert kept_of(kept, FOUR, grid=grid) == kept, "refining again takes more away"
 
 
 @STEADY
 @given(MORE, st.randoms(use_true_random=False))
-def test_the_order_of_pairs_makes_no_difference(pairs: list[tuple[float, ...]], random: np.random.Generator) -> None:
-    gaps, ranks = columns(pairs, 4), some_ranks(len(pairs))
-    order = list(range(len(pairs)))
-    random.shuffle(order)
-    kept = refined(gaps, FOUR, 50, ranks)
-    assert (refined([gap[order] for gap in gaps], FOUR, 50, ranks[order]) == kept[order]).all()
-    assert refined([-gap for gap in gaps], FOUR, 50, ranks).tolist() == kept.tolist()
+def test_the_order_of_pairs_makes_no_difference(pairs: list[tuple[float, ...]], random: Any) -> None:
+    rows = frame(pairs, 4)
+    order = random.sample(range(len(pairs)), len(pairs))
+    kept = refined(rows, FOUR, 50)
+    assert refined(rows[order], FOUR, 50).to_list() == kept[order].to_list()
+    assert refined(rows.with_columns(-pl.col("^gap.$")), FOUR, 50).to_list() == kept.to_list()
 
 
 def test_bins_are_right_at_zero_and_at_one() -> None:
-    gaps = [
-        np.array([0.0, 1.0, -1.0, 0.98, 0.0199, 0.02, 0.0, 0.0]),
-        np.array([0.0, 1.0, 0.5, -0.5, -0.3, 0.3, 0.95, -1.0]),
-    ]
+    first, second = [0.0, 1.0, -1.0, 0.98, 0.0199, 0.02, 0.0, 0.0], [0.0, 1.0, 0.5, -0.5, -0.3, 0.3, 0.95, -1.0]
     # Bins begin at their lower border: 0.98 * 50 is 49.
-    expected = [[0, 0], [50, 50], [-50, 26], [50, -26], [1, -16], [2, 16], [0, COARSE], [0, -COARSE]]
-    assert cells_of(gaps, PUBLISHED, 50).tolist() == expected
+    expected = [(0, 0), (50, 50), (-50, 26), (50, -26), (1, -16), (2, 16), (0, COARSE), (0, -COARSE)]
+    assert cells(list(zip(first, second, strict=True)), PUBLISHED) == expected
 
 
 def test_words_have_a_bin_a_word_and_equal_lengths_keep_the_grid_of_scores() -> None:
-    gaps = [np.array([0.30, 0.30, 0.0]), np.array([0.0, -70.0, -2.0])]
-    assert cells_of(gaps, [reach_of("vera"), reach_of("words")], 50).tolist() == [[16, 0], [16, -50], [0, -2]]
-    assert cells_of([np.array([1.99, -5.0])], [reach_of("lm")], 50).tolist() == [[50], [-50]]
+    axes = [reach_of("vera"), reach_of("words")]
+    assert cells([(0.30, 0.0), (0.30, -70.0), (0.0, -2.0)], axes) == [(16, 0), (16, -50), (0, -2)]
+    assert cells([(1.99,), (-5.0,)], [reach_of("lm")]) == [(50,), (-50,)]
 
 
 def test_nothing_and_one_side_alone_keep_nothing() -> None:
-    nothing = np.array([])
-    assert refined([nothing, nothing], PUBLISHED, 50, some_ranks(0)).tolist() == []
-    assert not refined([np.full(9, 0.1), np.full(9, 0.1)], PUBLISHED, 50, some_ranks(9)).any()
+    assert kept_of([], PUBLISHED) == [] == kept_of([(0.1, 0.1)] * 9, PUBLISHED)
 
 
 def test_the_seed_the_stage_and_the_key_decide_what_remains() -> None:
-    gaps = [np.array([0.1] * 900 + [-0.1] * 100)]
-    names = pa.array([sample_key("scores", number) for number in range(1000)])
+    gaps = pl.DataFrame({"gap0": [0.1] * 900 + [-0.1] * 100})
+    names = [sample_key("scores", number) for number in range(1000)]
 
     def kept(seed: int, stage: str) -> set[int]:
-        found = refined(gaps, [reach_of("vera")], 50, ranks_of(seed, stage, [names[:300], names[300:]]))
-        assert found.sum() == 200 and found[900:].all()
-        return {*np.flatnonzero(found).tolist()}
+        ranks = pl.Series("rank", ranks_of(seed, stage, names))
+        places = refined(gaps.with_columns(ranks), [reach_of("vera")], 50).arg_true().to_list()
+        assert len(places) == 200 and set(range(900, 1000)) <= {*places}
+        return {*places}
 
     assert kept(0, "a") == kept(0, "a")
     assert len(kept(0, "a") & kept(1, "a")) < 140 > len(kept(0, "a") & kept(0, "b"))

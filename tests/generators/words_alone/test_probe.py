@@ -1,10 +1,15 @@
 """The probes on captions whose negatives are as likely as themselves, and on those with a word that tells them."""
 
 import random
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from twinset.generators.words_alone.probe import LEAST, area_under_curve, probed
+from tests.generators.finished_stage import write_index
+from twinset.contracts.canonical import identity_of
+from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.generators.words_alone.probe import LEAST, probed
 
 NOUNS = ["dog", "cat", "horse", "car", "bus", "tree", "house", "man", "woman", "child", "boat", "lake"]
 COLOURS = ["red", "blue", "green", "black", "white", "brown"]
@@ -57,7 +62,20 @@ def test_the_same_seed_gives_the_same_figures() -> None:
     assert probed(*zip(*pairs, strict=True), seed=5) == probed(*zip(*pairs, strict=True), seed=5)
 
 
-def test_area_under_the_curve() -> None:
-    import numpy as np
+def telling(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The same with a word that stands in negatives alone."""
+    return [(caption, negative.replace("beside a", "beside a masked")) for caption, negative in pairs]
 
-    assert area_under_curve(np.array([2.0, 3.0]), np.array([1.0, 2.0])) == (0.5 + 1 + 1 + 1) / 4
+
+def table(folder: Path, pairs: dict[str, list[tuple[str, str]]]) -> None:
+    """Write the finished stage ``negatives``, of pairs by kind."""
+    rows = []
+    for kind, of_kind in pairs.items():
+        type_, subtype = kind.split("_")
+        for place, (caption, negative) in enumerate(of_kind):
+            row = dict(zip(COLUMNS.names, (str(place), str(place), "", caption, negative, type_, subtype), strict=True))
+            rows.append(
+                {"key": f"{kind}-{place}", "identity": identity_of(kind, place), "group": f"caption-{place}", **row}
+            )
+    ids = [pa.field(name, pa.string()) for name in ("key", "identity", "group")]
+    write_index(pa.Table.from_pylist(rows, pa.schema([*ids, *COLUMNS])), folder, "negatives", len(rows))

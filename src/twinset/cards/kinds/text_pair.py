@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from twinset.cards.kinds.kind import CardKind, how_often, records_of
 from twinset.cards.sheet import LONGEST_TEXT, Block, Cell, in_group, mark_difference, words_of
+from twinset.cards.words_alone import index_frame
 from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.text_pair import TEXT_PAIR, TextPairRecord
 from twinset.contracts.markdown import ranked
 from twinset.contracts.source import Counts
-from twinset.generators.blind_attacks import CAPTION, COLUMNS, NEGATIVE, gaps_of, kinds_of, scores_among
-from twinset.generators.blind_guesses import GuessCounts, same_bag
 from twinset.generators.negative_captions.kinds import KINDS as NEGATIVE_KINDS
-from twinset.shards.read import index_batches, index_columns, index_rows
+from twinset.generators.words_alone.guesses import CAPTION, NEGATIVE, Guesses, gaps, kind_of_row, same_bag, scores_among
+from twinset.shards.read import index_columns, index_rows
 from twinset.shards.storage.store import Store
 
 
@@ -31,7 +31,7 @@ class TextPairStatistics:
     negative_words: Counts
     group_pairs: Counts
     kinds: Counts
-    given_away: GuessCounts
+    given_away: Guesses
     kinds_in_order: Sequence[str]
     same_bag: int
     distinct_images: int
@@ -54,18 +54,17 @@ def statistics(store: Store, subset: str) -> TextPairStatistics:
         kinds[f"{row['type']} {row['subtype']}".strip() or "unknown"] += 1
         captions |= {hash(row["caption"]), hash(row["negative_caption"])}
         images.add(hash(row["image_sha256"] or row["image_id"]))
-    given_away = GuessCounts()
     scores = scores_among(index_columns(store, subset))
     numbers = [score + side for score in scores for side in (CAPTION, NEGATIVE)]
-    for batch in index_batches(store, subset, ("group", *COLUMNS, *numbers)):
-        given_away.add(gaps_of(batch), batch["group"], kinds_of(batch["type"], batch["subtype"]))
+    rows = index_frame(store, subset, ("group", "caption", "negative_caption", "type", "subtype", *numbers))
+    measured = rows.lazy().select("group", kind=kind_of_row(), **gaps("caption", "negative_caption", scores))
     sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)
     return TextPairStatistics(
         caption_words=dict(sorted(words.items())),
         negative_words=dict(sorted(negative_words.items())),
         group_pairs=how_often(groups.values()),
         kinds=ranked(kinds, len(kinds)),
-        given_away=given_away,
+        given_away=Guesses(measured),
         kinds_in_order=_in_order(kinds),
         same_bag=same_bags,
         distinct_images=len(images),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from twinset.cards.sheet import words_of
 from twinset.evaluation.blind_probes.classifier import check_installed, cross_validated, text_differences
 from twinset.evaluation.blind_probes.pairs import Pairs
-from twinset.generators.blind_guesses import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
+from twinset.generators.words_alone.guesses import CHANCE, LEAST_GROUPS, MARGIN, MISSING, Guess, guess, same_bag
 from twinset.generators.words_alone.probe import Probed, probed
 
 Signs = NDArray[np.int8]
@@ -26,7 +26,7 @@ class Probe:
     """One blind guess of every pair.
 
     sees: what it looks at. guesses: what it says, by the sign that is then right, such as ``{-1: "shorter"}``.
-    signs: (n,), the sign of the first half's number less the second's; `generators.blind_guesses.MISSING` without one.
+    signs: (n,), the sign of the first half's number less the second's; `MISSING` without one.
     """
 
     name: str
@@ -208,6 +208,6 @@ def classify(name: str, sees: Sees, pairs: Pairs, differences: Any, seed: int) -
 
 
 def signs_of(gaps: NDArray[Any]) -> Signs:
-    """Signs of gaps; `generators.blind_guesses.MISSING` for NaN."""
+    """Signs of gaps; `MISSING` for NaN."""
     with np.errstate(invalid="ignore"):
         return np.where(np.isnan(gaps), MISSING, np.sign(gaps)).astype(np.int8)

@@ -16,7 +16,7 @@ from twinset.evaluation.metrics.measure import ALL, APART
 from twinset.evaluation.metrics.outcomes import Codes, Floats, ScoreKind, ratio
 from twinset.evaluation.metrics.score_kinds import group_column, kinds_of
 from twinset.evaluation.score_files.opening import Digests, Labels, ScoreFile, digests, open_scores
-from twinset.generators.blind_guesses import sign_test
+from twinset.generators.words_alone.guesses import sign_test
 
 
 @dataclass(frozen=True, slots=True)

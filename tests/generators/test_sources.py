@@ -1,0 +1,106 @@
+"""What sources say of themselves (tests/guard/contracts holds them to the contract), and files of annotations."""
+
+from pathlib import Path
+
+import pytest
+
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import load_recipe
+from twinset.contracts.source import SOURCES
+from twinset.generators.annotation_files import Skipped, is_media_name, read_json, read_json_lines, seconds
+from twinset.shards.contracts import Source
+
+
+def written(folder: Path, content: bytes) -> Path:
+    path = folder / "annotation.json"
+    path.write_bytes(content)
+    return path
+
+
+def test_a_byte_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, b'{"caption": "caf\xe9"}')
+    with pytest.raises(WrongUse, match=r"annotation\.json: byte 16 \(0xe9\) is not UTF-8; save the file as UTF-8"):
+        read_json(path)
+
+
+def test_a_line_that_cannot_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
+    lines = [b'{"a": 1}', b"", b'{"b": "\xff"}', b'{"b": ', b'{"c": 1, "\\u0063": 1}', b'"\\ud800"', b'{"c": 2}']
+    assert list(read_json_lines(written(tmp_path, b"\n".join(lines)))) == [
+        (1, {"a": 1}),
+        (3, Skipped("line 3", "not-utf-8")),
+        (4, Skipped("line 4", "not-json")),
+        (5, Skipped("line 5", "repeated-key")),
+        (6, Skipped("line 6", "not-json")),
+        (7, {"c": 2}),
+    ]
+
+
+def test_a_file_without_a_line_of_json_is_wrong_use(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"annotation\.json: not one line is JSON \(line 1: not-utf-8\)"):
+        list(read_json_lines(written(tmp_path, b"\x80\x04\n" * 3)))
+
+
+def test_the_line_that_is_not_json_is_named(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"line 2, column 7: not JSON"):
+        read_json(written(tmp_path, b'{"a": 1,\n "b": oops}\n'))
+
+
+@pytest.mark.parametrize("content", [b"", b"[" * 200_000, b"9" * 5000, b'"\\ud800"'])
+def test_what_json_cannot_be_read_as_text_is_wrong_use(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(WrongUse, match=r"annotation\.json"):
+        read_json(written(tmp_path, content))
+
+
+@pytest.mark.parametrize("content", [b'{"a": 1, "b": {"c": 1, "c": 2}}', b'[{"c": 1, "\\u0063": 1}]'])
+def test_a_key_that_stands_twice_is_named(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(WrongUse, match=r"annotation\.json: one object has the key 'c' twice"):
+        read_json(written(tmp_path, content))
+
+
+def test_surrogate_pairs_and_byte_order_marks_are_text(tmp_path: Path) -> None:
+    assert read_json(written(tmp_path, b'\xef\xbb\xbf"\\ud83c\\udf73"')) == "\N{COOKING}"
+
+
+def test_a_missing_file_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"none\.json: cannot be read .*; name a file that this user may read"):
+        read_json(tmp_path / "none.json")
+    with pytest.raises(WrongUse, match=r"none\.json: cannot be read .*No such file"):
+        list(read_json_lines(tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc/passwd", "", "..\\b", "a\0b", "\ud800"])
+def test_names_that_leave_the_media_folder_are_refused(name: str) -> None:
+    assert not is_media_name(name)
+
+
+@pytest.mark.parametrize("name", ["--33Lscn6sk", "a.b.mp4", "train/x", "train\\x", "..x"])
+def test_odd_names_within_the_folder_are_kept(name: str) -> None:
+    assert is_media_name(name)
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [(1, 1.0), (2.5, 2.5), ("3.77", 3.77), (0, 0.0)]
+    + [(bad, None) for bad in (True, None, "soon", -1, float("nan"), float("inf"), [1], 10**400, 1e308, 1e8)],
+)
+def test_times_are_finite_seconds(value: object, time: float | None) -> None:
+    assert seconds(value) == time
+
+
+@pytest.mark.parametrize("kind", SOURCES.kinds())
+def test_every_source_says_what_it_is(kind: str) -> None:
+    settings = SOURCES.find(kind)
+    assert issubclass(settings, Source)
+    reads = any(settings.leads_to(name) == "stage" for name in settings.model_fields)
+    told = settings.reference.title or settings.made_from is not Source.made_from  # settings decide it
+    assert told or reads, "a card names the data set that all comes from"
+    assert settings.group and settings.__doc__
+    rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours")
+    assert bool(settings.reasons) != rejects_nothing
+    assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
+
+
+def test_words_of_the_demo_are_markdown() -> None:
+    for stage in load_recipe("demo").all.values():
+        for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
+            assert "{" not in text and (not text or text.endswith(("\n", ".", "?")))
