@@ -13,9 +13,10 @@ from typing import Any
 from twinset.contracts.candidate import SPLIT, Candidate, CaptionedCandidate, from_row, to_row
 from twinset.contracts.errors import TwinsetError
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.parts import EXAMPLES, BrokenContract, LeftOut, called, check_settings, expect
+from twinset.contracts.licences.terms import TERMS
+from twinset.contracts.parts import BrokenContract, called, check_settings, expect
 from twinset.generators.named_pairs import NamedPairCandidate
-from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.contracts import Context, Source, TableStage
 
 RECORDS = 8  # of an annotation file, that are left out in turn
 FEWEST = 3  # candidates of which most must keep their identities
@@ -39,13 +40,17 @@ def check_source(source: Source, context: Context, most: int = 1000, make: int =
     check_settings(source)
     _check_words(source)
     first, second = (called(f"{source.kind}: open()", partial(source.open, context)) for _ in range(2))
-    expect(isinstance(first, Generator), f"open() gives a {type(first).__name__}; return a Generator")
-    inputs = [called(f"{source.kind}: inputs()", one.inputs) for one in (first, second)]
+    inputs = [called(f"{source.kind}: inputs()", opened.inputs) for opened in (first, second)]
     expect(isinstance(inputs[0], str), f"inputs() gives a {type(inputs[0]).__name__}; return a digest, as text")
     expect(inputs[0] == inputs[1], "inputs() differs between two generators of the same settings")
+    if isinstance(first, TableStage):
+        _check_table(first, second, context)
+        return
     planned = _planned(first, most)
     expect(bool(planned), "nothing is planned; give the check inputs of which something is")
-    expect(planned == _planned(second, most), "two plans differ; plan in a fixed order, sample from context.seed alone")
+    expect(
+        planned == _planned(second, most), "two plans differ; plan in a fixed order, sample from self.stage.seed alone"
+    )
     expect(planned == _planned(first, most), "a second plan() of one generator differs; keep no state between plans")
     _check_candidates(source, first, planned, context)
     expect(first.excluded == second.excluded, "two plans leave out other records")
@@ -70,19 +75,36 @@ def _check_words(source: Source) -> None:
     expect(not notes or notes.startswith(("* ", "- ")), f"{name}.notes(): not a Markdown list; begin each with '* '")
 
 
-def _planned(generator: Generator[Any], most: int) -> list[Candidate]:
-    generator.excluded = LeftOut()
-    return called(f"{generator.source.kind}: plan()", lambda: list(islice(generator.plan(), most)))
+def _check_table(first: TableStage, second: TableStage, context: Context) -> None:
+    """What `transform` gives has the declared columns, one row an identity, and is the same again."""
+    import polars as pl
+
+    with tempfile.TemporaryDirectory() as folder:
+        tables = [context.earlier(name).frame(Path(folder)) for name in first.reads]
+        found = [
+            called(f"{first.kind}: transform()", lambda one=one: one.transform(*tables)) for one in (first, second)
+        ]
+        frames = [rows.collect() if isinstance(rows, pl.LazyFrame) else rows for rows in found]
+    expect(frames[0].height > 0, "transform() gives no row; give the check inputs of which something comes")
+    expect(frames[0].equals(frames[1]), "two transforms differ; sort, and sample from self.stage.seed alone")
+    declared = first.row_schema.names if first.row_schema is not None else []
+    absent = [name for name in ("identity", *TERMS, *declared) if name not in frames[0].columns]
+    expect(not absent, f"transform() gives no column {', '.join(absent)}")
+    expect(not frames[0]["identity"].is_duplicated().any(), "transform() gives two rows of one identity")
+    _check_left_out(first, first)
 
 
-def _check_candidates(
-    source: Source, generator: Generator[Any], planned: Sequence[Candidate], context: Context
-) -> None:
+def _planned(generator: Source, most: int) -> list[Candidate]:
+    generator.excluded.clear()
+    return called("plan()", lambda: list(islice(generator.plan(), most)))
+
+
+def _check_candidates(source: Source, generator: Source, planned: Sequence[Candidate], context: Context) -> None:
     for one in planned:
         expect(type(one) is generator.candidate, f"{one.key}: a {type(one).__name__}, not the class's candidate")
         expect(from_row(type(one), to_row(one)) == one, f"{one.key}: fields change on the way through Parquet")
         own = re.fullmatch(rf"{re.escape(context.name)}-[a-z0-9]+", one.key)
-        expect(own is not None, f"{one.key}: not a key of twinset.contracts.canonical.sample_key(self.name, ...)")
+        expect(own is not None, f"{one.key}: not a key of twinset.contracts.canonical.sample_key(self.stage.name, ...)")
         expect(bool(one.identity), f"{one.key}: no identity; give identity_of() what sample_key() hashes")
         expect(re.fullmatch(SPLIT, one.split) is not None, f"{one.key}: split {one.split!r} is not a word")
         if isinstance(one, CaptionedCandidate):
@@ -97,14 +119,14 @@ def _check_candidates(
         raise BrokenContract(f"candidates of group {repeated!r} do not follow each other; plan group by group")
 
 
-def _check_left_out(source: Source, generator: Generator[Any]) -> None:
+def _check_left_out(source: Source, generator: Source) -> None:
     total, named = sum(generator.excluded.values()), len(generator.excluded.examples)
-    expect(named == min(total, EXAMPLES), f"{total} records are left out, {named} are named; use excluded.add()")
+    expect(bool(named) == bool(total), f"{total} records are left out, {named} are named; use excluded.add()")
     expect(all(place for _, place in generator.excluded.examples), "a record is left out without its place")
     _check_explained(source, generator.excluded)
 
 
-def _check_records(source: Source, generator: Generator[Any], planned: Sequence[Candidate], context: Context) -> None:
+def _check_records(source: Source, generator: Source, planned: Sequence[Candidate], context: Context) -> None:
     """Plan again without a record of an annotation file, for several records."""
     for setting, place, path in source.places():
         alone = place.what == "file" and place.need == "annotations" and "." not in setting
@@ -155,7 +177,7 @@ def _without_one(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield f"line {n + 1}", b"".join(lines[:n] + lines[n + 1 :])
 
 
-def _check_made(source: Source, generator: Generator[Any], candidates: Sequence[Candidate]) -> None:
+def _check_made(source: Source, generator: Source, candidates: Sequence[Candidate]) -> None:
     made = called(f"{source.kind}: make()", lambda: list(generator.make(candidates)))
     answered, asked = [one.key for one in made], [one.key for one in candidates]
     expect(answered == asked, f"make() answers {answered[:5]} to {asked[:5]}; one result a candidate, in order")
@@ -165,8 +187,10 @@ def _check_made(source: Source, generator: Generator[Any], candidates: Sequence[
             _check_media(source, one)
         elif isinstance(one, TableRows):
             expect(source.makes == "table", f"{one.key}: rows of a table from a source that makes {source.makes}s")
-            columns = generator.columns.names if generator.columns is not None else []
-            expect(all(list(row) == columns for row in one.rows), f"{one.key}: rows have other columns than {columns}")
+            columns = generator.row_schema.names if generator.row_schema is not None else []
+            expect(
+                all(row.keys() == {*columns} for row in one.rows), f"{one.key}: rows have other columns than {columns}"
+            )
         else:
             kind = type(one).kind.name
             expect(kind == source.makes, f"{one.key}: a {kind} from a source that makes {source.makes}s")

@@ -1,25 +1,49 @@
 """Scores of captions and their negatives, as a table for the selection of negatives (BiVLC, Appendix B)."""
 
-from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import ClassVar, Literal
+from __future__ import annotations
 
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
 from pydantic import Field, field_validator
 
-from twinset.contracts.errors import naming
+from twinset.contracts.canonical import canonical_json
+from twinset.contracts.errors import BuildFailed, naming
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Need, StageName
-from twinset.generators.caption_scores.scorers.scorer import CaptionScorer, scorer_of
+from twinset.generators.caption_scores.scorers.scorer import (
+    CAPTION_SCORERS,
+    CaptionScorer,
+    Scored,
+    Scorer,
+    ScorerSettings,
+    scorer_of,
+)
+from twinset.generators.negative_captions.kinds import COLUMNS, columns_of, scored_schema
 from twinset.generators.papers import BIVLC
 from twinset.models.device import OnDevice, check_installed
-from twinset.shards.contracts import Source
+from twinset.shards.contracts import RowCandidate, RowStage
+
+ROWS = 1 << 16  # negatives of which each distinct text is scored once: all of a shard, as a rule
 
 
-class CaptionScores(OnDevice, Source):
+class CaptionScores(OnDevice, RowStage):
     """Scores of each caption and of its negatives.
 
     negatives: the stage of negative captions, or the folder of a finished one. scorers: one of each kind at most;
     columns of twinset's other ones are null. device, threads: as `OnDevice`. licence: of the captions.
+
+    A row a negative caption with the identity that it has in the earlier table; those of a caption are a group. The
+    last bits of a score depend on device, threads and the texts of its pass. Which these are, the shard decides: texts
+    are sorted by themselves before they are cut into passes.
     """
 
     kind: Literal["caption-scores"]
@@ -27,8 +51,9 @@ class CaptionScores(OnDevice, Source):
     scorers: tuple[CaptionScorer, ...] = Field(min_length=1)
     licence: str = ""
 
-    generator = "twinset.generators.caption_scores.generator:ScoreGenerator"
-    makes = "table"
+    version = 2
+    isolation = "process"  # torch's number of threads is its process's
+    micro_batch: ClassVar[int] = ROWS
     paper = BIVLC
     group = "caption"
     verb = "scored from"
@@ -60,3 +85,93 @@ class CaptionScores(OnDevice, Source):
                     scorer.weights()
                 if "media" in needs:
                     check_installed(f"{key}.scorers.{number}", scorer.libraries(), scorer.extra)
+
+    @cached_property
+    def score_columns(self) -> tuple[str, ...]:
+        """Those of every table, and after them those of other packages' scorers."""
+        return columns_of(self.scores_given)
+
+    @cached_property
+    def row_schema(self) -> pa.Schema:  # type: ignore[override]  # with the scores that are asked for
+        """``truncated``: scores of which only the beginning of the caption or of the negative was read."""
+        return pa.schema([*scored_schema(self.score_columns), pa.field("truncated", pa.string(), nullable=False)])
+
+    def weights(self) -> Mapping[str, str]:
+        return {scorer.kind: digest for scorer in self.scorers if (digest := scorer.weights())}
+
+    def runs_on(self) -> str:
+        return self.device_name("source.device")
+
+    def plan(self) -> Iterator[RowCandidate]:
+        """Rows of one caption after the other; captions in the order in which they come first."""
+        import polars as pl
+
+        batches = [pl.DataFrame(batch) for batch in self.earlier().batches(("identity", *TERMS, *COLUMNS.names))]
+        if not batches:
+            return
+        rows = pl.concat(batches).with_row_index("row")
+        rows = rows.with_columns(first=pl.col("row").min().over("caption")).sort("first", "row").drop("first", "row")
+        for row in rows.iter_rows(named=True):
+            identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
+            group = f"caption-{blake2b(row['caption'].encode(), digest_size=8).hexdigest()}"
+            text = canonical_json(row).decode()
+            yield RowCandidate(**self.identified(*identity, group=group, shows=shows), row=text)
+
+    def rows(self, batch: Sequence[RowCandidate]) -> Iterator[list[dict[str, Any]] | Rejected]:
+        """A row each with its scores, ``no-text`` where a text is empty, or ``score-not-finite``.
+
+        Raises `contracts.parts.OutOfMemory` when a pass does not fit, `BuildFailed` when a model does not, and
+        `WrongUse` when a model's files cannot be used.
+        """
+        rows = [candidate.values for candidate in batch]
+        pairs = [(row["caption"], row["negative_caption"]) for row in rows]
+        texts = list(dict.fromkeys(text for pair in pairs if all(map(str.strip, pair)) for text in pair))
+        place = {text: number for number, text in enumerate(texts)}
+        scored = self._scored(texts) if texts else []
+        for candidate, row, pair in zip(batch, rows, pairs, strict=True):
+            if not all(text in place for text in pair):
+                yield Rejected(candidate.key, "no-text")
+                continue
+            places = [place[text] for text in pair]
+            scores: dict[str, float | None] = dict.fromkeys(self.score_columns)
+            for scorer, values in scored:
+                scores |= _scores(scorer, values, *places)
+            wrong = [name for name, value in scores.items() if value is not None and not np.isfinite(value)]
+            if wrong:
+                yield Rejected(candidate.key, "score-not-finite", ", ".join(wrong))
+                continue
+            cut = [scorer.score for scorer, values in scored if values.truncated[places].any()]
+            yield [{**row, **scores, "truncated": " ".join(cut)}]
+
+    def _scored(self, texts: Sequence[str]) -> list[tuple[ScorerSettings, Scored]]:
+        from twinset.models.device import inference, within_memory
+
+        given = []
+        with inference(self.threads):
+            for settings, scorer in self.opened_scorers:
+                size = max(1, settings.micro_batch * self.batch_size() // ROWS)
+                scored = within_memory(partial(scorer, texts, size))
+                if not len(scored.values) == len(scored.truncated) == len(texts):
+                    raise BuildFailed(
+                        f"{CAPTION_SCORERS.named(settings.kind)}: {len(scored.values)} scores and "
+                        f"{len(scored.truncated)} marks of what was cut for {len(texts)} texts; its package must give "
+                        "one each a text"
+                    )
+                given.append((settings, scored))
+        return given
+
+    @cached_property
+    def opened_scorers(self) -> list[tuple[ScorerSettings, Scorer]]:
+        """Each scorer with its network, loaded."""
+        from twinset.models.device import GPU, load_within_memory
+
+        device = "cpu" if self.device == "cpu" else GPU
+        opening = ((scorer, f"the scorer {scorer.kind}", partial(scorer.open, device)) for scorer in self.scorers)
+        return [(scorer, load_within_memory(name, opens)) for scorer, name, opens in opening]
+
+
+def _scores(scorer: ScorerSettings, scored: Scored, first: int, second: int) -> dict[str, float]:
+    """Scores by column. first, second: places of caption and negative."""
+    if scorer.of_pairs:
+        return {scorer.score: float(scored.values[first].astype(np.float64) @ scored.values[second].astype(np.float64))}
+    return {name: float(scored.values[place]) for name, place in zip(scorer.columns(), (first, second), strict=True)}

@@ -13,10 +13,10 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.parts import BrokenContract, LeftOut
+from twinset.contracts.parts import BrokenContract
 from twinset.generators.contract import check_source
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
-from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.contracts import Context, Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,53 +38,47 @@ class Rows(Source):
     def notes(self) -> str:
         return "What no count tells." if self.fault == "notes" else "* What no count tells.\n"
 
-    def open(self, context: Context) -> RowGenerator:
-        if self.fault == "open":
-            raise KeyError("rows")
-        return None if self.fault == "open nothing" else RowGenerator(self, context)  # type: ignore[return-value]
-
-
-class RowGenerator(Generator[Rows]):
-    """Ten rejected rows, two a group."""
-
     version = 1
     candidate = Row
-    runs = 0
+    runs: ClassVar[list[int]] = []
+
+    def open(self, stage: Context) -> Rows:
+        if self.fault == "open":
+            raise KeyError("rows")
+        opened: Rows = super().open(stage)
+        return opened
 
     def inputs(self) -> str:
-        if self.source.fault == "inputs fail":
+        if self.fault == "inputs fail":
             raise ValueError("not a row")
-        return str(id(self)) if self.source.fault == "inputs" else "the same"
+        return str(id(self)) if self.fault == "inputs" else "the same"
 
     def plan(self) -> Iterator[Row]:
-        fault = self.source.fault
-        self.excluded = LeftOut()
-        RowGenerator.runs += 1
+        self.runs.append(1)
         for number in range(10):
-            if fault == "dirty":
+            if self.fault == "dirty":
                 self.excluded["dirty"] += 1
-            if fault == "unknown dirty":
+            if self.fault == "unknown dirty":
                 self.excluded.add("odd", f"row {number}")
-            identity = (RowGenerator.runs if fault == "plans" else 0, number % 9 if fault == "keys" else number)
+            identity = (len(self.runs) if self.fault == "plans" else 0, number % 9 if self.fault == "keys" else number)
             row = Row(
-                key=sample_key(self.name, *identity),
+                key=sample_key(self.stage.name, *identity),
                 identity=identity_of(*identity),
-                group=str(number % 5 if fault == "groups" else number // 2),
+                group=str(number % 5 if self.fault == "groups" else number // 2),
             )
-            yield replace(row, identity="") if fault == "identity" else row
+            yield replace(row, identity="") if self.fault == "identity" else row
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Rejected]:
-        asked = list(candidates)[::-1] if self.source.fault == "order" else candidates
-        for one in asked:
-            reason = "odd" if self.source.fault == "reason" else "absent"
-            yield Rejected(one.key, reason, media="x.jpg" if self.source.fault == "media" else None)
+        asked = list(candidates)[::-1] if self.fault == "order" else candidates
+        for candidate in asked:
+            reason = "odd" if self.fault == "reason" else "absent"
+            yield Rejected(candidate.key, reason, media="x.jpg" if self.fault == "media" else None)
 
 
 @pytest.mark.parametrize(
     ("fault", "problem"),
     [
         ("open", r"rows: open\(\) raises KeyError: 'rows' .*; correct it, or raise WrongUse"),
-        ("open nothing", "open.. gives a NoneType; return a Generator"),
         ("inputs fail", r"rows: inputs\(\) raises ValueError: not a row"),
         ("inputs", "inputs.. differs between two generators"),
         ("plans", "two plans differ"),

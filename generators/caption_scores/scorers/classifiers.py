@@ -9,7 +9,7 @@ import numpy as np
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.references import Reference, bibtex
-from twinset.generators.caption_scores.scorers.scorer import LAYOUT, NetworkScorer, Scored, padded, passes, tokenize
+from twinset.generators.caption_scores.scorers.scorer import LAYOUT, NetworkScorer, Scored, passes, tokenize
 from twinset.models.files import find_model
 from twinset.models.loading import load_with_tokenizer
 
@@ -51,14 +51,11 @@ class ColaScorer:
 
     def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
         """As `Scorer.__call__`: softmax over both classes, that of acceptable sentences."""
-        import torch
-
         tokens = tokenize(self._tokenizer, texts, self._most)
         values = np.empty(len(texts))
         for places in passes(tokens.ids, micro_batch):
-            ids, mask = padded([tokens.ids[place] for place in places], self._tokenizer.pad_token_id)
-            read = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
-            logits = self._model(**{name: one.to(self._device) for name, one in read.items()}).logits
+            read = self._tokenizer.pad({"input_ids": [tokens.ids[place] for place in places]}, return_tensors="pt")
+            logits = self._model(**read.to(self._device)).logits
             values[places] = logits.double().softmax(dim=1)[:, ACCEPTABLE].cpu().numpy()
         return Scored(values, tokens.truncated)
 
@@ -112,10 +109,9 @@ class VeraScorer:
         tokens = tokenize(self._tokenizer, texts, MOST_TOKENS)
         values = np.empty(len(texts))
         for places in passes(tokens.ids, micro_batch):
-            ids, mask = padded([tokens.ids[place] for place in places], self._tokenizer.pad_token_id)
-            read = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
-            states = self._model(**{name: one.to(self._device) for name, one in read.items()}).last_hidden_state
-            last = torch.from_numpy(mask.sum(axis=1) - 1).to(self._device)
+            read = self._tokenizer.pad({"input_ids": [tokens.ids[place] for place in places]}, return_tensors="pt")
+            states = self._model(**read.to(self._device)).last_hidden_state
+            last = read["attention_mask"].sum(dim=1) - 1
             ends = states[torch.arange(len(places), device=self._device), last].float()  # (texts, channels)
             logits = ends @ self._head + self._bias
             values[places] = torch.sigmoid(logits.double() / self._temperature).cpu().numpy()

@@ -150,17 +150,6 @@ def passes(ids: Sequence[Sequence[int]], micro_batch: int) -> Iterator[list[int]
         yield order[start : start + micro_batch]
 
 
-def padded(ids: Sequence[Sequence[int]], padding: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Tokens of a pass, filled up on the right, and the mask that tells them from padding: (texts, longest) each."""
-    longest = max(map(len, ids))
-    tokens = np.full((len(ids), longest), padding, dtype=np.int64)
-    mask = np.zeros((len(ids), longest), dtype=np.int64)
-    for row, text in enumerate(ids):
-        tokens[row, : len(text)] = text
-        mask[row, : len(text)] = 1
-    return tokens, mask
-
-
 _HOME = "twinset.generators.caption_scores.scorers"
 KINDS = {
     "vera": f"{_HOME}.classifiers:Vera",

@@ -11,7 +11,7 @@ from PIL.Image import Resampling
 
 from twinset.contracts.errors import WrongUse
 from twinset.models.device import GPU
-from twinset.models.encoders.contract import Floats, Running, unit
+from twinset.models.encoders.contract import DualEncoder, Floats, Running, unit
 from twinset.models.encoders.open_clip_files import CONFIG, FILES
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, ModelFiles, find_model, local_folder, read_json
 
@@ -67,7 +67,6 @@ def tower_files(name: str) -> ModelFiles:
 
 def open_tower(name: str, running: Running) -> Callable[[Sequence[Any]], Floats]:
     """From pictures to features with norm 1, float32, (n, d), in one pass."""
-    from twinset.models.encoders.contract import DualEncoder
     from twinset.models.encoders.open_clip_models import open_open_clip
 
     if name == THUMBNAIL:
@@ -79,6 +78,15 @@ def open_tower(name: str, running: Running) -> Callable[[Sequence[Any]], Floats]
     if isinstance(model, DualEncoder):
         return model.encode_images
     return lambda pictures: unit(model.image_features(model.pixels(pictures)).float().cpu().numpy())
+
+
+def open_clip_encoder(name: str, running: Running) -> DualEncoder:
+    """CLIP with both towers, of transformers or open_clip, as its files are."""
+    from twinset.models.encoders.open_clip_models import open_open_clip
+    from twinset.models.encoders.transformers_encoders import ClipEncoder
+
+    folder = clip_files(name).folder
+    return (open_open_clip if is_open_clip(folder) else ClipEncoder)(name, [str(folder)], running)
 
 
 def thumbnail_features(pictures: Sequence[Any]) -> Floats:
