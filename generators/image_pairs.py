@@ -24,7 +24,7 @@ from twinset.generators.annotation_files import (
     read_records,
     text_of,
 )
-from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
 
 CITATIONS, CITED = "citations.json", 100  # report: what records cite, and one more than a card shows where there are
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")
@@ -69,7 +69,6 @@ class ImagePairs(NamedPairSource):
     citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
 
     reports = (CITATIONS,)
-    generator = "twinset.generators.image_pairs:ImagePairGenerator"
     reference = Reference("a list of image pairs")
     reasons: ClassVar[Mapping[str, str]] = {
         **NamedPairSource.reasons,
@@ -90,13 +89,9 @@ class ImagePairs(NamedPairSource):
             return ""
         return f"Records cite more works than the first {CITED} below: see `citation` in each sample's `provenance`."
 
-
-class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
-    """Plans a pair a record."""
-
     version = 3
 
-    def reports(self) -> Mapping[str, bytes]:
+    def report_files(self) -> Mapping[str, bytes]:
         return {CITATIONS: canonical_json(list(self.cited))}
 
     def plan(self) -> Iterator[NamedPairCandidate]:
@@ -114,7 +109,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
         suspects, scattered = ids.suspects(), groups.suspects()
         apart, split_of = dict[str, list[NamedPairCandidate]](), dict[str, str]()
         for place, record in self._records():
-            group, split = self._text(record, "group"), self._text(record, "split") or self.split
+            group, split = self._text(record, "group"), self._text(record, "split") or self.stage.split
             if problem := self._problem(record):
                 self.excluded.add(problem, place)
             elif isinstance(terms := self._terms(record), str):
@@ -136,20 +131,27 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
         images = self._text(record, "image0"), self._text(record, "image1")
         captions = self._captions(record, "caption0"), self._captions(record, "caption1")
         about = {"id": name, "image0": images[0], "image1": images[1]}
-        about |= {column: self._value(record, column) for column in self.source.columns}
+        about |= {column: self._value(record, column) for column in self.columns}
         about |= {"citation": checked_bibtex(self._text(record, "citation"))}
         if about["citation"] and len(self.cited) <= CITED:
             self.cited[about["citation"]] = None
-        change = self._text(record, "change") or self.source.change
+        change = self._text(record, "change") or self.change
         return self.planned(
-            (name,), images, captions, change, about, group and sample_key(self.name, "group", group), terms, split
+            (name,),
+            images,
+            captions,
+            change,
+            about,
+            group and sample_key(self.stage.name, "group", group),
+            terms,
+            split,
         )
 
     def _records(self) -> Iterator[tuple[str, Record]]:
-        names = self.source.fields.model_dump()
-        renamed = self.source.fields.model_dump(exclude_defaults=True)
-        needed = (*(name for key, name in names.items() if key in (*NEEDED, *renamed)), *self.source.columns)
-        return read_records(self.source.annotations, needed, tuple(names.values()))
+        names = self.fields.model_dump()
+        renamed = self.fields.model_dump(exclude_defaults=True)
+        needed = (*(name for key, name in names.items() if key in (*NEEDED, *renamed)), *self.columns)
+        return read_records(self.annotations, needed, tuple(names.values()))
 
     def _problem(self, record: Record) -> str:
         """Why a record cannot be used; empty when it can."""
@@ -162,7 +164,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
             return "no-image"
         if not all(is_media_name(name, self._files.folder) for name in images):
             return "unsafe-path"
-        if not re.fullmatch(SPLIT, self._text(record, "split") or self.split):
+        if not re.fullmatch(SPLIT, self._text(record, "split") or self.stage.split):
             return "unknown-split"
         try:
             checked_bibtex(self._text(record, "citation"))
@@ -172,22 +174,22 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
 
     def _terms(self, record: Record) -> Terms | str:
         """Its terms, or the reason to leave it out: what is not text, or lacks a named field, must not become ours."""
-        renamed = self.source.fields.model_dump(exclude_defaults=True)
+        renamed = self.fields.model_dump(exclude_defaults=True)
         given = {} if isinstance(record, Skipped) else record
         for term in TERMS if given else ():
-            column = getattr(self.source.fields, term)
+            column = getattr(self.fields, term)
             value = given.get(column)
             if (value is not None and not isinstance(value, str)) or (term in renamed and column not in given):
                 return f"unknown-{term.replace('_', '-')}"
         return Terms.named(*(self._text(record, term) for term in TERMS))
 
     def _text(self, record: Record, field: str) -> str:
-        return self._value(record, getattr(self.source.fields, field))
+        return self._value(record, getattr(self.fields, field))
 
     @staticmethod
     def _value(record: Record, column: str) -> str:
         return "" if isinstance(record, Skipped) else text_of(record.get(column))
 
     def _captions(self, record: Record, field: str) -> list[str]:
-        value = None if isinstance(record, Skipped) else record.get(getattr(self.source.fields, field))
+        value = None if isinstance(record, Skipped) else record.get(getattr(self.fields, field))
         return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one.strip()]

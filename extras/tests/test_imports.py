@@ -36,11 +36,11 @@ twinset.generators.captions.tables
 twinset.generators.copied_pairs
 twinset.generators.decisions.agreement
 twinset.generators.decisions.answers
-twinset.generators.decisions.generator
+twinset.generators.decisions.source
 twinset.generators.decisions.pictures
 twinset.generators.decisions.question
 twinset.generators.decisions.source
-twinset.generators.edited_pairs.generator
+twinset.generators.edited_pairs.source
 twinset.generators.edited_pairs.source
 twinset.generators.edited_pairs.vocabulary
 twinset.generators.image_files

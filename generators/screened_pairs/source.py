@@ -1,5 +1,7 @@
 """The pairs of a stage that people or a model kept, copied byte by byte."""
 
+from __future__ import annotations
+
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,43 +22,10 @@ from twinset.generators.copied_pairs import COPIED, HASHED, CopiedPairCandidate,
 from twinset.generators.decisions.questions import DROP, KeepPair
 from twinset.generators.image_verification.pairs import COLUMNS as VERIFIED
 from twinset.generators.screened_pairs.pair_screening import DUPLICATE, SCREENED_OUT, twins
-from twinset.shards.contracts import Generator, Source
+from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 
 REPORT = "screening.json"
-
-
-class ScreenedPairs(Source):
-    """The pairs of a stage without those that people dropped, or a model.
-
-    pairs: the stage that made them. decisions: the stage of `pair-screening` that asked people about them, or of
-    `image-verification` with a threshold, which asked a model. licence: unused: each pair keeps that of its own source.
-    """
-
-    kind: Literal["screened-pairs"]
-    pairs: StageName
-    decisions: StageName
-    licence: str = ""
-
-    generator = "twinset.generators.screened_pairs.source:ScreenedPairGenerator"
-    makes = "pair"
-    verb = "kept from"
-    reports = (REPORT,)
-    card_template = Path(__file__).with_name("card.md.j2")
-    reasons: ClassVar[Mapping[str, str]] = {**SCREENED_OUT, **reasons_beside(__file__, "screened-pairs")}
-
-    @property
-    def copies(self) -> str | None:
-        return self.pairs
-
-    def misfit(self, earlier: SourceSettings) -> str:
-        if earlier.makes not in ("pair", "table"):
-            return f"pairs are kept or dropped, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
-        return ""
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        said = {**KeepPair.reasons, DROP: "no reason given"}
-        return block_of(self.card_template, "how_made", found=reports.get(REPORT), said=said)
 
 
 UNDECIDED, REFUTED = "undecided", "refuted"
@@ -75,8 +44,36 @@ class ScreenedPairCandidate(CopiedPairCandidate):
     detail: str
 
 
-class ScreenedPairGenerator(Generator[ScreenedPairs]):
-    """One candidate a pair of the stage, in its order and with its key."""
+class ScreenedPairs(Source):
+    """The pairs of a stage without those that people dropped, or a model.
+
+    pairs: the stage that made them. decisions: the stage of `pair-screening` that asked people about them, or of
+    `image-verification` with a threshold, which asked a model. licence: unused: each pair keeps that of its own source.
+    """
+
+    kind: Literal["screened-pairs"]
+    pairs: StageName
+    decisions: StageName
+    licence: str = ""
+
+    makes = "pair"
+    verb = "kept from"
+    reports = (REPORT,)
+    card_template = Path(__file__).with_name("card.md.j2")
+    reasons: ClassVar[Mapping[str, str]] = {**SCREENED_OUT, **reasons_beside(__file__, "screened-pairs")}
+
+    @property
+    def copies(self) -> str | None:
+        return self.pairs
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        if earlier.makes not in ("pair", "table"):
+            return f"pairs are kept or dropped, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+        return ""
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        said = {**KeepPair.reasons, DROP: "no reason given"}
+        return block_of(self.card_template, "how_made", found=reports.get(REPORT), said=said)
 
     version = 1
     candidate = ScreenedPairCandidate
@@ -122,7 +119,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             rejected = Rejected(one.key, one.dropped, one.detail) if one.dropped else None
             yield rejected or copied(self._pairs, one, found[one.key])
 
-    def reports(self) -> Mapping[str, bytes]:
+    def report_files(self) -> Mapping[str, bytes]:
         """``screening.json``: pairs planned, made, repeated, shown, kept, undecided, and dropped by what people said,
         or by the reason of a model's stage."""
         repeated = self._twins
@@ -177,8 +174,8 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
 
     @cached_property
     def _pairs(self) -> FinishedStage:
-        return self.context.earlier(self.source.pairs)
+        return self.stage.earlier(self.pairs)
 
     @cached_property
     def _decisions(self) -> FinishedStage:
-        return self.context.earlier(self.source.decisions)
+        return self.stage.earlier(self.decisions)

@@ -17,7 +17,6 @@ from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
 
@@ -26,6 +25,20 @@ RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relat
 CAPTIONS = "captions.json"  # report: pairs planned, and those of which one caption is true of both frames
 Relations = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 PICKLE_START = b"\x80"  # of every pickle since protocol 2, and of no JSON
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One object in one annotated frame: relations as annotated, in the order attention, spatial, contacting."""
+
+    number: int
+    frame: str
+    object_class: str
+    relations: Relations
+
+    def differs_from(self, other: View) -> bool:
+        """Whether at least two of the three relations differ (EqBen's rule against near-identical pairs)."""
+        return sum(set(mine) != set(theirs) for mine, theirs in zip(self.relations, other.relations, strict=True)) >= 2
 
 
 class ActionGenome(FramePairSource):
@@ -46,7 +59,6 @@ class ActionGenome(FramePairSource):
     grammar: bool = False
     licence: str = UNKNOWN
 
-    generator = "twinset.generators.video.action_genome:ActionGenomeGenerator"
     reports = (CAPTIONS,)
     reference = Reference(
         "Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome", "sigurdsson2016hollywood")
@@ -56,24 +68,6 @@ class ActionGenome(FramePairSource):
         **LINE_REASONS,
         **reasons_beside(__file__, "action-genome"),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One object in one annotated frame: relations as annotated, in the order attention, spatial, contacting."""
-
-    number: int
-    frame: str
-    object_class: str
-    relations: Relations
-
-    def differs_from(self, other: View) -> bool:
-        """Whether at least two of the three relations differ (EqBen's rule against near-identical pairs)."""
-        return sum(set(mine) != set(theirs) for mine, theirs in zip(self.relations, other.relations, strict=True)) >= 2
-
-
-class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
-    """Pairs from Action Genome's official pickle, or from JSON lines of ``{frame, objects: [...]}``."""
 
     version = 2
 
@@ -86,11 +80,11 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
                 views.sort(key=lambda view: view.number)
                 yield from self._pairs(video, kind, views)
 
-    def reports(self) -> Mapping[str, bytes]:
+    def report_files(self) -> Mapping[str, bytes]:
         return {CAPTIONS: canonical_json({"pairs": self.planned_pairs, "one true of both": self.shared_pairs})}
 
     def addressing(self) -> Addressing:
-        return "dump" if self.source.frames == "dump" else "numbers"
+        return "dump" if self.frames == "dump" else "numbers"
 
     def _pairs(self, video: str, kind: str, views: Sequence[View]) -> Iterator[FramePairCandidate]:
         """EqBen's sparse sampling: frames next to a chosen one are too much like it, and are skipped."""
@@ -102,22 +96,22 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
                 if pair is not None:
                     yield pair
                     chosen = True
-                j += 1 + self.source.skip if pair is not None else 1
-            i += 1 + self.source.skip if chosen else 1
+                j += 1 + self.skip if pair is not None else 1
+            i += 1 + self.skip if chosen else 1
 
     def _pair(self, video: str, kind: str, first: View, second: View) -> FramePairCandidate | None:
         if not first.differs_from(second):
             return None
-        grammar = self.source.grammar
+        grammar = self.grammar
         said0, said1 = (captions(view.object_class, *view.relations[1:], grammar) for view in (first, second))
-        place = f"{self.source.annotations.name} {kind} of {first.frame} and {second.frame}"
+        place = f"{self.annotations.name} {kind} of {first.frame} and {second.frame}"
         if not said0 or not said1:
             self.excluded.add("pair-unsayable", place)
             return None
         # A caption of its own leads, so that the first two differ as soon as one frame has one.
         captions0, captions1 = _own_first(said0, said1), _own_first(said1, said0)
         shared0, shared1 = captions0[0] in said1, captions1[0] in said0
-        if (shared0 and shared1) or (self.source.exclusive and (shared0 or shared1)):
+        if (shared0 and shared1) or (self.exclusive and (shared0 or shared1)):
             self.excluded.add("pair-said-alike", place)
             return None
         self.planned_pairs += 1
@@ -134,7 +128,7 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
         videos: dict[str, dict[str, list[View]]] = {}
         shared: dict[Any, Any] = {}  # a few hundred combinations of relations serve half a million views
         seen: set[tuple[str, int]] = set()
-        for place, frame, objects in _frames(self.source.annotations):
+        for place, frame, objects in _frames(self.annotations):
             if isinstance(frame, Skipped):
                 self.excluded.add(frame.reason, place)
                 continue

@@ -22,7 +22,7 @@ from twinset.contracts.kinds.samples import Drop, Keep, Rejected
 from twinset.contracts.recipe import load_recipe
 from twinset.filters.equal_captions import EqualCaptions
 from twinset.filters.near_identical import NearIdentical
-from twinset.generators.image_pairs import ImagePairGenerator, ImagePairs
+from twinset.generators.image_pairs import ImagePairs
 from twinset.shards.contracts import Context
 
 RECORDS = [
@@ -66,7 +66,7 @@ def written(folder: Path, form: str, records: list[Any]) -> Path:
     return path
 
 
-def pairs(annotations: Path, media: Path, **settings: Any) -> ImagePairGenerator:
+def pairs(annotations: Path, media: Path, **settings: Any) -> ImagePairs:
     given = {"kind": "image-pairs", "licence": "CC0-1.0", **settings}
     return ImagePairs(annotations=annotations, media=media, **given).open(Context("mine"))
 

@@ -51,7 +51,7 @@ def planned(tmp_path: Path) -> Any:
 
 
 def test_scenes_are_made_from_the_inputs_that_were_planned_with(planned: Any) -> None:
-    assert planned().generator.name == NAME
+    assert planned().generator.stage.name == NAME
     assert planned() is planned(), "opened once a process"
 
 

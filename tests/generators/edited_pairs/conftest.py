@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.generators.prompt_to_prompt.tiny_models import save_small
-from twinset.generators.edited_pairs.generator import EditedPairGenerator
-from twinset.generators.edited_pairs.source import StableDiffusion
+from twinset.generators.edited_pairs.source import EditedPairGenerator, StableDiffusion
 from twinset.shards.contracts import Context
 
 MakeGenerator = Callable[..., EditedPairGenerator]

@@ -26,7 +26,7 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.parts import OutOfMemory
 from twinset.generators.edited_pairs import painter
-from twinset.generators.edited_pairs.generator import NO_SIMILARITY, EditedPairGenerator, broken, similarity
+from twinset.generators.edited_pairs.source import NO_SIMILARITY, EditedPairGenerator, broken, similarity
 from twinset.generators.edited_pairs.vocabulary import (
     KINDS,
     CaptionVocabulary,
@@ -102,7 +102,7 @@ def test_a_pair_hardly_depends_on_the_micro_batch(drawing_with: Any) -> None:
     generator = drawing_with(micro_batch=4)
     candidates = planned(generator, 4)
     whole, single = (images(list(one.make(candidates))) for one in (generator, generator.with_micro_batch(1)))
-    assert generator.micro_batch == 4
+    assert generator.batch_size() == 4
     apart = [np.abs(one.astype(int) - other).max() for one, other in zip(whole, single, strict=True)]
     assert max(apart) <= 2
 

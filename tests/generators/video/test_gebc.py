@@ -10,7 +10,7 @@ from twinset.contracts.kinds.samples import Drop
 from twinset.filters.equal_captions import EqualCaptionsFilter
 from twinset.filters.motion_words import MotionWords
 from twinset.generators.video.frame_pairs import FramePairCandidate
-from twinset.generators.video.gebc import Gebc, GebcGenerator
+from twinset.generators.video.gebc import Gebc
 from twinset.shards.contracts import Context
 
 REAL = Path(__file__).parents[3] / "../shared/data/gebc/val.json"
@@ -32,7 +32,7 @@ def boundary(name: str, previous: Any, time: Any, following: Any, **more: Any) -
 THREE = [boundary("v_0A", 0, 2.0, 4.0), boundary("v_1A", 2.0, 4.0, 8.0), boundary("v_2A", 4.0, 8.0, 10.0)]
 
 
-def generator(path: Path, *more: Path, **settings: Any) -> GebcGenerator:
+def generator(path: Path, *more: Path, **settings: Any) -> Gebc:
     return Gebc(kind="gebc", annotations=(path, *more), media=path.parent, **settings).open(Context("eq-gebc"))
 
 
