@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +12,12 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.canonical import canonical_json, digest, generator_for, sha256_of_file
-from twinset.contracts.errors import WrongUse
+from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.locations import Location, on_this_machine
 from twinset.contracts.references import Reference, bibtex, reasons_beside
-from twinset.contracts.source import Place
+from twinset.contracts.source import Need, Place
 from twinset.generators.papers import EQBEN
 from twinset.models.device import check_installed, check_opencv
 from twinset.shards.contracts import Source
@@ -103,6 +103,14 @@ class Kubric(Source):
     def media_files(self) -> Media | None:
         """The asset archives, when the manifest is a file of this machine."""
         return None if "://" in self.manifest else MediaFolder(Path(self.manifest).parent)
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        with naming(f"{key}.assets"):
+            manifest = self.manifest
+        if "://" not in manifest and not Path(manifest).is_file():
+            raise WrongUse(f"{key}.assets: there is no file {manifest}; name a manifest with --set {key}.assets=FILE")
+        if self.backgrounds is not None and not self.backgrounds.is_dir():
+            raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")
 
     def check_device(self, key: str) -> None:
         check_installed(key, ("bpy", "kubric", "pybullet"), "render")
