@@ -81,10 +81,8 @@ def _check_table(first: TableStage, second: TableStage, context: Context) -> Non
 
     with tempfile.TemporaryDirectory() as folder:
         tables = [context.earlier(name).frame(Path(folder)) for name in first.reads]
-        found = [
-            called(f"{first.kind}: transform()", lambda one=one: one.transform(*tables)) for one in (first, second)
-        ]
-        frames = [rows.collect() if isinstance(rows, pl.LazyFrame) else rows for rows in found]
+        tried = [called("transform()", partial(opened.transform, *tables)) for opened in (first, second)]
+        frames = [rows.collect() if isinstance(rows, pl.LazyFrame) else rows for rows in tried]
     expect(frames[0].height > 0, "transform() gives no row; give the check inputs of which something comes")
     expect(frames[0].equals(frames[1]), "two transforms differ; sort, and sample from self.stage.seed alone")
     declared = first.row_schema.names if first.row_schema is not None else []

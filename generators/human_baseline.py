@@ -1,5 +1,7 @@
 """People's scores on pairs: four tasks a sampled pair, and who was right in which of them."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -14,11 +16,14 @@ from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.decisions.agreement import counting, share_of
-from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.questions import Match
 from twinset.generators.decisions.source import Decisions
 from twinset.shards.finished_stage import FinishedStage
+
+IMAGES, CAPTIONS = ("image0", "image1"), ("caption0", "caption1")
+QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question
+PAIR_COLUMNS = ("key", "tar", "split", *CAPTIONS, *(f"{role}_sha256" for role in IMAGES))
 
 
 class HumanBaseline(Decisions):
@@ -32,7 +37,6 @@ class HumanBaseline(Decisions):
     pairs: StageName
     sample: int = Field(default=500, ge=1)
 
-    generator = "twinset.generators.human_baseline:HumanBaselineGenerator"
     group = "pair"
     reads_subsets = True
 
@@ -41,20 +45,8 @@ class HumanBaseline(Decisions):
             return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
         return ""
 
-
-IMAGES, CAPTIONS = ("image0", "image1"), ("caption0", "caption1")
-QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question
-PAIR_COLUMNS = ("key", "tar", "split", *CAPTIONS, *(f"{role}_sha256" for role in IMAGES))
-
-
-class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
-    """The tasks of a pair follow each other in the plan; the review page keeps them apart.
-
-    The identity of a task is the key of its pair and one of `QUERIES`; its truth is the number of that query.
-    """
-
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        """As `DecisionGenerator.tasks`; nobody need look to know what is right: caption i belongs to image i."""
+        """As `Decisions.tasks`; nobody need look to know what is right: caption i belongs to image i."""
         for tar, rows in groupby(self._sampled.to_pylist(), key=itemgetter("tar")):
             pairs = list(rows)
             # What differs in a pair its index does not say; the JSON beside its images does.
@@ -63,7 +55,7 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
                 roles = (query,) if query in IMAGES else IMAGES
                 captions = CAPTIONS if query in IMAGES else (query,)
                 yield TaskCandidate(
-                    key=sample_key(self.name, row["key"], query),
+                    key=sample_key(self.stage.name, row["key"], query),
                     identity=identity_of(row["key"], query),
                     group=row["key"],
                     split=row["split"],
@@ -104,17 +96,17 @@ class HumanBaselineGenerator(DecisionGenerator[HumanBaseline]):
             {"pair": pair, "kind": kinds[pair], "annotator": annotator, "right": [right.get(one) for one in QUERIES]}
             for (pair, annotator), right in sorted(found.items(), key=lambda item: (item[0][0], item[0][1] or ""))
         ]
-        stage = self.source.pairs.rstrip("/").rpartition("/")[2]
+        stage = self.pairs.rstrip("/").rpartition("/")[2]
         return {"pairs": {"stage": stage, "digest": self.pictured.digest, "sampled": len(kinds)}, "outcomes": rows}
 
     @cached_property
     def pictured(self) -> FinishedStage:
-        return self.context.earlier(self.source.pairs)
+        return self.stage.earlier(self.pairs)
 
     @cached_property
     def _sampled(self) -> pa.Table:
         pairs = self.pictured.read(PAIR_COLUMNS)
         keys = pairs["key"].to_pylist()
-        places = {key: share_of(f"human baseline {self.seed}", key) for key in keys}
+        places = {key: share_of(f"human baseline {self.stage.seed}", key) for key in keys}
         drawn = sorted(range(len(keys)), key=lambda row: (places[keys[row]], keys[row]))
-        return pairs.take(pa.array(sorted(drawn[: self.source.sample]), pa.int64()))
+        return pairs.take(pa.array(sorted(drawn[: self.sample]), pa.int64()))

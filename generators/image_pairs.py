@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
@@ -12,7 +13,6 @@ from pydantic import AfterValidator
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.canonical import canonical_json, sample_key
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.plan import Ids
 from twinset.contracts.references import Reference, checked_bibtex, reasons_beside
 from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
@@ -24,7 +24,7 @@ from twinset.generators.annotation_files import (
     read_records,
     text_of,
 )
-from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
 
 CITATIONS, CITED = "citations.json", 100  # report: what records cite, and one more than a card shows where there are
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")
@@ -55,8 +55,9 @@ class Fields(Settings):
 class ImagePairs(NamedPairSource):
     """Pairs on disk.
 
-    annotations: a JSON list of objects, JSON lines or Parquet. An image is a path below ``media``, or a name that is
-    found there (`shards.media.media_folder.ImageFolder.find`). A caption is text, or a list of texts, best first.
+    annotations: CSV or TSV with names of columns, a JSON list of objects, JSON lines or Parquet. An image is a path
+    below ``media``, or a name that is found there (`shards.media.media_folder.ImageFolder.find`). A caption is text, or
+    a list of texts, best first.
     media: folder of the images, of folders of them, or of tars. fields: what the fields are called. columns: further
     fields of text, which go into the provenance of each sample. change: what differs, where a record does not say it.
     citation: BibTeX of the data set.
@@ -69,7 +70,6 @@ class ImagePairs(NamedPairSource):
     citation: Annotated[str, AfterValidator(checked_bibtex)] = ""
 
     reports = (CITATIONS,)
-    generator = "twinset.generators.image_pairs:ImagePairGenerator"
     reference = Reference("a list of image pairs")
     reasons: ClassVar[Mapping[str, str]] = {
         **NamedPairSource.reasons,
@@ -90,66 +90,64 @@ class ImagePairs(NamedPairSource):
             return ""
         return f"Records cite more works than the first {CITED} below: see `citation` in each sample's `provenance`."
 
+    version = 4
 
-class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
-    """Plans a pair a record."""
+    @cached_property
+    def cited(self) -> dict[str, None]:
+        """Works that records cite, as BibTeX."""
+        return {}
 
-    version = 3
-
-    def reports(self) -> Mapping[str, bytes]:
+    def report_files(self) -> Mapping[str, bytes]:
         return {CITATIONS: canonical_json(list(self.cited))}
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        """Pairs in the order of the file, behind them those of groups that are scattered in it; it is read twice.
-
-        Memory grows by 16 bytes a record, and by the pairs of scattered groups.
-        """
-        self.cited = dict[str, None]()
-        ids, groups, last = Ids(), Ids(), ""
-        for _, record in self._records():
-            ids.add(self._text(record, "id"))
-            if (group := self._text(record, "group")) and group != last:
-                groups.add(group)
-            last = group
-        suspects, scattered = ids.suspects(), groups.suspects()
-        apart, split_of = dict[str, list[NamedPairCandidate]](), dict[str, str]()
+        """Pairs in the order of the file, those of a group together where the first of them stands."""
+        self.cited.clear()
+        places, split_of = dict[str, str](), dict[str, str]()
+        pairs = dict[str, list[NamedPairCandidate]]()
         for place, record in self._records():
-            group, split = self._text(record, "group"), self._text(record, "split") or self.split
+            name, group = self._text(record, "id"), self._text(record, "group")
+            split = self._text(record, "split") or self.stage.split
             if problem := self._problem(record):
                 self.excluded.add(problem, place)
             elif isinstance(terms := self._terms(record), str):
                 self.excluded.add(terms, place)
-            elif suspects.place_before(name := self._text(record, "id"), place):
-                self.excluded.add("repeated-id", f"{place} (id {name[:100]})")
+            elif name in places:
+                self.excluded.add("repeated-id", f"{place} (id {name[:100]}, that of {places[name]})")
             elif group and split_of.setdefault(group, split) != split:
                 self.excluded.add("other-split", f"{place} (group {group[:100]})")
             else:
+                places[name] = place
                 planned = self._planned(record, terms, name, group, split)
-                if group in scattered:
-                    apart.setdefault(group, []).append(planned)
-                else:
-                    yield planned
-        for some in apart.values():
-            yield from some
+                pairs.setdefault(planned.group, []).append(planned)
+        for members in pairs.values():
+            yield from members
 
     def _planned(self, record: Record, terms: Terms, name: str, group: str, split: str) -> NamedPairCandidate:
         images = self._text(record, "image0"), self._text(record, "image1")
         captions = self._captions(record, "caption0"), self._captions(record, "caption1")
         about = {"id": name, "image0": images[0], "image1": images[1]}
-        about |= {column: self._value(record, column) for column in self.source.columns}
+        about |= {column: self._value(record, column) for column in self.columns}
         about |= {"citation": checked_bibtex(self._text(record, "citation"))}
         if about["citation"] and len(self.cited) <= CITED:
             self.cited[about["citation"]] = None
-        change = self._text(record, "change") or self.source.change
+        change = self._text(record, "change") or self.change
         return self.planned(
-            (name,), images, captions, change, about, group and sample_key(self.name, "group", group), terms, split
+            (name,),
+            images,
+            captions,
+            change,
+            about,
+            group and sample_key(self.stage.name, "group", group),
+            terms,
+            split,
         )
 
     def _records(self) -> Iterator[tuple[str, Record]]:
-        names = self.source.fields.model_dump()
-        renamed = self.source.fields.model_dump(exclude_defaults=True)
-        needed = (*(name for key, name in names.items() if key in (*NEEDED, *renamed)), *self.source.columns)
-        return read_records(self.source.annotations, needed, tuple(names.values()))
+        names = self.fields.model_dump()
+        renamed = self.fields.model_dump(exclude_defaults=True)
+        needed = (*(name for key, name in names.items() if key in (*NEEDED, *renamed)), *self.columns)
+        return read_records(self.annotations, needed, tuple(names.values()))
 
     def _problem(self, record: Record) -> str:
         """Why a record cannot be used; empty when it can."""
@@ -162,7 +160,7 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
             return "no-image"
         if not all(is_media_name(name, self._files.folder) for name in images):
             return "unsafe-path"
-        if not re.fullmatch(SPLIT, self._text(record, "split") or self.split):
+        if not re.fullmatch(SPLIT, self._text(record, "split") or self.stage.split):
             return "unknown-split"
         try:
             checked_bibtex(self._text(record, "citation"))
@@ -172,22 +170,22 @@ class ImagePairGenerator(NamedPairGenerator[ImagePairs]):
 
     def _terms(self, record: Record) -> Terms | str:
         """Its terms, or the reason to leave it out: what is not text, or lacks a named field, must not become ours."""
-        renamed = self.source.fields.model_dump(exclude_defaults=True)
+        renamed = self.fields.model_dump(exclude_defaults=True)
         given = {} if isinstance(record, Skipped) else record
         for term in TERMS if given else ():
-            column = getattr(self.source.fields, term)
+            column = getattr(self.fields, term)
             value = given.get(column)
             if (value is not None and not isinstance(value, str)) or (term in renamed and column not in given):
                 return f"unknown-{term.replace('_', '-')}"
         return Terms.named(*(self._text(record, term) for term in TERMS))
 
     def _text(self, record: Record, field: str) -> str:
-        return self._value(record, getattr(self.source.fields, field))
+        return self._value(record, getattr(self.fields, field))
 
     @staticmethod
     def _value(record: Record, column: str) -> str:
         return "" if isinstance(record, Skipped) else text_of(record.get(column))
 
     def _captions(self, record: Record, field: str) -> list[str]:
-        value = None if isinstance(record, Skipped) else record.get(getattr(self.source.fields, field))
+        value = None if isinstance(record, Skipped) else record.get(getattr(self.fields, field))
         return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one.strip()]

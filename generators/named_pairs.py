@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, cast
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.canonical import canonical_json, sha256_of_file
@@ -15,13 +15,6 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.licences.terms import Terms
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, ImageFolderSource, UnusableImage
-from twinset.shards.contracts import Generator
-
-
-class NamedPairSource(ImageFolderSource):
-    """A source of pairs whose annotations name two images each."""
-
-    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **SAME_IMAGE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,17 +47,16 @@ def paired(one: NamedPairCandidate, read: Mapping[str, Frame | UnusableImage]) -
     return Pair(**one.placed, change=one.change, image0=first, image1=second, provenance=json.loads(one.provenance))
 
 
-S = TypeVar("S", bound=NamedPairSource)
+class NamedPairSource(ImageFolderSource):
+    """A source of pairs whose annotations name two images each."""
 
-
-class NamedPairGenerator(Generator[S]):
-    """Makes pairs of two named images; a subclass has a ``version`` and plans."""
+    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **SAME_IMAGE}
 
     candidate = NamedPairCandidate
     libraries = ("numpy", "pillow")
 
     def inputs(self) -> str:
-        return sha256_of_file(self.source.annotations)[0]
+        return sha256_of_file(self.annotations)[0]
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs with their images, or why one has none; images that pairs of one call share are read once."""
@@ -75,7 +67,7 @@ class NamedPairGenerator(Generator[S]):
 
     @cached_property
     def _files(self) -> ImageFiles:
-        return ImageFiles(self.source.media, upright=True)
+        return ImageFiles(self.media, upright=True)
 
     def planned(
         self,
@@ -106,11 +98,11 @@ class NamedPairGenerator(Generator[S]):
         for number, texts in enumerate(captions):
             if not texts or not all(map(str.strip, texts)):
                 raise WrongUse(
-                    f"{self.source.annotations}: caption {number} of {list(identity)} is absent or blank; leave such "
+                    f"{self.annotations}: caption {number} of {list(identity)} is absent or blank; leave such "
                     "records out with self.excluded.add(reason, place)"
                 )
         identified = self.identified(*identity, group=group, terms=terms)
-        identified["split"] = split or self.split
+        identified["split"] = split or self.stage.split
         return NamedPairCandidate(
             **identified,
             captions0=tuple(captions[0]),

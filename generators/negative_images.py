@@ -1,5 +1,7 @@
 """Images of negative captions, drawn by an engine (BiVLC, section 3.2; TROHN-Img, section 5.1)."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,46 +19,11 @@ from twinset.contracts.source import StageName
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
-from twinset.models.engines import EngineGenerator, EngineSource
-from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, ImageGenerator, Request
+from twinset.models.engines import EngineSource
+from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings, Request
 
 NEGATIVE: Literal["negative_caption"] = "negative_caption"
 _ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
-
-
-class NegativeImages(DerivingTerms, EngineSource):
-    """An image of each negative caption, which should show what this caption says and not what the original one does.
-
-    negatives: the stage of negative captions with their prompts, or the folder of a finished one. engine: what draws.
-    images_per_caption: how many images of each negative; 4 for BiVLC, of which people choose, 1 for TROHN-Img.
-    sides: which captions are drawn. With ``caption`` one image of the original caption too, from the seed of the first
-    image of the negative one: for captions without a photo. suffix: of the prompts of original captions.
-    licence: of the images; the engine's unless the recipe says otherwise, and with it that of captions and photos.
-    """
-
-    kind: Literal["negative-images"]
-    negatives: StageName
-    engine: ImageEngine
-    images_per_caption: int = Field(default=1, ge=1, le=64)
-    sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
-    suffix: str = SUFFIX
-
-    generator = "twinset.generators.negative_images:NegativeImageGenerator"
-    makes = "text-pair"
-    paper = BIVLC
-    group = "negative caption"
-    verb = "drawn from"
-    card_template = Path(__file__).with_name("negative_images.md.j2")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _licence_of_the_engine(cls, given: Any) -> Any:
-        if not isinstance(given, dict) or "licence" in given or "engine" not in given:
-            return given
-        try:
-            return {**given, "licence": _ENGINE.validate_python(given["engine"]).licence}
-        except ValidationError:
-            return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
 
 
 PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
@@ -82,29 +49,58 @@ class ImageCandidate(NegativeCaption):
         return pair if self.side == NEGATIVE else pair[::-1]
 
 
-class NegativeImageGenerator(EngineGenerator[NegativeImages]):
-    """One image a candidate; those of a negative caption are a group, so that its prompt is read once."""
+class NegativeImages(DerivingTerms, EngineSource):
+    """An image of each negative caption, which should show what this caption says and not what the original one does.
+
+    negatives: the stage of negative captions with their prompts, or the folder of a finished one. engine: what draws.
+    images_per_caption: how many images of each negative; 4 for BiVLC, of which people choose, 1 for TROHN-Img.
+    sides: which captions are drawn. With ``caption`` one image of the original caption too, from the seed of the first
+    image of the negative one: for captions without a photo. suffix: of the prompts of original captions.
+    licence: of the images; the engine's unless the recipe says otherwise, and with it that of captions and photos.
+    """
+
+    kind: Literal["negative-images"]
+    negatives: StageName
+    engine: ImageEngine
+    images_per_caption: int = Field(default=1, ge=1, le=64)
+    sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
+    suffix: str = SUFFIX
+
+    makes = "text-pair"
+    paper = BIVLC
+    group = "negative caption"
+    verb = "drawn from"
+    card_template = Path(__file__).with_name("negative_images.md.j2")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _licence_of_the_engine(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "licence" in given or "engine" not in given:
+            return given
+        try:
+            return {**given, "licence": _ENGINE.validate_python(given["engine"]).licence}
+        except ValidationError:
+            return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
 
     version = 1
-    engine: ImageGenerator
     candidate = ImageCandidate
     passes = PASSES
 
     def plan(self) -> Iterator[ImageCandidate]:
         """Images in the order of the table, which is read a row group at a time."""
         columns = ["identity", *TERMS, *COLUMNS.names, "prompt"]
-        for batch in self.earlier.batches(columns):
+        for batch in self.earlier().batches(columns):
             for row in batch.to_pylist():
                 identity, shows = json.loads(row.pop("identity")), (Terms.taken(row),)
-                group = sample_key(self.name, *identity)
-                prompts = {NEGATIVE: row.pop("prompt"), "caption": row["caption"].replace(".", "") + self.source.suffix}
-                for side in self.source.sides:
-                    for number in range(self.source.images_per_caption if side == NEGATIVE else 1):
+                group = sample_key(self.stage.name, *identity)
+                prompts = {NEGATIVE: row.pop("prompt"), "caption": row["caption"].replace(".", "") + self.suffix}
+                for side in self.sides:
+                    for number in range(self.images_per_caption if side == NEGATIVE else 1):
                         yield ImageCandidate(
                             **self.identified(*identity, side, number, group=group, shows=shows),
                             side=side,
                             number=number,
-                            scene=sample_key(self.name, *identity, number),
+                            scene=sample_key(self.stage.name, *identity, number),
                             prompt=prompts[side],
                             **row,
                         )
@@ -112,16 +108,16 @@ class NegativeImageGenerator(EngineGenerator[NegativeImages]):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
         """A text pair each, or why nothing was drawn; raises what `ImageGenerator.draw` raises."""
         planned = cast(Sequence[ImageCandidate], candidates)
-        drawn = self.engine.draw([Request(one.key, one.sides[0], one.prompt, self._seed(one)) for one in planned])
+        drawn = self.worker.draw([Request(one.key, one.sides[0], one.prompt, self._seed(one)) for one in planned])
         for one, result in zip(planned, drawn, strict=True):
             yield result if isinstance(result, Rejected) else self._pair(one, result)
 
     def _seed(self, candidate: ImageCandidate) -> int:
         # Signed 64 bits hold it, which is what Parquet and JSON readers take a whole number for.
-        return int(generator_for(self.seed, self.name, candidate.scene).integers(2**63))
+        return int(generator_for(self.stage.seed, self.stage.name, candidate.scene).integers(2**63))
 
     def _pair(self, candidate: ImageCandidate, drawn: Drawn) -> TextPair:
-        nothing = MediaFile(f"drawn by {self.source.engine.kind}", 0, "")
+        nothing = MediaFile(f"drawn by {self.engine.kind}", 0, "")
         first, *others = drawn.sources or (nothing,)
         return TextPair(
             **candidate.placed,

@@ -1,5 +1,7 @@
 """The text pairs of a table of negative captions: planned image by image, each with its image."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,12 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 from pydantic import field_validator
 
 from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, finite
 from twinset.contracts.doors import UnknownKind
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Frame, Rejected
@@ -24,10 +24,22 @@ from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
-from twinset.generators.negative_captions.kinds import COLUMNS, ScoredCaption, columns_of, scores_in, with_scores
+from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of
 from twinset.generators.papers import BIVLC
-from twinset.shards.contracts import Context, Source, StageGenerator
+from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPairCandidate(NegativeCaption):
+    """A row of a table of negative captions. negative_key: its key there. scores: by column, as JSON."""
+
+    negative_key: str
+    scores: str
+
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return (self.image,)
 
 
 class TextPairs(Source):
@@ -50,7 +62,6 @@ class TextPairs(Source):
     held_out: OptionalFiles = ()
     licence: str = ""
 
-    generator = "twinset.generators.text_pairs:TextPairGenerator"
     makes = "text-pair"
     paper = BIVLC
     group = "image"
@@ -85,138 +96,93 @@ class TextPairs(Source):
     def media_files(self) -> Media | None:
         return ImageFolder(self.images) if self.images is not None else None
 
+    version = 3
+    libraries = ("numpy", "pillow", "polars")
+    candidate = TextPairCandidate
 
-BLOCK = 100_000  # rows that are put in order together
-SLICE = 10_000  # rows that are Python objects at a time
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextPairCandidate(ScoredCaption):
-    """A row of a table of negative captions. negative_key: its key there."""
-
-    negative_key: str
+    @cached_property
+    def score_columns(self) -> tuple[str, ...]:
+        """Columns of scores: twinset's own, and after them those that other packages' scorers give."""
+        return columns_of(self.scores)
 
     @property
-    def media_names(self) -> tuple[str, ...]:
-        return (self.image,)
+    def numbers(self) -> tuple[str, ...]:  # type: ignore[override]  # of the scores that are asked for
+        return self.score_columns[len(TEXT_SCORES) :]
 
+    @cached_property
+    def _images(self) -> ImageFiles | None:
+        return ImageFiles(self.images, upright=True) if self.images is not None else None
 
-class TextPairGenerator(StageGenerator[TextPairs]):
-    """A text pair a row; those of an image are a group."""
+    @cached_property
+    def _training(self) -> TrainingSplit:
+        return TrainingSplit(self.train, self.stage.split, self.stage.seed, self.held_out)
 
-    version = 2
-    libraries = ("numpy", "pillow")
-
-    def __init__(self, source: TextPairs, context: Context) -> None:
-        super().__init__(source, context)
-        self._scores = columns_of(source.scores)
-        self.numbers = self._scores[len(TEXT_SCORES) :]
-        self._candidate = self.candidate = with_scores(TextPairCandidate, self._scores)
-        self._images = ImageFiles(source.images, upright=True) if source.images is not None else None
+    def inputs(self) -> str:
+        return joined(super().inputs(), self._training)
 
     def plan(self) -> Iterator[Candidate]:
         """Images in the order in which they first come in the table; pairs of an image in the table's order.
 
         Raises `WrongUse` when images are asked for that no row names.
         """
-        self._training.check(self.name)
-        named = self._images is None
+        self._training.check(self.stage.name)
+        named = self.images is None
         for row in self._rows():
             image = looked_for_by(row["image"], row["image_id"])
-            if self._images is not None and not image:
-                self.excluded.add("no-image", f"{self.source.negatives} {row['identity']}")
+            if self.images is not None and not image:
+                self.excluded.add("no-image", f"{self.negatives} {row['identity']}")
                 continue
             named = named or "://" not in image
             yield self._planned(row, image)
         if not named:
             raise WrongUse(
-                f"subsets.{self.name}.source.images: no row of {self.source.negatives} names an image by id or file; "
+                f"subsets.{self.stage.name}.source.images: no row of {self.negatives} names an image by id or file; "
                 "leave images out for an index"
             )
 
-    def _planned(self, row: Mapping[str, Any], image: str) -> Candidate:
+    def _planned(self, row: Mapping[str, Any], image: str) -> TextPairCandidate:
         identified = self.identified(*json.loads(row["identity"]), group=row["image_id"], shows=(Terms.of(row),))
-        candidate: TextPairCandidate = self._candidate(
-            **{**identified, "split": self._training.of(row["image_id"] or row["caption"], image)},
-            **{**{name: row[name] for name in COLUMNS.names}, "image": image, **scores_in(row, self._scores)},
+        identified["split"] = self._training.of(row["image_id"] or row["caption"], image)
+        scores = {name: row[name] for name in self.score_columns if row.get(name) is not None}
+        return TextPairCandidate(
+            **identified,
+            **{**{name: row[name] for name in COLUMNS.names}, "image": image},
             negative_key=row["key"],
+            scores=canonical_json(finite(scores)).decode(),
         )
-        return candidate
-
-    @cached_property
-    def _training(self) -> TrainingSplit:
-        return TrainingSplit(self.source.train, self.split, self.seed, self.source.held_out)
-
-    def inputs(self) -> str:
-        return joined(super().inputs(), self._training)
 
     def _rows(self) -> Iterator[dict[str, Any]]:
-        """Rows of the table image by image.
+        """Rows of the table image by image; rows without an image id stay where they are."""
+        import polars as pl
 
-        Memory holds a number a row, and where the images are scattered `BLOCK` rows or those of an image.
-        """
-        there = self.earlier.columns()
-        columns = [
-            "key",
-            "identity",
-            *TERMS,
-            *COLUMNS.names,
-            *(name for name in TEXT_SCORES if name in there),
-            *self.numbers,
-        ]
-        codes, blocks = self._images_in_blocks()
-        if (codes[1:] >= codes[:-1]).all():
-            for batch in self.earlier.batches(columns):
-                for start in range(0, len(batch), SLICE):
-                    yield from batch.slice(start, SLICE).to_pylist()
-            return
-        for first, last in blocks:
-            chosen = (codes >= first) & (codes < last)
-            whole = pa.Table.from_batches(self.earlier.batches(columns, None if chosen.all() else chosen))
-            order = np.argsort(codes[chosen], kind="stable")
-            for batch in whole.take(pa.array(order)).to_batches(max_chunksize=SLICE):
-                yield from batch.to_pylist()
-
-    def _images_in_blocks(self) -> tuple[NDArray[np.int32], list[tuple[int, int]]]:
-        """The number of each row's image, by first occurrence, and ranges of numbers that have some `BLOCK` rows.
-
-        Rows without an image id that are read together count as of one image.
-        """
-        known: dict[str, int] = {}
-        parts = [np.empty(0, np.int32)]
-        for number, batch in enumerate(self.earlier.batches(["image_id"])):
-            ids = batch[0].dictionary_encode()
-            places = [known.setdefault(one or f"\0{number}", len(known)) for one in ids.dictionary.to_pylist()]
-            parts.append(np.array(places, np.int32)[ids.indices.to_numpy()])
-        codes = np.concatenate(parts)
-        ends = np.cumsum(np.bincount(codes, minlength=len(known)))  # rows of all images up to each
-        blocks, first = [], 0
-        while first < len(known):
-            before = int(ends[first - 1]) if first else 0
-            last = max(first + 1, int(np.searchsorted(ends, before + BLOCK, side="right")))
-            blocks.append((first, last))
-            first = last
-        return codes, blocks
+        there = self.earlier().columns()
+        scores = [name for name in (*TEXT_SCORES, *self.numbers) if name in there or name in self.numbers]
+        batches = self.earlier().batches(("key", "identity", *TERMS, *COLUMNS.names, *scores))
+        parts = [pl.DataFrame(batch) for batch in batches]
+        if parts:
+            rows = pl.concat(parts).with_row_index("row")
+            alone = pl.when(pl.col("image_id") == "").then("row").otherwise(pl.col("row").min().over("image_id"))
+            yield from rows.with_columns(first=alone).sort("first", "row").iter_rows(named=True)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
         """Pairs with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
         planned = cast(Sequence[TextPairCandidate], candidates)
         read: Mapping[str, Frame | UnusableImage] = {}
         if self._images is not None:
-            read = self._images.read(one.image for one in planned)
-        for one in planned:
-            image = read.get(one.image)
+            read = self._images.read(candidate.image for candidate in planned)
+        for candidate in planned:
+            image = read.get(candidate.image)
             if isinstance(image, UnusableImage):
-                yield image.rejected(one.key)
+                yield image.rejected(candidate.key)
                 continue
             yield TextPair(
-                **one.placed,
+                **candidate.placed,
                 image=image,
-                caption=one.caption,
-                negative_caption=one.negative_caption,
-                type=one.type,
-                subtype=one.subtype,
-                image_id=one.image_id,
-                provenance={"caption_id": one.caption_id, "image_id": one.image_id, "negative_key": one.negative_key},
-                scores=one.scores(),
+                caption=candidate.caption,
+                negative_caption=candidate.negative_caption,
+                type=candidate.type,
+                subtype=candidate.subtype,
+                image_id=candidate.image_id,
+                provenance={name: getattr(candidate, name) for name in ("caption_id", "image_id", "negative_key")},
+                scores={name: score for name, score in json.loads(candidate.scores).items() if score is not None},
             )

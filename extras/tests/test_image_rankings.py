@@ -69,7 +69,7 @@ def opened(out: Path, seed: int = 0, **settings: Any) -> Any:
 
 def test_both_captions_of_a_pair_are_asked_of_its_images_and_those_alike_in_words(out: Path) -> None:
     generator = opened(out, sample=9)
-    check_source(generator.source, generator.context)
+    check_source(generator, generator.stage)
     rows = FinishedStage(Store(str(out)), "mine").read(["key", "caption0"]).to_pylist()
     said = {row["key"]: {*row["caption0"].lower().split()} for row in rows}
     tasks: list[TaskCandidate] = generator.gathered.tasks

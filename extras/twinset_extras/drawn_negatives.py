@@ -9,7 +9,6 @@ from typing import Literal
 
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.source import StageName
-from twinset.generators.edited_pairs.generator import DrawnPairGenerator
 from twinset.generators.edited_pairs.source import DrawnPairs
 from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.negative_captions.changes import spans
@@ -27,24 +26,20 @@ class DrawnNegatives(DrawnPairs):
     kind: Literal["drawn-negatives"]
     negatives: StageName
 
-    generator = f"{__name__}:DrawnNegativeGenerator"
+    generator = f"{__name__}:DrawnNegatives"
 
     @property
     def whose_captions(self) -> str:
         return f"captions and negative captions of the stage {self.negatives}"
 
-
-class DrawnNegativeGenerator(DrawnPairGenerator[DrawnNegatives]):
-    """Pairs in the order of the stage."""
-
     version = 1
 
     def inputs(self) -> str:
-        return self.context.earlier(self.source.negatives).digest
+        return self.stage.earlier(self.negatives).digest
 
     def plan(self) -> Iterator[EditedCandidate]:
         """A drawing a row."""
-        for batch in self.context.earlier(self.source.negatives).batches(["identity", *TERMS, *COLUMNS.names]):
+        for batch in self.stage.earlier(self.negatives).batches(["identity", *TERMS, *COLUMNS.names]):
             for row in batch.to_pylist():
                 both = row["caption"], row["negative_caption"]
                 old, new = zip(*spans(*both), strict=True)

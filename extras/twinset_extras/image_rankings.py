@@ -1,5 +1,7 @@
 """People put images in order by how well they fit a text: what models' scores are set beside (EqBen, A.1)."""
 
+from __future__ import annotations
+
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +19,6 @@ from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.decisions.agreement import share_of
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import Decision, Example, Layout, Option, ReviewQuestion, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.papers import EQBEN
@@ -78,6 +79,9 @@ class RankImages(ReviewQuestion):
         return self.decided(" ".join(sorted(sums, key=lambda image: (sums[image], int(image)))), answers)
 
 
+Row = dict[str, Any]
+
+
 class ImageRankings(Decisions):
     """Which images fit a text best, in order.
 
@@ -92,7 +96,6 @@ class ImageRankings(Decisions):
     sample: int = Field(default=4, ge=1)
     images: int = Field(default=25, ge=FEWEST, le=50)
 
-    generator = "twinset_extras.image_rankings:ImageRankingGenerator"
     paper = EQBEN
     group = "sample"
     reads_subsets = True
@@ -102,13 +105,6 @@ class ImageRankings(Decisions):
             return f"{earlier.kind} makes {earlier.makes}s; name a stage of {', '.join(CAPTIONS)}s"
         return ""
 
-
-Row = dict[str, Any]
-
-
-class ImageRankingGenerator(DecisionGenerator[ImageRankings]):
-    """A task a text, in the order of the stage; its identity is the key of the sample and the text's role."""
-
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         captions = CAPTIONS[str(self.pictured.stage.facts["makes"])]
         own = [f"{image}_sha256" for image in captions.values()] or [
@@ -116,7 +112,7 @@ class ImageRankingGenerator(DecisionGenerator[ImageRankings]):
         ]
         table = self.pictured.read(["key", "tar", "split", "group", *captions, *own])
         keys = table["key"].to_pylist()
-        drawn = nsmallest(self.source.sample, range(len(keys)), lambda number: self._place(keys[number]))
+        drawn = nsmallest(self.sample, range(len(keys)), lambda number: self._place(keys[number]))
         for row in table.take(pa.array(sorted(drawn), pa.int64())).to_pylist():
             if not row["tar"]:
                 where = f"{self.pictured.where}: an index without images, which nobody can see"
@@ -125,11 +121,11 @@ class ImageRankingGenerator(DecisionGenerator[ImageRankings]):
                 images = self._alike(row, table, captions)
                 yield from (self._task(row, role, images) for role in captions)
             else:
-                gallery = [role for role in ("target", *GALLERY) if row[f"{role}_sha256"]][: self.source.images]
+                gallery = [role for role in ("target", *GALLERY) if row[f"{role}_sha256"]][: self.images]
                 yield self._task(row, "condition", [(row, role) for role in (REFERENCE, *gallery)])
 
     def _place(self, key: str) -> float:
-        return share_of(f"image rankings {self.seed}", key)
+        return share_of(f"image rankings {self.stage.seed}", key)
 
     def _alike(self, row: Row, table: pa.Table, captions: Mapping[str, str]) -> list[tuple[Row, str]]:
         """The images of a sample, then those of other groups whose captions have most words in common with its own:
@@ -151,13 +147,13 @@ class ImageRankingGenerator(DecisionGenerator[ImageRankings]):
                 found.append((one, image))
             seen.add(sha256)
             groups.add(one["group"])
-            if len(found) == self.source.images:
+            if len(found) == self.images:
                 break
         return found
 
     def _task(self, row: Row, role: str, images: list[tuple[Row, str]]) -> TaskCandidate:
         return TaskCandidate(
-            key=sample_key(self.name, row["key"], role),
+            key=sample_key(self.stage.name, row["key"], role),
             identity=identity_of(row["key"], role),
             group=row["key"],
             split=row["split"],
@@ -171,7 +167,7 @@ class ImageRankingGenerator(DecisionGenerator[ImageRankings]):
 
     @cached_property
     def pictured(self) -> FinishedStage:
-        return self.context.earlier(self.source.queries)
+        return self.stage.earlier(self.queries)
 
 
 def _words(caption: str) -> set[str]:

@@ -1,5 +1,7 @@
 """Photographs with captions as samples: Karpathy's COCO and Flickr30k, CC3M as img2dataset wrote it, your own."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,11 +24,25 @@ from twinset.generators.captions.sources import CaptionSources
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.captions.training_split import TrainingSplit
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
-from twinset.shards.contracts import Generator, Source
+from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media
 
 NameList = Annotated[Location, Place("file", "annotations")] | None
 LISTS = ("train", "validation", "test")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageCaptionCandidate(Candidate):
+    """An image and captions of it. image: where it is, as its source says. place: where its first caption stands."""
+
+    image_id: str
+    image: str
+    captions: tuple[str, ...]
+    place: str
+
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return (looked_for_by(self.image, self.image_id),)
 
 
 class ImageCaptions(Source):
@@ -55,7 +71,6 @@ class ImageCaptions(Source):
     held_out: OptionalFiles = ()
     licence: str
 
-    generator = "twinset.generators.captions.image_captions:ImageCaptionGenerator"
     makes = "image-text"
     reference = Reference("captions of images")
     group = "image"
@@ -74,24 +89,6 @@ class ImageCaptions(Source):
 
     def media_files(self) -> Media | None:
         return ImageFolder(self.images) if self.images is not None else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImageCaptionCandidate(Candidate):
-    """An image and captions of it. image: where it is, as its source says. place: where its first caption stands."""
-
-    image_id: str
-    image: str
-    captions: tuple[str, ...]
-    place: str
-
-    @property
-    def media_names(self) -> tuple[str, ...]:
-        return (looked_for_by(self.image, self.image_id),)
-
-
-class ImageCaptionGenerator(Generator[ImageCaptions]):
-    """A sample an image, or a caption; those of an image are a group."""
 
     version = 2
     candidate = ImageCaptionCandidate
@@ -115,7 +112,7 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
             split = self._split_of(said, named)
             if split and self._held_out.is_held_out(said[0].image_id, said[0].image):
                 self._leave_out(said, "held-out")
-            elif split and (not self.source.only or split in self.source.only):
+            elif split and (not self.only or split in self.only):
                 found.add(split)
                 yield from self._planned(said, split)
         if named and said and listed == len(named):
@@ -126,10 +123,10 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
             )
         for place, _ in named.values():
             self.excluded.add("no-caption", place)
-        if absent := [split for split in self.source.only if split not in found]:
+        if absent := [split for split in self.only if split not in found]:
             there = ", ".join(sorted(found)) or "none that is asked for"
             raise WrongUse(
-                f"subsets.{self.name}.source.only: no image of split {absent[0]!r}; images are of: {there}. "
+                f"subsets.{self.stage.name}.source.only: no image of split {absent[0]!r}; images are of: {there}. "
                 "Correct only, or the names in splits"
             )
 
@@ -154,7 +151,7 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
 
     def _planned(self, said: Sequence[Caption], split: str) -> Iterator[ImageCaptionCandidate]:
         image = said[0]
-        each = [(image.image_id, said)] if self.source.each == "image" else [(one.caption_id, [one]) for one in said]
+        each = [(image.image_id, said)] if self.each == "image" else [(one.caption_id, [one]) for one in said]
         for identity, captions in each:
             identified = self.identified(identity, group=image.image_id, terms=image.terms)
             identified["split"] = split
@@ -206,7 +203,7 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
                 self._leave_out(said, "not-listed")
             return found[1] if found else ""
         split = next((one.split for one in said if one.split), "")
-        split = self.source.splits.get(split, split) or self.split
+        split = self.splits.get(split, split) or self.stage.split
         if not re.fullmatch(SPLIT, split):
             self._leave_out(said, "unknown-split")
             return ""
@@ -217,7 +214,7 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
             self.excluded.add(reason, one.place)
 
     def _lists(self) -> dict[str, Path | None]:
-        return {split: getattr(self.source, split) for split in LISTS}
+        return {split: getattr(self, split) for split in LISTS}
 
     def _named(self) -> dict[str, tuple[str, str]]:
         """Place and split of each image that a list names."""
@@ -238,12 +235,12 @@ class ImageCaptionGenerator(Generator[ImageCaptions]):
 
     @cached_property
     def _captions(self) -> CaptionSources:
-        return CaptionSources(self.source.captions)
+        return CaptionSources(self.captions)
 
     @cached_property
     def _held_out(self) -> TrainingSplit:
-        return TrainingSplit(None, self.split, self.seed, self.source.held_out)
+        return TrainingSplit(None, self.stage.split, self.stage.seed, self.held_out)
 
     @cached_property
     def _images(self) -> ImageFiles | None:
-        return ImageFiles(self.source.images, upright=True) if self.source.images is not None else None
+        return ImageFiles(self.images, upright=True) if self.images is not None else None

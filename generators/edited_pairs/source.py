@@ -2,25 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import naming
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, Json, Pixels, Rejected
 from twinset.contracts.licences.terms import DerivingTerms
 from twinset.contracts.locations import is_model_folder
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place
-from twinset.generators.edited_pairs.vocabulary import FIGURE_15, load_captions, vocabulary_file
+from twinset.generators.edited_pairs.vocabulary import (
+    FIGURE_15,
+    EditedCandidate,
+    draw_edits,
+    load_captions,
+    vocabulary_file,
+)
 from twinset.generators.papers import EQBEN
+from twinset.models.diffusion.model_files import model_digest
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import ModelFolder, brought_model
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 
+if TYPE_CHECKING:
+    from twinset.generators.edited_pairs.painter import Painted, Painter
+
+
 EVERYWHERE = "region-everywhere"  # a flag
+
+
+LEVELS = 255  # of a colour channel
+
+
+#: Where a similarity has nothing to compare: no similarity is negative. Not null, since loaders take the type of a
+#: field from the first samples, and fail at a number where those were null.
+NO_SIMILARITY = -1.0
+
+
+def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:
+    """The reason why a pair cannot be used whatever its captions say, or "". Images are (height, width, 3).
+
+    No limit is drawn that a good picture could fall short of: a picture is ``blank`` when all its pixels are equal, and
+    a pair ``identical`` when no pixel differs.
+    """
+    if not finite:
+        return "not-finite"
+    if any((image == image[0, 0]).all() for image in (image0, image1)):
+        return "blank"
+    return "identical" if np.array_equal(image0, image1) else ""
+
+
+def similarity(image0: Pixels, image1: Pixels, region: NDArray[np.bool_]) -> dict[str, float]:
+    """How much of the picture the edited thing takes, and how alike the two images are within and without.
+
+    region: (height, width), where the words that name the edited thing have their attention; everywhere for an edit of
+    the whole picture. Gives ``region`` (its share of the picture, 0-1), ``similarity_inside`` and
+    ``similarity_outside``: 1 less the mean absolute difference of colour channels as a share of their range, so that 1
+    is equal; `NO_SIMILARITY` where there is nothing to compare. A good edit of a thing is less alike inside than
+    outside; an edit that hardly changes the inside has failed. Sums are whole numbers: the same on every machine for
+    the same images.
+    """
+    differences = np.abs(image0.astype(np.int16) - image1.astype(np.int16)).sum(axis=2, dtype=np.int64)
+    inside, outside = (
+        1 - int(part.sum()) / (part.size * 3 * LEVELS) if part.size else NO_SIMILARITY
+        for part in (differences[region], differences[~region])
+    )
+    return {"region": float(region.mean()), "similarity_inside": inside, "similarity_outside": outside}
 
 
 class DrawnPairs(DerivingTerms, DiffusionModel, Source):
@@ -85,6 +142,73 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
         if "models" in needs:
             self.check_model(key)
 
+    # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
+    isolation = "process"
+    candidate = EditedCandidate
+    # Torch, diffusers and transformers belong to the runtime class: GPU workers have other builds, and planners none.
+    libraries = ("numpy",)
+
+    def weights(self) -> dict[str, str]:
+        """Digests of the models' files; raises `WrongUse` naming those that are not on this machine."""
+        return {"model": model_digest(self.model)}
+
+    def runs_on(self) -> str:
+        return self.device_name("source.device")
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model
+        cannot read, and the reasons of `broken`.
+
+        Raises `contracts.parts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not.
+        """
+        wanted = cast(Sequence[EditedCandidate], candidates)
+        for start in range(0, len(wanted), self.batch_size()):
+            batch = wanted[start : start + self.batch_size()]
+            for candidate, painted in zip(batch, self._painter.paint(batch, self.batch_size()), strict=True):
+                yield self._judge(candidate, painted)
+
+    def _judge(self, candidate: EditedCandidate, painted: Painted | str) -> Pair | Rejected:
+        if isinstance(painted, str):
+            return Rejected(candidate.key, "caption-unfit", painted)
+        image0, image1 = painted.images
+        if reason := broken(image0, image1, painted.finite):
+            return Rejected(candidate.key, reason)
+        files = self._painter.files
+        return Pair(
+            **candidate.placed,
+            change=candidate.change,
+            image0=Frame(f"{candidate.key}#0", image0, -1.0, files[0]),
+            image1=Frame(f"{candidate.key}#1", image1, -1.0, files[0]),
+            provenance=self._provenance(candidate, painted),
+            scores=similarity(image0, image1, painted.region),
+            sources=files[1:],
+            flags=(EVERYWHERE,) if candidate.region0 and painted.region.all() else (),
+        )
+
+    def _provenance(self, candidate: EditedCandidate, painted: Painted) -> dict[str, Json]:
+        source = self
+        settings = ("scheduler", "steps", "guidance", "cross_replace_steps", "self_replace_steps")
+        return {
+            # Where a folder lies is no part of what is made.
+            "model": "a folder" if is_model_folder(source.model) else source.model,
+            "weights": self._painter.digest,
+            **{name: getattr(source, name) for name in settings},
+            "alignment": painted.alignment,
+            "blend0": candidate.region0 if source.blend else "",
+            "blend1": candidate.region1 if source.blend else "",
+            "plain": candidate.plain,
+            "words0": candidate.words0,
+            "words1": candidate.words1,
+            "seed": self.stage.seed,
+        }
+
+    @cached_property
+    def _painter(self) -> Painter:
+        # Torch is heavy: a plan does without it.
+        from twinset.generators.edited_pairs.painter import Painter
+
+        return Painter(self.stage.name, self, self.stage.seed)
+
 
 class StableDiffusion(DrawnPairs):
     """Pairs of captions of a vocabulary, drawn with a text-to-image model (EqBen's EQ-SD, section B.5).
@@ -98,7 +222,6 @@ class StableDiffusion(DrawnPairs):
     kind: Literal["stable-diffusion"]
     vocabulary: Annotated[str, Place("words", "annotations")] = Field(default=FIGURE_15, min_length=1)
 
-    generator = "twinset.generators.edited_pairs.generator:EditedPairGenerator"
     paper = EQBEN
     unbounded = True
 
@@ -128,3 +251,24 @@ class StableDiffusion(DrawnPairs):
             with naming(f"{key}.vocabulary"):
                 load_captions(vocabulary_file(self.vocabulary))
         super().check_inputs(key, needs)
+
+    version = 3
+
+    def inputs(self) -> str:
+        return digest([sha256_of_file(vocabulary_file(self.vocabulary))[0]])
+
+    def plan(self) -> Iterator[EditedCandidate]:
+        """Pairs without end; how many are taken does not change the first ones."""
+        for drawn in draw_edits(load_captions(vocabulary_file(self.vocabulary)), self.stage.seed, self.stage.name):
+            region0, region1 = drawn.region or ("", "")
+            yield EditedCandidate(
+                **self.identified(drawn.index, group=f"drawing-{drawn.index:06d}"),
+                captions0=(drawn.captions[0],),
+                captions1=(drawn.captions[1],),
+                change=drawn.kind,
+                words0=drawn.words[0],
+                words1=drawn.words[1],
+                region0=region0,
+                region1=region1,
+                plain=drawn.plain,
+            )

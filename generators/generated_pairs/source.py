@@ -2,21 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import digest, sample_key
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.kind import Stored
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
+from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.locations import Location
+from twinset.contracts.parts import EXAMPLES
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
 from twinset.generators.annotation_files import OptionalFiles
-from twinset.generators.captions.training_split import TrainShare
-from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
+from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
+from twinset.generators.generated_pairs.joining import (
+    NONE,
+    Chosen,
+    Images,
+    Ints,
+    best_images,
+    decided_images,
+    first_images,
+    images_of,
+    scores_of,
+)
+from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, rgb
+from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.generators.papers import BIVLC
 from twinset.shards.contracts import Source
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.media.decode import decode
 from twinset.shards.media.media_folder import ImageFolder, Media
+
+UNSCORED = -1.0
+
+
+SLICE = 4096  # candidates that are Python objects at a time
+
+
+LACKING = {"first": "no-image", "score": "not-verified", "people": "not-chosen"}  # reasons of captions without image 1
+
+
+PHOTOS = 32  # pairs that are made together: their images are looked for in each tar once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GeneratedPairCandidate(CaptionedCandidate):
+    """A negative caption with the image that was chosen for it.
+
+    caption_id, image_id, type, subtype: of the negative caption. photo: name of image 0 in the folder of photos; empty
+    where it is generated too. tar0, key0: where such an image 0 lies in the stage of images. tar1, key1: image 1.
+    number: of image 1 among those of its caption. choice: who chose image 1. score, score_original: how well image 1
+    shows its own and the original caption; `UNSCORED` without verification.
+    """
+
+    caption_id: str
+    image_id: str
+    type: str
+    subtype: str
+    photo: str
+    tar0: str
+    key0: str
+    tar1: str
+    key1: str
+    number: int
+    choice: str
+    score: float
+    score_original: float
+
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return (self.photo,) if self.photo else ()
+
+    @property
+    def counted_as(self) -> str:
+        return kind_name(self.type, self.subtype)
+
+
+#: Tar, key, number and terms of an image.
+_Place = tuple[str, str, int, Terms]
+
+
+def _taken(images: Images, places: Ints) -> list[_Place]:
+    at = pa.array(places)
+    tars, keys = images.tars.take(at).to_pylist(), images.keys.take(at).to_pylist()
+    terms = map(Terms.of, images.terms.take(at).to_pylist())
+    return list(zip(tars, keys, images.numbers[places].tolist(), terms, strict=True))
 
 
 class GeneratedPairs(Source):
@@ -50,7 +135,6 @@ class GeneratedPairs(Source):
     held_out: OptionalFiles = ()
     licence: str = ""
 
-    generator = "twinset.generators.generated_pairs.generator:GeneratedPairGenerator"
     makes = "pair"
     paper = BIVLC
     group = "image"
@@ -89,3 +173,158 @@ class GeneratedPairs(Source):
 
     def media_files(self) -> Media | None:
         return None if self.photos is None else ImageFolder(self.photos)
+
+    version = 2
+    candidate = GeneratedPairCandidate
+    libraries = ("numpy", "pillow")
+    micro_batch: ClassVar[int] = PHOTOS
+
+    @cached_property
+    def _choices(self) -> Counter[str]:
+        return Counter()
+
+    def inputs(self) -> str:
+        return joined(digest([self.stage.earlier(one).digest for one in self.reads]), self._training)
+
+    def plan(self) -> Iterator[GeneratedPairCandidate]:
+        """Pairs photo by photo, in the order in which negative captions first name them.
+
+        Raises `WrongUse` when an earlier stage is of another kind, or draws one side where both are needed.
+        """
+        self._training.check(self.stage.name)
+        negatives = self.stage.earlier(self.negatives).read(["key", "identity", *TERMS, *COLUMNS.names])
+        images = images_of(self._images, negatives, "negative_caption")
+        chosen = self._chosen(images, negatives)
+        photos = pc.if_else(pc.not_equal(negatives["image"], ""), negatives["image"], negatives["image_id"])
+        originals = None if self.photos is not None else self._originals(negatives)
+        kept = self._left_in(negatives, chosen, photos, originals)
+        codes = photos.take(pa.array(kept)).combine_chunks().dictionary_encode().indices.to_numpy()
+        order = kept if originals is not None else kept[np.argsort(codes, kind="stable")]
+        for start in range(0, len(order), SLICE):
+            rows = order[start : start + SLICE]
+            read = negatives.take(pa.array(rows)).to_pylist()
+            own = _taken(images, chosen.image[rows])
+            others = [("", "", 0, Terms())] * len(rows)
+            if originals is not None:
+                others = _taken(originals[0], originals[1][rows])
+            scores = chosen.score[chosen.image[rows]], chosen.original[chosen.image[rows]]
+            for row, image, other, *both in zip(read, own, others, *scores, strict=True):
+                told = (UNSCORED if np.isnan(one) else float(one) for one in both)
+                yield self._planned(row, image, other, self.chosen_by, *told)
+
+    def _chosen(self, images: Images, negatives: pa.Table) -> Chosen:
+        """The image of each negative caption."""
+        by, source = self.chosen_by, self
+        verified = None if source.verified is None or by == "first" else self.stage.earlier(source.verified)
+        if by != "people":
+            return best_images(images, len(negatives), verified, source.ambiguous, source.compared)
+        assert source.decisions is not None, "its settings were checked"
+        places = decided_images(images, negatives, self.stage.earlier(source.decisions))
+        score, original, _ = scores_of(images, verified)
+        return Chosen(places, np.zeros(len(negatives), np.bool_), score, original)
+
+    def _left_in(
+        self, negatives: pa.Table, chosen: Chosen, photos: pa.ChunkedArray, originals: tuple[Images, Ints] | None
+    ) -> Ints:
+        """Rows of negative captions that give a pair; the others are counted in `excluded`."""
+        reasons = [
+            ("ambiguous", chosen.ambiguous),
+            (LACKING[self.chosen_by], chosen.image == NONE),
+            ("no-photo", pc.equal(photos, "").to_numpy()) if originals is None else ("no-image", originals[1] == NONE),
+        ]
+        reason = np.select([lost for _, lost in reasons], range(len(reasons)), NONE)
+        lost = np.flatnonzero(reason != NONE)
+        shown = negatives.select(["key", "caption_id"]).take(pa.array(lost[:EXAMPLES])).to_pylist()
+        for code, row in zip(reason[lost], shown, strict=False):
+            self.excluded.add(reasons[code][0], f"{row['key']} ({row['caption_id'][:100]})")
+        for code in reason[lost[EXAMPLES:]]:
+            self.excluded[reasons[code][0]] += 1
+        return np.flatnonzero(reason == NONE)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Pairs, or why there is none. Raises `BrokenTar`: a generated image is absent or broken."""
+        planned = cast(Sequence[GeneratedPairCandidate], candidates)
+        photos = self._photos.read(one.photo for one in planned) if self._photos is not None else {}
+        generated = self._generated(planned)
+        for one in planned:
+            first = photos[one.photo] if one.photo else generated[one.key0][0]
+            second, stored = generated[one.key1]
+            if isinstance(first, UnusableImage):
+                yield first.rejected(one.key)
+            elif np.array_equal(first.pixels, second.pixels):
+                yield Rejected(one.key, "same-image", f"{first.source.path} and {second.source.path} are the same")
+            else:
+                yield self._pair(one, first, second, stored)
+
+    def _pair(self, one: GeneratedPairCandidate, first: Frame, second: Frame, stored: Stored[Any]) -> Pair:
+        scores = {"verification": one.score, "verification_original": one.score_original}
+        told = {name: getattr(one, name) for name in ("caption_id", "image_id", "type", "subtype", "photo", "number")}
+        drawn = {name: value for name, value in stored.json.provenance.items() if name not in told}
+        return Pair(
+            **one.placed,
+            change=f"{one.type} {one.subtype}".strip(),
+            image0=first,
+            image1=second,
+            scores={name: value for name, value in scores.items() if value != UNSCORED},
+            provenance={**told, "choice": one.choice, "generated": drawn},
+        )
+
+    def _generated(self, planned: Sequence[GeneratedPairCandidate]) -> dict[str, tuple[Frame, Stored[Any]]]:
+        """Frame and stored sample of each generated image, by its key; each tar is read once."""
+        tars = {one.key1: one.tar1 for one in planned} | {one.key0: one.tar0 for one in planned if not one.photo}
+        found = {}
+        for key, stored in self._images.samples((tar, key) for key, tar in tars.items()).items():
+            content = stored.images["image"]
+            # A URL: the stage vouches for its images, which lie in no folder of media.
+            path = f"stage://{self._images.stage.name}/{tars[key]}/{key}.{stored.extension}"
+            source = MediaFile(path, len(content), hashlib.sha256(content).hexdigest())
+            found[key] = Frame(key, rgb(decode(content, key)), -1.0, source), stored
+        return found
+
+    def _planned(
+        self, row: Mapping[str, str], image: _Place, original: _Place, choice: str, score: float, score_original: float
+    ) -> GeneratedPairCandidate:
+        photo = "" if original[1] else row["image"] or row["image_id"]
+        identified = self.identified(
+            *json.loads(row["identity"]),
+            group=sample_key(self.stage.name, "image", photo) if photo else "",
+            shows=(Terms.of(row), original[3], image[3]),
+        )
+        identified["split"] = self._training.of(row["image_id"] or row["caption"], row["image"])
+        return GeneratedPairCandidate(
+            **identified,
+            captions0=(row["caption"],),
+            captions1=(row["negative_caption"],),
+            **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype")},
+            photo=photo,
+            tar0=original[0],
+            key0=original[1],
+            tar1=image[0],
+            key1=image[1],
+            number=image[2],
+            choice=choice,
+            score=score,
+            score_original=score_original,
+        )
+
+    @cached_property
+    def _training(self) -> TrainingSplit:
+        return TrainingSplit(self.train, self.stage.split, self.stage.seed, self.held_out)
+
+    def _originals(self, negatives: pa.Table) -> tuple[Images, Ints]:
+        """Images that were generated from original captions, and the first of each negative caption."""
+        images = images_of(self._images, negatives, "caption")
+        if not len(images):
+            raise WrongUse(
+                f"{self._images.where}: holds no image of an original caption; name a folder with photos, or set "
+                "sides of its source to [caption, negative_caption]"
+            )
+        return images, first_images(images, len(negatives))
+
+    @cached_property
+    def _images(self) -> FinishedStage:
+        return self.stage.earlier(self.images)
+
+    @cached_property
+    def _photos(self) -> ImageFiles | None:
+        return None if self.photos is None else ImageFiles(self.photos, upright=True)

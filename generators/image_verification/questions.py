@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, Protocol, cast
 
 from pydantic import SerializeAsAny
 
@@ -13,9 +13,8 @@ from twinset.contracts.doors import OfKind, Registry
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need
-from twinset.models.engines import EngineGenerator, EngineSettings, EngineSource
-from twinset.models.visual_questions.settings import Inquiry, Unanswered, VisualQuestionAnswerer, answers_of
-from twinset.shards.contracts import Context
+from twinset.models.engines import EngineSettings, EngineSource
+from twinset.models.visual_questions.settings import Inquiry, Unanswered, answers_of
 
 YES = 0.5  # the least probability of an answer that counts as yes
 LONGEST = 2000  # characters of a caption that is asked about
@@ -118,28 +117,20 @@ class QuestionSource(EngineSource):
         super().check_inputs(key, needs)
         self.questions.check_inputs(f"{key}.questions", needs)
 
-
-S = TypeVar("S", bound=QuestionSource)
-
-
-class QuestionGenerator(EngineGenerator[S]):
-    """Has the questions of captions answered."""
-
-    engine: VisualQuestionAnswerer
     isolation = "process"  # torch's number of threads is its process's
 
-    def __init__(self, source: S, context: Context) -> None:
-        super().__init__(source, context)
-        self.libraries = source.questions.libraries  # type: ignore[misc] # each writer has its own
+    @property
+    def libraries(self) -> tuple[str, ...]:  # type: ignore[override]  # each writer has its own
+        return self.questions.libraries
 
-    def device(self) -> str | None:
+    def runs_on(self) -> str | None:
         """The engine's; that of the writer, which is on the CPU, where the engine has none."""
-        return super().device() or self._writer.device()
+        return super().runs_on() or self._writer.device()
 
     def weights(self) -> Mapping[str, str]:
         return {**super().weights(), **self._writer.weights()}
 
-    def questions(self, captions: Iterable[str]) -> dict[str, list[ImageQuestion]]:
+    def questions_about(self, captions: Iterable[str]) -> dict[str, list[ImageQuestion]]:
         """The questions of each caption."""
         texts = list(dict.fromkeys(captions))
         return dict(zip(texts, self._writer.questions(texts), strict=True))
@@ -147,7 +138,7 @@ class QuestionGenerator(EngineGenerator[S]):
     def answers(self, inquiries: Mapping[str, Sequence[Inquiry]]) -> dict[str, list[dict[str, float]] | Rejected]:
         """By key, the probability of yes by question for each inquiry, or why there is none."""
         every = [one for some in inquiries.values() for one in some]
-        given = iter(answers_of(self.engine, self.source.engine.kind, every))
+        given = iter(answers_of(self.worker, self.engine.kind, every))
         found: dict[str, list[dict[str, float]] | Rejected] = {}
         for key, some in inquiries.items():
             answers = [next(given) for _ in some]
@@ -160,7 +151,7 @@ class QuestionGenerator(EngineGenerator[S]):
 
     @cached_property
     def _writer(self) -> QuestionWriter:
-        return cast(QuestionWriter, self.source.questions.open())
+        return cast(QuestionWriter, self.questions.open())
 
 
 def distinguishing(one: Sequence[ImageQuestion], other: Sequence[ImageQuestion]) -> set[tuple[str, ...]]:

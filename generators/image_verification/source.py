@@ -1,5 +1,7 @@
 """Asks what captions say of the images of a stage; a row an image or pair (BiVLC, section 3.2)."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,49 +23,12 @@ from twinset.generators.image_verification.questions import (
     LONGEST,
     YES,
     ImageQuestion,
-    QuestionGenerator,
     QuestionSource,
     distinguishing,
 )
 from twinset.generators.image_verification.scoring import answered, score_of
 from twinset.generators.papers import BIVLC
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
-
-
-class ImageVerification(QuestionSource):
-    """Yes/no questions of captions, asked of the images that should show them.
-
-    A generated image is asked about its caption, both images of a pair about both captions.
-
-    images: the stage of text pairs or pairs, or the folder of a finished one. questions: who writes them; by itself
-    one question about each whole caption. engine: what answers. threshold: images with a lower score, 0 to 1, are
-    rejected, by the kind of the first question that is answered no; none are when absent. Pairs are rejected if one
-    image has a lower score by its own caption, or if a question that one caption alone asks is not answered yes for
-    its image and no for the other.
-    licence: of the captions.
-    """
-
-    kind: Literal["image-verification"]
-    images: StageName
-    engine: QuestionAnswerer
-    threshold: float | None = Field(default=None, gt=0, le=1)
-    licence: str = ""
-
-    generator = "twinset.generators.image_verification.source:VerificationGenerator"
-    makes = "table"
-    paper = BIVLC
-    group = "caption"
-    verb = "asked of"
-    card_template = Path(__file__).with_name("card.md.j2")
-    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "image-verification")
-
-    def misfit(self, earlier: SourceSettings) -> str:
-        if earlier.makes not in ("text-pair", "pair"):
-            return (
-                f"questions are asked of text pairs and pairs, and {earlier.kind} makes {earlier.makes}s; name another"
-            )
-        return ""
-
 
 _READ = ("key", "identity", "split", "group", "tar", "image_sha256", "caption", "negative_caption")
 _TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")
@@ -105,17 +70,47 @@ class VerificationCandidate(Candidate):
 _Planned = VerificationCandidate | PairCandidate
 
 
-class VerificationGenerator(QuestionGenerator[ImageVerification]):
-    """One row an image or pair; groups are those of the earlier stage."""
+class ImageVerification(QuestionSource):
+    """Yes/no questions of captions, asked of the images that should show them.
+
+    A generated image is asked about its caption, both images of a pair about both captions.
+
+    images: the stage of text pairs or pairs, or the folder of a finished one. questions: who writes them; by itself
+    one question about each whole caption. engine: what answers. threshold: images with a lower score, 0 to 1, are
+    rejected, by the kind of the first question that is answered no; none are when absent. Pairs are rejected if one
+    image has a lower score by its own caption, or if a question that one caption alone asks is not answered yes for
+    its image and no for the other.
+    licence: of the captions.
+    """
+
+    kind: Literal["image-verification"]
+    images: StageName
+    engine: QuestionAnswerer
+    threshold: float | None = Field(default=None, gt=0, le=1)
+    licence: str = ""
+
+    makes = "table"
+    paper = BIVLC
+    group = "caption"
+    verb = "asked of"
+    card_template = Path(__file__).with_name("card.md.j2")
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "image-verification")
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        if earlier.makes not in ("text-pair", "pair"):
+            return (
+                f"questions are asked of text pairs and pairs, and {earlier.kind} makes {earlier.makes}s; name another"
+            )
+        return ""
 
     version = 3
 
     @cached_property
     def candidate(self) -> type[_Planned]:  # type: ignore[override] # of a class as a rule
-        return PairCandidate if "caption1" in self.earlier.columns() else VerificationCandidate
+        return PairCandidate if "caption1" in self.earlier().columns() else VerificationCandidate
 
     @property
-    def columns(self) -> pa.Schema:  # type: ignore[override]
+    def row_schema(self) -> pa.Schema:  # type: ignore[override]
         return pairs.COLUMNS if self.candidate is PairCandidate else COLUMNS
 
     def plan(self) -> Iterator[_Planned]:
@@ -124,7 +119,7 @@ class VerificationGenerator(QuestionGenerator[ImageVerification]):
         Raises `WrongUse` when that stage has no images.
         """
         paired = self.candidate is PairCandidate
-        for row in self.earlier.pictured_rows(pairs.READ if paired else _READ):
+        for row in self.earlier().pictured_rows(pairs.READ if paired else _READ):
             key = row.pop("key")
             if paired:
                 # Whoever reads the verdicts, such as `screened-pairs`, knows pairs by their keys.
@@ -144,9 +139,9 @@ class VerificationGenerator(QuestionGenerator[ImageVerification]):
         """
         planned = cast(Sequence[_Planned], candidates)
         readable = [one for one in planned if max(map(len, one.texts)) <= LONGEST]
-        questions = self.questions(text for one in readable for text in one.texts)
+        questions = self.questions_about(text for one in readable for text in one.texts)
         askable = [one for one in readable if _tells(one, questions)]
-        stored = self.earlier.samples((one.tar, one.stored_key) for one in askable)
+        stored = self.earlier().samples((one.tar, one.stored_key) for one in askable)
         inquiries = {one.key: self._inquiries(one, stored[one.stored_key], questions) for one in askable}
         answers = self.answers(inquiries)
         for one in planned:
@@ -165,7 +160,7 @@ class VerificationGenerator(QuestionGenerator[ImageVerification]):
         questions: Mapping[str, list[ImageQuestion]],
         found: Sequence[Mapping[str, float]],
     ) -> TableRows | Rejected:
-        threshold = self.source.threshold
+        threshold = self.threshold
         if isinstance(one, PairCandidate):
             row = pairs.row_of(one, tuple(questions[text] for text in one.texts), found)
             problem = problem_of(row, threshold) if threshold is not None else None
@@ -182,7 +177,7 @@ class VerificationGenerator(QuestionGenerator[ImageVerification]):
         self, one: _Planned, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
     ) -> list[Inquiry]:
         """What is asked of each image: the questions of both captions."""
-        self.earlier.check_images(one.tar, stored, one.images)
+        self.earlier().check_images(one.tar, stored, one.images)
         media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
         asked = tuple(dict.fromkeys(each.question for text in one.texts for each in questions[text]))
         return [Inquiry(one.stored_key, stored.images[role], media_type, asked) for role in one.images]

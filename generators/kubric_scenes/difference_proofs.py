@@ -135,8 +135,8 @@ def _shadow(thing: Standing, view: View, shape: tuple[int, int]) -> NDArray[np.b
     """Where in a picture the shadow of a thing's convex hull falls on the floor."""
     points, sun = thing.points, np.asarray(view.sun)
     pixels, _ = project(points - sun * (points[:, 2:] / sun[2]), view, shape[1])
-    hull = cv2.convexHull(pixels.astype(np.float32))[:, 0]
-    return np.asarray(paint(hull[None], [0], shape) >= 0)
+    hull = np.asarray(cv2.convexHull(pixels.astype(np.float32))[:, 0], np.float64)
+    return paint(hull[None], [0], shape) >= 0
 
 
 def _around(part: NDArray[np.bool_]) -> NDArray[np.bool_]:

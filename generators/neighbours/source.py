@@ -1,18 +1,52 @@
 """Settings of the tables from which hard negatives are mined by image: EqBen C, and NegCLIP (section 4)."""
 
-from collections.abc import Collection, Mapping
-from typing import Annotated, ClassVar, Literal
+from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+
+import numpy as np
+import pyarrow as pa
 from pydantic import Field
 
-from twinset.contracts.errors import naming
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds import KINDS
+from twinset.contracts.kinds.kind import Stored
+from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.papers import EQBEN
 from twinset.models.device import OnDevice, check_installed
-from twinset.models.encoders.image_towers import tower_files
-from twinset.models.files import ModelMissing
+from twinset.models.encoders.contract import Floats
+from twinset.models.encoders.image_towers import InBuild, open_tower, tower_files
+from twinset.models.files import ModelMissing, sha256_once
 from twinset.shards.contracts import Source
+from twinset.shards.media.decode import decode
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+from typing import TYPE_CHECKING
+
+from twinset.generators.neighbours.table import read_features
+from twinset.models.device import GPU
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageCandidate(Candidate):
+    """An image of an earlier stage. tar, sample, role: where it lies."""
+
+    tar: str
+    sample: str
+    role: str
+    image_sha256: str
 
 
 class ImageFeatures(OnDevice, Source):
@@ -30,7 +64,6 @@ class ImageFeatures(OnDevice, Source):
     micro_batch: int = Field(default=32, ge=1, le=1024)
     licence: str = ""
 
-    generator = "twinset.generators.neighbours.features:FeatureGenerator"
     makes = "table"
     reference = Reference("image features")
     paper = EQBEN
@@ -47,6 +80,111 @@ class ImageFeatures(OnDevice, Source):
             if "media" in needs:
                 check_installed(key, ("torch",), self.extra)
 
+    version = 1
+    isolation = "process"  # torch's number of threads is its process's
+    candidate = ImageCandidate
+    libraries = ("numpy", "pillow")
+    row_schema = pa.schema(
+        [
+            pa.field("image_sha256", pa.string(), nullable=False),
+            pa.field("features", pa.list_(pa.float32()), nullable=False),
+        ]
+    )
+
+    def weights(self) -> Mapping[str, str]:
+        used = tower_files(self.model).paths
+        return {"model": digest({path.name: sha256_once(path) for path in used})}
+
+    def runs_on(self) -> str:
+        return self.device_name("source.device")
+
+    def plan(self) -> Iterator[ImageCandidate]:
+        """Raises `WrongUse` when the earlier stage is a table, or has rows without images."""
+        kind = KINDS.get(str(self.earlier().stage.facts.get("makes")))
+        if kind is None:
+            raise WrongUse(f"{self.earlier().where}: holds no samples; name a stage whose samples have images")
+        seen = set[str]()
+        for row in self.earlier().pictured_rows(("key", "tar", *kind.hashed)):
+            for role, column in zip(kind.images, kind.hashed, strict=True):
+                if (sha256 := row[column]) and sha256 not in seen:  # a sample can lack optional images
+                    seen.add(sha256)
+                    place = {"tar": row["tar"], "sample": row["key"], "role": role, "image_sha256": sha256}
+                    yield ImageCandidate(**self.identified(sha256), **place)
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
+        """A row each, or ``feature-not-finite``.
+
+        Raises:
+            BrokenTar: an image is absent, broken or not the one that was planned.
+            OutOfMemory: a pass of the tower does not fit.
+        """
+        from twinset.models.device import inference, within_memory
+
+        planned = cast(Sequence[ImageCandidate], candidates)
+        stored = self.earlier().samples((one.tar, one.sample) for one in planned)
+        with inference(self.threads):
+            for start in range(0, len(planned), self.batch_size()):
+                some = planned[start : start + self.batch_size()]
+                pictures = [self._picture(one, stored[one.sample]) for one in some]
+                filled = pictures + pictures[-1:] * (self.batch_size() - len(pictures))
+                found = within_memory(partial(self._tower, filled))
+                for one, features in zip(some, found, strict=False):
+                    if not np.isfinite(features).all():
+                        yield Rejected(one.key, "feature-not-finite")
+                    else:
+                        yield TableRows(one.key, [{"image_sha256": one.image_sha256, "features": features.tolist()}])
+
+    def _picture(self, one: ImageCandidate, stored: Stored[Any]) -> Image:
+        self.earlier().check_images(one.tar, stored, {one.role: one.image_sha256})
+        return decode(stored.images[one.role], f"{self.earlier().where}/{one.tar}: {one.sample}.{one.role}")
+
+    @cached_property
+    def _tower(self) -> Callable[[Sequence[object]], Floats]:
+        return open_tower(self.model, InBuild(self.device, self.batch_size(), self.threads))
+
+
+ROWS, COLUMNS = 1024, 1 << 15  # of a block: 128 MiB of cosines, whatever the number of images
+
+
+def nearest(features: Tensor, k: int, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:
+    """The rows of features that are most similar to each of some, best first; a row is not its own neighbour.
+
+    Args:
+        features: of norm 1, float32, shape (n, d).
+        k: neighbours of a row; at most n − 1 exist.
+        rows: whose neighbours are looked for, r of them.
+
+    Returns:
+        Their places, int64, and cosines, float32; shape (r, min(k, n − 1)).
+    """
+    import torch
+
+    first, last, _ = rows.indices(len(features))
+    k, found = min(k, len(features) - 1), []
+    for start in range(first, last, ROWS):
+        some = features[start : min(start + ROWS, last)]
+        best, places = some.new_empty(len(some), 0), torch.empty(len(some), 0, dtype=torch.int64, device=some.device)
+        for column in range(0, len(features), COLUMNS):
+            cosines = some @ features[column : column + COLUMNS].T
+            own = torch.arange(start, start + len(some), device=some.device) - column
+            inside = (own >= 0) & (own < cosines.shape[1])
+            cosines[inside.nonzero()[:, 0], own[inside]] = -torch.inf
+            top = cosines.topk(min(k, cosines.shape[1]), dim=1)
+            best, places = torch.cat([best, top.values], 1), torch.cat([places, top.indices + column], 1)
+            if best.shape[1] > k:
+                kept = best.topk(k, dim=1)
+                best, places = kept.values, places.gather(1, kept.indices)
+        found.append((places, best))
+    return torch.cat([one for one, _ in found]), torch.cat([one for _, one in found])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberedImage(Candidate):
+    """An image of the table of features. number: of its row."""
+
+    image_sha256: str
+    number: int
+
 
 class ImageNeighbours(OnDevice, Source):
     """The images most similar to each image, by the cosine of features; all their captions are its hard negatives.
@@ -60,8 +198,52 @@ class ImageNeighbours(OnDevice, Source):
     neighbours: int = Field(default=128, ge=1, le=10_000)
     licence: str = ""
 
-    generator = "twinset.generators.neighbours.nearest:NeighbourGenerator"
     makes = "table"
     paper = EQBEN
     group = "image"
     verb = "mined from"
+
+    version = 1
+    isolation = "process"  # torch's number of threads is its process's
+    candidate = NumberedImage
+    row_schema = pa.schema(
+        [
+            pa.field("image_sha256", pa.string(), nullable=False),
+            pa.field("number", pa.int32(), nullable=False),
+            pa.field("neighbours", pa.list_(pa.int32()), nullable=False),
+            pa.field("cosines", pa.list_(pa.float32()), nullable=False),
+        ]
+    )
+    micro_batch: ClassVar[int] = ROWS
+
+    def runs_on(self) -> str:
+        return self.device_name("source.device")
+
+    def plan(self) -> Iterator[NumberedImage]:
+        """Images in the order of their features. Raises `WrongUse` where there is only one."""
+        number = 0
+        for batch in self.earlier().batches(["image_sha256"]):
+            for sha256 in batch["image_sha256"].to_pylist():
+                yield NumberedImage(**self.identified(sha256), image_sha256=sha256, number=number)
+                number += 1
+        if number == 1:
+            raise WrongUse(f"{self.earlier().where}: holds one image, which has no neighbours; name more images")
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
+        """A row each. Raises `OutOfMemory`: features or cosines do not fit."""
+        from twinset.models.device import inference, within_memory
+
+        planned = cast(Sequence[NumberedImage], candidates)
+        first, last = planned[0].number, planned[-1].number + 1
+        with inference(self.threads):
+            places, cosines = within_memory(lambda: nearest(self._features, self.neighbours, slice(first, last)))
+        for one, near, alike in zip(planned, places.tolist(), cosines.tolist(), strict=True):
+            row = {"image_sha256": one.image_sha256, "number": one.number, "neighbours": near, "cosines": alike}
+            yield TableRows(one.key, [row])
+
+    @cached_property
+    def _features(self) -> Tensor:
+        import torch
+
+        found = torch.from_numpy(read_features(self.earlier())[1])
+        return found.to(GPU) if self.device == "gpu" else found

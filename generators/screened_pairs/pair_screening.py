@@ -1,5 +1,7 @@
 """Asks people whether to keep each pair of a stage, as EqBen did for EQ-GEBC and EQ-SD (sections 4.2, B.2, B.5)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import ClassVar, Literal
@@ -11,7 +13,6 @@ from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import HASHED, IMAGES, PAIR_COLUMNS
-from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.questions import QUESTIONS, KeepPair, question_of
 from twinset.generators.decisions.source import Decisions
@@ -19,6 +20,22 @@ from twinset.generators.papers import EQBEN
 from twinset.shards.finished_stage import FinishedStage
 
 SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
+
+
+DUPLICATE = "duplicate"  # a reason of the engine's
+
+
+def twins(pairs: pa.Table) -> dict[str, str]:
+    """By key of each pair with the images and captions of another one: the key of the one that stays.
+
+    That is the one of the smallest identity, as where the engine drops duplicates.
+
+    Args:
+        pairs: columns ``key``, ``identity`` and ``content`` of an index.
+    """
+    rows = sorted(zip(*(pairs[name].to_pylist() for name in ("content", "identity", "key")), strict=True))
+    first: dict[str, str] = {}
+    return {key: first[content] for content, _, key in rows if first.setdefault(content, key) != key}
 
 
 class PairScreening(Decisions):
@@ -31,7 +48,6 @@ class PairScreening(Decisions):
     pairs: StageName
     question: str = KeepPair.name
 
-    generator = "twinset.generators.screened_pairs.pair_screening:PairScreeningGenerator"
     paper = EQBEN
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
 
@@ -52,29 +68,8 @@ class PairScreening(Decisions):
             return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
         return ""
 
-
-DUPLICATE = "duplicate"  # a reason of the engine's
-
-
-def twins(pairs: pa.Table) -> dict[str, str]:
-    """By key of each pair with the images and captions of another one: the key of the one that stays.
-
-    That is the one of the smallest identity, as where the engine drops duplicates.
-
-    Args:
-        pairs: columns ``key``, ``identity`` and ``content`` of an index.
-    """
-    rows = sorted(zip(*(pairs[name].to_pylist() for name in ("content", "identity", "key")), strict=True))
-    first: dict[str, str] = {}
-    return {key: first[content] for content, _, key in rows if first.setdefault(content, key) != key}
-
-
-class PairScreeningGenerator(DecisionGenerator[PairScreening]):
-    """One task a pair, in the order of the stage; the identity of a task is the key of its pair. Of pairs with the same
-    images and captions, which a build would keep one of, one is asked about."""
-
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        question = question_of(self.source.question)
+        question = question_of(self.question)
         pairs = self.pictured.read([*PAIR_COLUMNS, *HASHED, "content"])
         repeated = twins(pairs)
         for row in pairs.to_pylist():
@@ -82,7 +77,7 @@ class PairScreeningGenerator(DecisionGenerator[PairScreening]):
                 left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
                 continue
             yield TaskCandidate(
-                key=sample_key(self.name, row["key"]),
+                key=sample_key(self.stage.name, row["key"]),
                 identity=identity_of(row["key"]),
                 group=row["group"],
                 split=row["split"],
@@ -96,4 +91,4 @@ class PairScreeningGenerator(DecisionGenerator[PairScreening]):
 
     @cached_property
     def pictured(self) -> FinishedStage:
-        return self.context.earlier(self.source.pairs)
+        return self.stage.earlier(self.pairs)

@@ -1,5 +1,7 @@
 """The pairs of a stage that people or a model kept, copied byte by byte."""
 
+from __future__ import annotations
+
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,10 +22,26 @@ from twinset.generators.copied_pairs import COPIED, HASHED, CopiedPairCandidate,
 from twinset.generators.decisions.questions import DROP, KeepPair
 from twinset.generators.image_verification.pairs import COLUMNS as VERIFIED
 from twinset.generators.screened_pairs.pair_screening import DUPLICATE, SCREENED_OUT, twins
-from twinset.shards.contracts import Generator, Source
+from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 
 REPORT = "screening.json"
+
+
+UNDECIDED, REFUTED = "undecided", "refuted"
+SLICE = 4096  # pairs that are Python objects at a time
+TOGETHER = 64  # pairs that are looked for in a tar at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScreenedPairCandidate(CopiedPairCandidate):
+    """A pair with what people decided on it.
+
+    dropped: the reason why it is left out, empty where it was kept; detail: what people said.
+    """
+
+    dropped: str
+    detail: str
 
 
 class ScreenedPairs(Source):
@@ -38,7 +56,6 @@ class ScreenedPairs(Source):
     decisions: StageName
     licence: str = ""
 
-    generator = "twinset.generators.screened_pairs.source:ScreenedPairGenerator"
     makes = "pair"
     verb = "kept from"
     reports = (REPORT,)
@@ -58,29 +75,9 @@ class ScreenedPairs(Source):
         said = {**KeepPair.reasons, DROP: "no reason given"}
         return block_of(self.card_template, "how_made", found=reports.get(REPORT), said=said)
 
-
-UNDECIDED, REFUTED = "undecided", "refuted"
-SLICE = 4096  # pairs that are Python objects at a time
-TOGETHER = 64  # pairs that are looked for in a tar at once
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenedPairCandidate(CopiedPairCandidate):
-    """A pair with what people decided on it.
-
-    dropped: the reason why it is left out, empty where it was kept; detail: what people said.
-    """
-
-    dropped: str
-    detail: str
-
-
-class ScreenedPairGenerator(Generator[ScreenedPairs]):
-    """One candidate a pair of the stage, in its order and with its key."""
-
     version = 1
     candidate = ScreenedPairCandidate
-    micro_batch = TOGETHER
+    micro_batch: ClassVar[int] = TOGETHER
 
     def inputs(self) -> str:
         """Digest of the stage that made the pairs; decisions are fields of the candidates."""
@@ -122,7 +119,7 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
             rejected = Rejected(one.key, one.dropped, one.detail) if one.dropped else None
             yield rejected or copied(self._pairs, one, found[one.key])
 
-    def reports(self) -> Mapping[str, bytes]:
+    def report_files(self) -> Mapping[str, bytes]:
         """``screening.json``: pairs planned, made, repeated, shown, kept, undecided, and dropped by what people said,
         or by the reason of a model's stage."""
         repeated = self._twins
@@ -177,8 +174,8 @@ class ScreenedPairGenerator(Generator[ScreenedPairs]):
 
     @cached_property
     def _pairs(self) -> FinishedStage:
-        return self.context.earlier(self.source.pairs)
+        return self.stage.earlier(self.pairs)
 
     @cached_property
     def _decisions(self) -> FinishedStage:
-        return self.context.earlier(self.source.decisions)
+        return self.stage.earlier(self.decisions)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -17,7 +19,6 @@ from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
 
@@ -26,6 +27,20 @@ RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relat
 CAPTIONS = "captions.json"  # report: pairs planned, and those of which one caption is true of both frames
 Relations = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 PICKLE_START = b"\x80"  # of every pickle since protocol 2, and of no JSON
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One object in one annotated frame: relations as annotated, in the order attention, spatial, contacting."""
+
+    number: int
+    frame: str
+    object_class: str
+    relations: Relations
+
+    def differs_from(self, other: View) -> bool:
+        """Whether at least two of the three relations differ (EqBen's rule against near-identical pairs)."""
+        return sum(set(mine) != set(theirs) for mine, theirs in zip(self.relations, other.relations, strict=True)) >= 2
 
 
 class ActionGenome(FramePairSource):
@@ -46,7 +61,6 @@ class ActionGenome(FramePairSource):
     grammar: bool = False
     licence: str = UNKNOWN
 
-    generator = "twinset.generators.video.action_genome:ActionGenomeGenerator"
     reports = (CAPTIONS,)
     reference = Reference(
         "Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome", "sigurdsson2016hollywood")
@@ -57,40 +71,27 @@ class ActionGenome(FramePairSource):
         **reasons_beside(__file__, "action-genome"),
     }
 
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One object in one annotated frame: relations as annotated, in the order attention, spatial, contacting."""
-
-    number: int
-    frame: str
-    object_class: str
-    relations: Relations
-
-    def differs_from(self, other: View) -> bool:
-        """Whether at least two of the three relations differ (EqBen's rule against near-identical pairs)."""
-        return sum(set(mine) != set(theirs) for mine, theirs in zip(self.relations, other.relations, strict=True)) >= 2
-
-
-class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
-    """Pairs from Action Genome's official pickle, or from JSON lines of ``{frame, objects: [...]}``."""
-
     version = 2
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        """Pairs that are planned, and those of which one caption is true of both frames."""
+        return Counter()
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
         videos = self._views()
-        self.planned_pairs = self.shared_pairs = 0
+        self._counts.clear()
         for video in sorted(videos):
             for kind, views in sorted(videos[video].items()):
                 views.sort(key=lambda view: view.number)
                 yield from self._pairs(video, kind, views)
 
-    def reports(self) -> Mapping[str, bytes]:
-        return {CAPTIONS: canonical_json({"pairs": self.planned_pairs, "one true of both": self.shared_pairs})}
+    def report_files(self) -> Mapping[str, bytes]:
+        return {CAPTIONS: canonical_json({name: self._counts[name] for name in ("pairs", "one true of both")})}
 
     def addressing(self) -> Addressing:
-        return "dump" if self.source.frames == "dump" else "numbers"
+        return "dump" if self.frames == "dump" else "numbers"
 
     def _pairs(self, video: str, kind: str, views: Sequence[View]) -> Iterator[FramePairCandidate]:
         """EqBen's sparse sampling: frames next to a chosen one are too much like it, and are skipped."""
@@ -102,26 +103,26 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
                 if pair is not None:
                     yield pair
                     chosen = True
-                j += 1 + self.source.skip if pair is not None else 1
-            i += 1 + self.source.skip if chosen else 1
+                j += 1 + self.skip if pair is not None else 1
+            i += 1 + self.skip if chosen else 1
 
     def _pair(self, video: str, kind: str, first: View, second: View) -> FramePairCandidate | None:
         if not first.differs_from(second):
             return None
-        grammar = self.source.grammar
+        grammar = self.grammar
         said0, said1 = (captions(view.object_class, *view.relations[1:], grammar) for view in (first, second))
-        place = f"{self.source.annotations.name} {kind} of {first.frame} and {second.frame}"
+        place = f"{self.annotations.name} {kind} of {first.frame} and {second.frame}"
         if not said0 or not said1:
             self.excluded.add("pair-unsayable", place)
             return None
         # A caption of its own leads, so that the first two differ as soon as one frame has one.
         captions0, captions1 = _own_first(said0, said1), _own_first(said1, said0)
         shared0, shared1 = captions0[0] in said1, captions1[0] in said0
-        if (shared0 and shared1) or (self.source.exclusive and (shared0 or shared1)):
+        if (shared0 and shared1) or (self.exclusive and (shared0 or shared1)):
             self.excluded.add("pair-said-alike", place)
             return None
-        self.planned_pairs += 1
-        self.shared_pairs += shared0 or shared1
+        self._counts["pairs"] += 1
+        self._counts["one true of both"] += shared0 or shared1
         provenance = {"video": video, "object": kind}
         for side, view in enumerate((first, second)):
             provenance[f"frame{side}"] = view.frame
@@ -134,7 +135,7 @@ class ActionGenomeGenerator(FramePairGenerator[ActionGenome]):
         videos: dict[str, dict[str, list[View]]] = {}
         shared: dict[Any, Any] = {}  # a few hundred combinations of relations serve half a million views
         seen: set[tuple[str, int]] = set()
-        for place, frame, objects in _frames(self.source.annotations):
+        for place, frame, objects in _frames(self.annotations):
             if isinstance(frame, Skipped):
                 self.excluded.add(frame.reason, place)
                 continue

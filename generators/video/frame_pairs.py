@@ -1,30 +1,29 @@
 """What the three video sources share: settings, captions as sentences, and the planned pair of frames of one video."""
 
+from __future__ import annotations
+
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
-from twinset.contracts.candidate import CaptionedCandidate
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import canonical_json, sha256_of_file
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.references import reasons_beside
+from twinset.generators.annotation_files import is_media_name, refuse_unusable
 from twinset.generators.image_files import VideoFolderSource
 from twinset.generators.papers import EQBEN
+from twinset.shards.media.media_folder import MediaFolder
 
 Addressing = Literal["seconds", "numbers", "dump"]
 
 #: Why a pair of frames cannot be made.
 FRAME_REASONS = reasons_beside(__file__, "frames")
-
-
-class FramePairSource(VideoFolderSource):
-    """A source of EqBen's: two frames of a video, and what annotations say of each."""
-
-    paper = EQBEN
-    group = "video"
-    card_template = Path(__file__).with_name("card.md.j2")
-    reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +40,86 @@ class FramePairCandidate(CaptionedCandidate):
     at1: float
     change: str
     provenance: str
+
+
+class FramePairSource(VideoFolderSource):
+    """A source of EqBen's: two frames of a video, and what annotations say of each."""
+
+    paper = EQBEN
+    group = "video"
+    card_template = Path(__file__).with_name("card.md.j2")
+    reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
+
+    candidate = FramePairCandidate
+    libraries = ("av", "numpy")
+
+    @cached_property
+    def folder(self) -> MediaFolder:
+        """Its videos; one, since it may have to walk the whole tree."""
+        return MediaFolder(self.media)
+
+    def inputs(self) -> str:
+        return sha256_of_file(self.annotations)[0]
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        from twinset.generators.video.frame_making import make_pairs  # decodes with av
+
+        return make_pairs(cast(Sequence[FramePairCandidate], candidates), self.folder, self.addressing())
+
+    def addressing(self) -> Addressing:
+        """How candidates address frames (`generators.video.frame_making.make_pairs`)."""
+        return "seconds"
+
+    def media_names(self, candidate: Candidate) -> tuple[str, ...]:
+        one = cast(FramePairCandidate, candidate)
+        if self.addressing() == "dump":
+            return dumped_frame(one.video, one.at0), dumped_frame(one.video, one.at1)
+        return (one.video,)
+
+    def usable_videos(
+        self, path: Path, videos: Mapping[str, Any], is_usable: Callable[[Any], bool], remedy: str
+    ) -> Iterator[tuple[str, str]]:
+        """Names and places of the videos of a file's JSON object, sorted; raises `WrongUse` where none can be used."""
+        usable = False
+        for video in sorted(videos):
+            place = f"{path.name} video {video!r}"
+            if not is_media_name(video, self.folder):
+                self.excluded.add("unsafe-path", place)
+            elif not is_usable(videos[video]):
+                self.excluded.add("video-malformed", place)
+            else:
+                usable = True
+                yield video, place
+        if not usable:
+            refuse_unusable(path, self.excluded, remedy)
+
+    def planned(
+        self,
+        identity: tuple[str | int | float, ...],
+        captions: tuple[tuple[str, ...], tuple[str, ...]],
+        at: tuple[float, float],
+        change: str,
+        provenance: Mapping[str, Any],
+    ) -> FramePairCandidate:
+        """A candidate of one video.
+
+        Args:
+            identity: tells it from all others of the source; the video's name first.
+            captions: of both frames, best first.
+            at: addresses of both frames.
+            change: what differs between the twins.
+            provenance: flat, the same keys for all of a source.
+        """
+        return FramePairCandidate(
+            **self.identified(*identity, group=str(identity[0])),
+            captions0=captions[0],
+            captions1=captions[1],
+            video=str(identity[0]),
+            at0=at[0],
+            at1=at[1],
+            change=change,
+            provenance=canonical_json(provenance).decode(),
+        )
 
 
 def dumped_frame(video: str, number: float) -> str:

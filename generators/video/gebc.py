@@ -1,5 +1,7 @@
 """EQ-GEBC: frames before one event boundary and after a later one of the same video (EqBen, 4.1 and B.2)."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -15,11 +17,25 @@ from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need
 from twinset.generators.annotation_files import AnnotationFiles, read_json, seconds
-from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")
+
+
+_Record = tuple[str, Any]  # where it stands, and what should be a boundary
+
+
+@dataclass(slots=True)
+class Boundary:
+    """One moment of one video, in seconds, with all that annotators said of it (``_3A``, ``_3B`` are two captions)."""
+
+    time: float
+    previous: float = 0.0
+    next: float = math.inf
+    ids: list[str] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
 
 
 class Gebc(FramePairSource):
@@ -38,7 +54,6 @@ class Gebc(FramePairSource):
     after: float = Field(default=0.5, ge=0, le=1)
     licence: str = UNKNOWN
 
-    generator = "twinset.generators.video.gebc:GebcGenerator"
     reference = Reference(
         "Kinetics-GEB+ (GEBC)", "https://github.com/showlab/geb-plus", bibtex("wang2022gebplus", "kay2017kinetics")
     )
@@ -51,35 +66,16 @@ class Gebc(FramePairSource):
             if files.count(path.resolve()) > 1:
                 raise WrongUse(f"{key}.annotations: {path} is named more than once; name each file once")
 
-
-_Record = tuple[str, Any]  # where it stands, and what should be a boundary
-
-
-@dataclass(slots=True)
-class Boundary:
-    """One moment of one video, in seconds, with all that annotators said of it (``_3A``, ``_3B`` are two captions)."""
-
-    time: float
-    previous: float = 0.0
-    next: float = math.inf
-    ids: list[str] = field(default_factory=list)
-    before: list[str] = field(default_factory=list)
-    after: list[str] = field(default_factory=list)
-
-
-class GebcGenerator(FramePairGenerator[Gebc]):
-    """Pairs from Kinetics-GEB+: ``{VIDEO: [{boundary_id, timestamp, prev_timestamp, next_timestamp, ...}]}``."""
-
     version = 3
 
     def inputs(self) -> str:
-        hashed = [sha256_of_file(path)[0] for path in self.source.annotations]
+        hashed = [sha256_of_file(path)[0] for path in self.annotations]
         return hashed[0] if len(hashed) == 1 else digest(hashed)
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the files and in them."""
         videos: dict[str, tuple[str, list[_Record]]] = {}
-        for path in self.source.annotations:
+        for path in self.annotations:
             whole = read_json(path)
             if not isinstance(whole, dict):
                 raise WrongUse(f"{path}: not a mapping of videos to boundaries; {_REMEDY}")
@@ -90,14 +86,14 @@ class GebcGenerator(FramePairGenerator[Gebc]):
                 others += found
         for video, (place, records) in sorted(videos.items()):
             boundaries = self._boundaries(records)
-            for first, second in zip(boundaries, boundaries[self.source.skip :], strict=False):
+            for first, second in zip(boundaries, boundaries[self.skip :], strict=False):
                 pair = self._pair(video, first, second, place)
                 if pair is not None:
                     yield pair
 
     def media_urls(self) -> Mapping[str, str]:
         """Of the videos on YouTube that Kinetics' clips are cut from: a video's name is its id there."""
-        videos = [video for path in self.source.annotations for video in read_json(path)]
+        videos = [video for path in self.annotations for video in read_json(path)]
         return {one: f"https://www.youtube.com/watch?v={one}" for one in videos if re.fullmatch(r"[\w-]{11}", one)}
 
     def _boundaries(self, records: list[_Record]) -> list[Boundary]:
@@ -130,8 +126,8 @@ class GebcGenerator(FramePairGenerator[Gebc]):
         if not captions0 or not captions1:
             self.excluded.add("pair-unsayable", times)
             return None
-        at0 = first.previous + self.source.before * (first.time - first.previous)
-        at1 = second.time + self.source.after * (second.next - second.time)
+        at0 = first.previous + self.before * (first.time - first.previous)
+        at1 = second.time + self.after * (second.next - second.time)
         if not at0 < at1 < math.inf:  # without an end, ``at1`` is infinite, or no number
             self.excluded.add("pair-without-interval", times)
             return None

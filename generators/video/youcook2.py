@@ -1,5 +1,7 @@
 """EQ-YouCook2: middle frames of any two steps of one cooking video (EqBen, 4.1 and B.3)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,19 +11,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import read_json, seconds, text_of
-from twinset.generators.video.frame_pair_generator import FramePairGenerator
 from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
-
-
-class YouCook2(FramePairSource):
-    """Middle frame of every segment, all pairs within a video (EqBen, sections 4.1 and B.3)."""
-
-    kind: Literal["youcook2"]
-    licence: str = UNKNOWN
-
-    generator = "twinset.generators.video.youcook2:YouCook2Generator"
-    reference = Reference("YouCook2", "http://youcook2.eecs.umich.edu", bibtex("zhou2018youcook2"))
-    reasons: ClassVar[Mapping[str, str]] = {**FRAME_REASONS, **reasons_beside(__file__, "youcook2")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +24,24 @@ class Segment:
     sentence: str
 
 
-class YouCook2Generator(FramePairGenerator[YouCook2]):
-    """Pairs from YouCook2: ``{"database": {VIDEO: {subset, recipe_type, annotations: [{segment, id, sentence}]}}}``."""
+class YouCook2(FramePairSource):
+    """Middle frame of every segment, all pairs within a video (EqBen, sections 4.1 and B.3)."""
+
+    kind: Literal["youcook2"]
+    licence: str = UNKNOWN
+
+    reference = Reference("YouCook2", "http://youcook2.eecs.umich.edu", bibtex("zhou2018youcook2"))
+    reasons: ClassVar[Mapping[str, str]] = {**FRAME_REASONS, **reasons_beside(__file__, "youcook2")}
 
     version = 3
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""
-        whole = read_json(self.source.annotations)
+        whole = read_json(self.annotations)
         database = whole.get("database") if isinstance(whole, dict) else None
         if not isinstance(database, dict):
-            raise WrongUse(f"{self.source.annotations}: no mapping under 'database'; {_REMEDY}")
-        for video, place in self.usable_videos(self.source.annotations, database, _has_annotations, _REMEDY):
+            raise WrongUse(f"{self.annotations}: no mapping under 'database'; {_REMEDY}")
+        for video, place in self.usable_videos(self.annotations, database, _has_annotations, _REMEDY):
             entry = database[video]
             about = {
                 "video": video,
@@ -56,7 +52,7 @@ class YouCook2Generator(FramePairGenerator[YouCook2]):
                 yield self._pair(video, about, first, second)
 
     def media_urls(self) -> Mapping[str, str]:
-        database = read_json(self.source.annotations)["database"]
+        database = read_json(self.annotations)["database"]
         return {video: text_of(entry.get("video_url")) for video, entry in database.items() if isinstance(entry, dict)}
 
     def _segments(self, records: list[Any], video: str) -> list[Segment]:

@@ -163,11 +163,10 @@ def gaps(first: str, second: str, scores: Iterable[str] = ()) -> dict[str, pl.Ex
     """
     import polars as pl
 
-    lengths = {
-        "characters": lambda name: pl.col(name).str.len_chars().cast(pl.Float64),
-        "words": lambda name: pl.col(name).str.count_matches(WORD).cast(pl.Float64),
-    }
-    found = {name: number(first) - number(second) for name, number in lengths.items()}
+    captions = pl.col(first), pl.col(second)
+    characters = [caption.str.len_chars().cast(pl.Float64) for caption in captions]
+    words = [caption.str.count_matches(WORD).cast(pl.Float64) for caption in captions]
+    found = {"characters": characters[0] - characters[1], "words": words[0] - words[1]}
     for score in scores:
         gap = pl.col(score + CAPTION) - pl.col(score + NEGATIVE)
         found[score] = pl.when(gap.is_finite()).then(gap)

@@ -153,7 +153,8 @@ def probed_by_kind(rows: pl.DataFrame, seed: int = 0) -> dict[str, Probed]:
     """
     kinds = {kind: part for (kind,), part in rows.partition_by("kind", as_dict=True).items()}
     ordered = [*(kind for kind in KINDS if kind in kinds), *sorted(kinds.keys() - KINDS.keys())]
-    return {kind: probed(*(kinds[kind][name].to_list() for name in rows.columns[:2]), seed) for kind in ordered}
+    captions, negatives = rows.columns[:2]
+    return {kind: probed(kinds[kind][captions].to_list(), kinds[kind][negatives].to_list(), seed) for kind in ordered}
 
 
 def words_table(kinds: Mapping[str, Probed]) -> str:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from twinset.generators.caption_scores.contract import check_scorer
     from twinset.generators.contract import check_source
     from twinset.generators.image_files import ImageFiles, ImageFolderSource, UnusableImage, VideoFolderSource
-    from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+    from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
     from twinset.shards.contracts import Context, Generator, RowCandidate, RowStage, Source, TableStage
     from twinset.stages.build import Progress
     from twinset.stages.publishing.publish import publish
@@ -54,7 +54,7 @@ __all__ = ["build", "compare", "evaluate", "export", "load", "look", "plan", "pu
 __all__ += ["verify"]
 __all__ += ["AnnotationFile", "BuildFailed", "Candidate", "CaptionFilter", "CaptionedCandidate", "Context"]
 __all__ += ["DecisionsMissing", "Drop", "Filter", "Frame", "FrameFilter", "Generator", "ImageFiles"]
-__all__ += ["ImageFolderSource", "Keep", "LeftOut", "MediaFolderPath", "NamedPairCandidate", "NamedPairGenerator"]
+__all__ += ["ImageFolderSource", "Keep", "LeftOut", "MediaFolderPath", "NamedPairCandidate", "NamedPairSource"]
 __all__ += ["NamedPairSource", "Pair", "PairFilter", "Place", "Recipe", "Reference", "Rejected", "Score", "Source"]
 __all__ += ["RowCandidate", "RowStage", "TableStage"]
 __all__ += ["StageName", "TableRows", "TwinsetError", "UnusableImage", "Verdict", "VideoFolderSource", "WrongUse"]

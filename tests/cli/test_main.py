@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from twinset.cli.main import main
-from twinset.generators.image_pairs import ImagePairGenerator
+from twinset.generators.image_pairs import ImagePairs
 
 Said = pytest.CaptureFixture[str]
 
@@ -47,7 +47,7 @@ def test_another_language_is_said_by_card_and_croissant_and_makes_nothing_again(
     recipe: Path, built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "language:\n- en\n" in (built / "pairs/README.md").read_text()
-    monkeypatch.setattr(ImagePairGenerator, "make", None)
+    monkeypatch.setattr(ImagePairs, "make", None)
     assert main(["build", str(recipe), "--out", str(built), "--set", "subsets.pairs.language=pt-BR"]) == 0
     card = (built / "pairs/README.md").read_text()
     assert "language:\n- pt-BR\n" in card and "language: pt-BR" in card.partition("```yaml")[2]

@@ -18,7 +18,7 @@ import yaml
 import twinset
 from tests.cli.published import SAID, is_whole, killed, run
 from twinset.cli.main import main
-from twinset.generators.image_pairs import ImagePairGenerator
+from twinset.generators.image_pairs import ImagePairs
 from twinset.generators.named_pairs import NamedPairCandidate
 from twinset.stages.publishing import publish
 
@@ -281,10 +281,10 @@ def test_planning_again_says_that_shards_go_stale(
 def test_a_plan_that_fails_is_one_line_and_a_traceback_where_it_is_asked_for(
     recipe: Path, capsys: Said, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def plan(self: ImagePairGenerator) -> Iterator[NamedPairCandidate]:
+    def plan(self: ImagePairs) -> Iterator[NamedPairCandidate]:
         yield dict[str, NamedPairCandidate]()["lost"]
 
-    monkeypatch.setattr(ImagePairGenerator, "plan", plan)
+    monkeypatch.setattr(ImagePairs, "plan", plan)
     assert main(["plan", str(recipe)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert "pairs: plan() of source 'image-pairs' failed: KeyError: 'lost' (" in line and "test_publish.py:" in line

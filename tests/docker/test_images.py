@@ -15,9 +15,9 @@ import yaml
 from setuptools import find_packages
 
 from twinset.generators.kubric_scenes.source import Kubric
-from twinset.generators.video.action_genome import ActionGenomeGenerator
-from twinset.generators.video.gebc import GebcGenerator
-from twinset.generators.video.youcook2 import YouCook2Generator
+from twinset.generators.video.action_genome import ActionGenome
+from twinset.generators.video.gebc import Gebc
+from twinset.generators.video.youcook2 import YouCook2
 
 CHECKOUT = Path(__file__).parents[2]
 DOCKER = CHECKOUT / "docker"
@@ -139,7 +139,7 @@ def installed(target: str) -> set[str]:
 
 def test_who_plans_has_all_whose_versions_plans_record() -> None:
     planner = installed(SERVICES["main"]["build"]["target"])
-    for generator in (ActionGenomeGenerator, GebcGenerator, YouCook2Generator, Kubric):
+    for generator in (ActionGenome, Gebc, YouCook2, Kubric):
         maker = installed("render" if generator is Kubric else "cpu")
         assert set(generator.libraries) <= planner & maker, generator
 

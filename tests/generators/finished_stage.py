@@ -27,7 +27,7 @@ def finish(
     """Plan and make all of a table source below a folder."""
     generator: Generator[Any] = source.open(context or Context(name))
     planned, rows, rejected = 0, [], []
-    for candidates in _batches(list(generator.plan()), generator.micro_batch or 1):
+    for candidates in _batches(list(generator.plan()), generator.batch_size() or 1):
         planned += len(candidates)
         for one, made in zip(candidates, generator.make(candidates), strict=True):
             if isinstance(made, TableRows):
@@ -36,9 +36,9 @@ def finish(
                 rejected.append(
                     {"key": made.key, "identity": one.identity, "reason": made.reason, "detail": made.detail}
                 )
-    assert generator.columns is not None
+    assert generator.row_schema is not None
     ids = [pa.field(name, pa.string()) for name in ("key", "identity", *TERMS)]
-    schema = pa.schema([*ids, *generator.columns])
+    schema = pa.schema([*ids, *generator.row_schema])
     return write_index(pa.Table.from_pylist(rows, schema), folder, name, planned, row_group, rejected)
 
 

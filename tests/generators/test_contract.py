@@ -15,7 +15,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.parts import BrokenContract
 from twinset.generators.contract import check_source
-from twinset.generators.named_pairs import NamedPairCandidate, NamedPairGenerator, NamedPairSource
+from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
 from twinset.shards.contracts import Context, Source
 
 
@@ -136,22 +136,14 @@ class Named(NamedPairSource):
     licence: str = "CC0-1.0"
     fault: str = ""
 
-    def open(self, context: Context) -> NamedGenerator:
-        return NamedGenerator(self, context)
-
-
-class NamedGenerator(NamedPairGenerator[Named]):
-    """Names two pairs of images that do not exist."""
-
     version = 1
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        self.excluded = LeftOut()
         yield self.planned(identity=("first",), images=("a", "b"), captions=(["one"], ["two"]), provenance={"at": 1})
-        blank = ("three", " ") if self.source.fault == "planned blank" else ("three",)
-        about = {"at": "1" if self.source.fault == "provenance" else 1}
+        blank = ("three", " ") if self.fault == "planned blank" else ("three",)
+        about = {"at": "1" if self.fault == "provenance" else 1}
         second = self.planned(identity=("second",), images=("c", "d"), captions=(blank, ["four"]), provenance=about)
-        yield replace(second, captions1=("",)) if self.source.fault == "blank" else second
+        yield replace(second, captions1=("",)) if self.fault == "blank" else second
 
 
 def test_blank_captions_and_changing_provenance_of_named_pairs_are_said(tmp_path: Path) -> None:
@@ -182,24 +174,16 @@ class Listed(NamedPairSource):
     fault: str = ""
     reasons: ClassVar[dict[str, str]] = {"dirty": "not a pair"}
 
-    def open(self, context: Context) -> ListedGenerator:
-        return ListedGenerator(self, context)
-
-
-class ListedGenerator(NamedPairGenerator[Listed]):
-    """Names pairs of images that do not exist."""
-
     version = 1
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        self.excluded = LeftOut()
-        for number, line in enumerate(self.source.annotations.read_text().splitlines()):
+        for number, line in enumerate(self.annotations.read_text().splitlines()):
             name, _, captions = line.partition("\t")
             if not captions:
-                if self.source.fault != "not counted":
+                if self.fault != "not counted":
                     self.excluded.add("dirty", f"list.tsv line {number + 1}")
                 continue
-            identity = (number,) if self.source.fault == "position" else (name,)
+            identity = (number,) if self.fault == "position" else (name,)
             words = captions.split("|")
             yield self.planned(identity=identity, images=(f"{name}0", f"{name}1"), captions=(words[:1], words[1:]))
 

@@ -12,7 +12,6 @@ from PIL import Image, ImageDraw
 
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
-from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.generators.decisions.source import Decisions
@@ -38,16 +37,9 @@ SHAPES = {
 
 
 class Painted(Decisions):
-    """Settings of `PaintedTasks`."""
+    """Pictures of tasks that no stage holds: the name of the task and the number of the image on a colour."""
 
     kind: Literal["test-painted"] = "test-painted"
-
-    def open(self, context: Context) -> PaintedTasks:
-        return PaintedTasks(self, context)
-
-
-class PaintedTasks(DecisionGenerator[Painted]):
-    """Pictures of tasks that no stage holds: the name of the task and the number of the image on a colour."""
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         return iter(())
@@ -87,7 +79,7 @@ def stage_of(
 ) -> ReviewStage:
     """A planned stage that asks these tasks. gold: right values by key."""
     chosen = source or Painted()
-    generator, known = PaintedTasks(chosen, Context(name)), dict(gold)
+    generator, known = chosen.open(Context(name)), dict(gold)
     tasks = tuple(
         ReviewTask(
             f"{one.key.replace('-', '')}{one.binding[:8]}",
@@ -96,7 +88,7 @@ def stage_of(
             one.binding,
             generator.needed(one),
             known.get(one.key, ""),
-            asking=generator.asking(one),
+            asking=generator.asked_as(one),
         )
         for one in candidates
     )

@@ -39,7 +39,7 @@ def test_a_shard_begins_again_with_half_of_it(
     assert PASSES == [4, 1, 2, 2, 1, 2, 2, 1] and MADE[-5:] == list("aabbc")
     assert receipt.micro_batch == 1 and receipt.runtime == runtime_class("cpu", 1, 1)
     assert receipt.requested_runtime == receipt.machine == runtime_class("cpu", 1, 4)
-    assert build.worker.generator.micro_batch == 4
+    assert build.worker.generator.batch_size() == 4
     # Nothing of the first tries is left: a micro-batch of 1 from the start gives the same samples.
     with build.store.open("eq-x/_meta/rows/00000.parquet") as stream:
         assert [row.key for row in read_rows(stream)] == [candidate.key for candidate in build.candidates(0)]

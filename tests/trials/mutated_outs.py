@@ -98,7 +98,7 @@ def screened(folder: Path) -> None:
     from tests.generators.decisions.tasks import insert
     from twinset.contracts.recipe import load_recipe
     from twinset.generators.decisions.answers import FILE, Answer, schema
-    from twinset.generators.decisions.generator import DecisionGenerator
+    from twinset.generators.decisions.source import Decisions
     from twinset.stages.job import Job
 
     inputs(folder)
@@ -106,7 +106,7 @@ def screened(folder: Path) -> None:
     Path("recipe.yaml").write_text(text)
     assert main(("build", "recipe.yaml", "--out", "out", "--workers", "1", "--only", "mine")) == 3
     asking = Job(load_recipe("recipe.yaml"), Store("out")).worker("mine-decisions").generator
-    assert isinstance(asking, DecisionGenerator)
+    assert isinstance(asking, Decisions)
     Path("out", FILE).parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(Path("out", FILE))) as connection:
         schema(connection)

@@ -78,7 +78,7 @@ def test_every_pair_is_planned_or_counted(photos: FinishedStage, stages: Context
     settings = source(above=0.9, uses_of_image=30)
     opened = settings.open(stages)
     found = list(opened.plan())
-    assert isinstance(opened, generator.ConfusedPairGenerator)
+    assert isinstance(opened, generator.ConfusedPairs)
     assert len(found) + sum(opened.excluded.values()) == len(opened._found()[1])
     assert opened.excluded.keys() <= settings.reasons.keys()
     assert opened.excluded["large-group"] > 0 and opened.excluded["other-split"] > 0

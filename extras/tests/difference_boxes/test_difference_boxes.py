@@ -27,7 +27,6 @@ from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.decode import decode
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
-from twinset_extras.difference_boxes.generator import DifferenceBoxGenerator
 from twinset_extras.difference_boxes.source import DifferenceBoxes
 
 HEIGHT, WIDTH = 120, 160
@@ -90,9 +89,9 @@ def made(
     """What becomes of each pair, by its id."""
     engine = {} if answerer is None else {"engine": {"kind": "transformers", "model": "/nowhere"}}
     generator: Any = source(**engine, **given).open(Context("boxes", earlier=earlier))
-    assert isinstance(generator, DifferenceBoxGenerator)
+    assert isinstance(generator, DifferenceBoxes)
     if answerer is not None:
-        generator.engine = answerer
+        generator.__dict__["worker"] = answerer
     planned = list(generator.plan())
     return {json.loads(one.identity)[0]: found for one, found in zip(planned, generator.make(planned), strict=True)}
 

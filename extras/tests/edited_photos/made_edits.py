@@ -59,7 +59,7 @@ def shifted(one: Edit) -> Pixels:
 def made(opened: Opened, change: Callable[[Edit], Pixels], **given: Any) -> Pair | Rejected:
     """What becomes of the first candidate."""
     generator = opened(**given)
-    generator.engine = Fake(change)
+    generator.__dict__["worker"] = Fake(change)
     (result,) = generator.make([next(iter(generator.plan()))])
     assert isinstance(result, Pair | Rejected)
     return result

@@ -77,8 +77,8 @@ def test_the_contract_is_kept_and_what_has_no_place_is_counted(folder: Path, con
 
 def test_an_editor_that_gives_other_results_is_named(opened: Opened) -> None:
     generator = opened()
-    generator.engine = Fake(inside)
-    generator.engine.edit = lambda edits: iter(())
+    generator.__dict__["worker"] = Fake(inside)
+    generator.worker.edit = lambda edits: iter(())
     with pytest.raises(BuildFailed, match=r"^mylab-fill: gives no result for twins-"):
         list(generator.make(list(generator.plan())))
     for other in (lambda one: inside(one).astype(np.float32), lambda one: inside(one)[..., :1]):

@@ -55,7 +55,7 @@ def test_a_row_has_every_answer_of_both_images(tmp_path: Path, monkeypatch: pyte
     (row,) = found.rows
     generator, _ = opened(tmp_path, [DrawnPair((DOG, CAT))], monkeypatch, lambda *_: 1.0)
     (planned,) = generator.plan()
-    assert list(row) == generator.columns.names
+    assert list(row) == generator.row_schema.names
     assert (row["subject"], row["caption0"], row["caption1"]) == (planned.subject, DOG, CAT)
     assert (row["question_count"], row["distinguishing_count"]) == (8, 6)
     assert (row["score0"], row["score1"], row["distinguishing_score"]) == (1, 1, 1)
@@ -167,10 +167,10 @@ def test_a_stage_without_images_and_one_of_another_kind_are_refused(
 ) -> None:
     generator, _ = opened(tmp_path, [DrawnPair((DOG, CAT))], monkeypatch, lambda *_: 1.0)
     earlier = finish(tmp_path, [DrawnPair((DOG, CAT))], with_images=False)
-    generator.context = Context("verified", earlier=lambda _: earlier)
+    generator._stage = Context("verified", earlier=lambda _: earlier)
     with pytest.raises(WrongUse, match="has no image; name a stage whose source was given images"):
         list(generator.plan())
-    source = generator.source
+    source = generator
     assert "genecis-triplets makes triplets" in source.misfit(Triplets.model_construct(kind="genecis-triplets"))
     for fitting in (EditedPhotos, ScreenedPairs):
         assert source.misfit(fitting.model_construct()) == ""

@@ -82,7 +82,7 @@ def test_a_row_tells_questions_answers_and_scores(tmp_path: Path, monkeypatch: p
     generator, engine = opened(tmp_path, [Drawn(DOG, CAT, 2)], monkeypatch, yes)
     (planned,) = generator.plan()
     ((row,),) = (one.rows for one in generator.make([planned]))
-    assert list(row) == generator.columns.names
+    assert list(row) == generator.row_schema.names
     assert (row["caption"], row["negative_caption"], row["caption_id"], row["number"]) == (DOG, CAT, "7", 2)
     told = json.loads(row["questions"])
     assert [(one["question"], one["parents"], one["kind"], one["yes"], one["counted"]) for one in told] == [
@@ -164,7 +164,7 @@ def test_an_image_that_changed_since_the_plan_is_an_error(tmp_path: Path, monkey
 def test_an_index_without_images_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     generator, _ = opened(tmp_path, [Drawn(DOG, CAT)], monkeypatch, lambda *_: 1.0)
     earlier = finish(tmp_path, [Drawn(DOG, CAT)], with_images=False)
-    generator.context = Context("verified", earlier=lambda _: earlier)
+    generator._stage = Context("verified", earlier=lambda _: earlier)
     with pytest.raises(WrongUse, match="has no image; name a stage whose source was given images"):
         list(generator.plan())
 
@@ -183,7 +183,7 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
     planned = list(generator.plan())
     together = list(generator.make(planned))
     assert together == [made for one in planned for made in generator.make([one])]
-    assert generator.device() == "cpu" and {"answers", "pipeline", "vocabulary"} == set(generator.weights())
+    assert generator.runs_on() == "cpu" and {"answers", "pipeline", "vocabulary"} == set(generator.weights())
     smaller = generator.with_micro_batch(1)
     assert smaller.micro_batch == 1
     for one, other in zip(together, smaller.make(planned), strict=True):

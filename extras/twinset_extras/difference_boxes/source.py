@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import io
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self, cast
 
+import numpy as np
+from PIL import Image
 from pydantic import Field, SerializeAsAny, model_validator
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, sample_key
 from twinset.contracts.doors import OfKind
+from twinset.contracts.kinds.kind import Copy, Stored
+from twinset.contracts.kinds.pair import BoxAnswer, CopiedPair, DifferenceBox, PairRecord
+from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, SourceSettings, StageName
-from twinset.generators.image_verification.questions import QuestionSource
+from twinset.generators.copied_pairs import COPIED, IMAGES, CopiedPairCandidate, copied, planned
+from twinset.generators.image_verification.questions import (
+    LONGEST,
+    YES,
+    ImageQuestion,
+    QuestionSource,
+    distinguishing,
+)
 from twinset.models.device import check_opencv
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS, Answers, Inquiry, QuestionAnswererSettings
+from twinset.shards.media.decode import decode
+from twinset_extras.comparison import Box, regions
 from twinset_extras.image_questions.settings import Facts
 
 
@@ -50,6 +69,91 @@ class Nobody:
         return self
 
 
+SIDES = (0, 1)
+
+
+#: First words of attributes that say where something is, which a box by itself does not show.
+_PLACES = frozenset(("in", "on", "at", "to", "by", "near", "behind", "under", "above", "below"))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a box shows in one image. caption: 0 or 1. text: such as ``red car``. question: whether it is there."""
+
+    caption: int
+    text: str
+    question: str
+
+
+def labels_of(asked: Sequence[Sequence[ImageQuestion]]) -> list[Label]:
+    """Objects that one caption alone names; attributes where no object differs. asked: questions of both captions."""
+    for kind in ("entity", "attribute"):
+        found = [
+            Label(side, " ".join(reversed(one.words)), one.question)
+            for side in SIDES
+            for one in asked[side]
+            if one.kind == kind and one.meaning in distinguishing(asked[side], asked[1 - side])
+            if kind == "entity" or one.words[1].split()[0] not in _PLACES
+        ]
+        if found:
+            return found
+    return []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoxCandidate(CopiedPairCandidate):
+    """A pair of the earlier stage. pair_key: its key there."""
+
+    pair_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What differs in a pair: by the captions, and in the pictures."""
+
+    pictures: Sequence[Image.Image]
+    labels: list[Label]
+    boxes: list[Box]
+
+
+def _boxes(found: _Found, answers: Sequence[Mapping[str, float]]) -> list[DifferenceBox]:
+    """Boxes with their labels, without those that the model refuted. answers: of each inquiry; empty for none."""
+    label0, label1 = (", ".join(one.text for one in found.labels if one.caption == side) for side in SIDES)
+    boxes = []
+    for number, box in enumerate(found.boxes):
+        told: tuple[BoxAnswer, ...] = ()
+        if answers:
+            yes0, yes1 = answers[2 * number : 2 * number + 2]
+            told = tuple(
+                BoxAnswer(question=(asked := one.question), caption=one.caption, yes0=yes0[asked], yes1=yes1[asked])
+                for one in found.labels
+            )
+        if _holds(told):
+            difference = f"image 0: {label0 or f'no {label1}'}; image 1: {label1 or f'no {label0}'}"
+            boxes.append(
+                DifferenceBox(**asdict(box), label0=label0, label1=label1, difference=difference, answers=told)
+            )
+    return boxes
+
+
+def _holds(answers: Sequence[BoxAnswer]) -> bool:
+    """Whether each image shows all that its caption names, and the other one does not."""
+    for side in SIDES:
+        both = [(one.yes0, one.yes1)[:: -1 if side else 1] for one in answers if one.caption == side]
+        if both and not (all(own >= YES for own, _ in both) and any(other < YES for _, other in both)):
+            return False
+    return True
+
+
+def _with_boxes(pair: CopiedPair, boxes: Sequence[DifferenceBox]) -> CopiedPair:
+    """The pair with its boxes in the JSON, and with the numbers of the largest in its scores."""
+    places = {name: float(getattr(boxes[0], name)) for name in ("left", "top", "width", "height")}
+    scores = {**pair.scores, "boxes": float(len(boxes)), **places}
+    record = pair.record.model_copy(update={"boxes": tuple(boxes), "scores": scores})
+    fields = {**pair.copy.fields, "json": canonical_json(record.model_dump(mode="json"))}
+    return replace(pair, record=record, scores=scores, copy=Copy(fields, pair.copy.images))
+
+
 class DifferenceBoxes(QuestionSource):
     """The pairs of a stage with boxes around what differs between their images, and what is there in each.
 
@@ -74,7 +178,6 @@ class DifferenceBoxes(QuestionSource):
     crop: int = Field(default=64, ge=1, le=4096)
     licence: str = ""
 
-    generator = "twinset_extras.difference_boxes.generator:DifferenceBoxGenerator"
     makes = "pair"
     paper = Reference("Img-Diff", "https://arxiv.org/abs/2408.04594", bibtex("jiao2025imgdiff"))
     verb = "found in"
@@ -112,3 +215,82 @@ class DifferenceBoxes(QuestionSource):
         super().check_inputs(key, needs)
         if "media" in needs:
             check_opencv(key)
+
+    version = 1
+    candidate = BoxCandidate
+    numbers = tuple(scored)
+
+    @property
+    def libraries(self) -> tuple[str, ...]:  # type: ignore[override]  # of a class as a rule
+        return (*super().libraries, "numpy", "opencv-python", "pillow")
+
+    def plan(self) -> Iterator[BoxCandidate]:
+        """All pairs, a row group at a time. Raises `WrongUse` when the stage has no images."""
+        for row in self.earlier().pictured_rows(COPIED):
+            if max(len(row["caption0"]), len(row["caption1"])) > LONGEST:
+                self.excluded.add("caption-too-long", row["key"])
+                continue
+            key = sample_key(self.stage.name, *json.loads(row["identity"]))
+            yield BoxCandidate(**{**planned(row), "key": key}, pair_key=row["key"])
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[CopiedPair | Rejected]:
+        """A pair each with its boxes, or why there is none.
+
+        Raises:
+            BrokenTar: a pair is absent or broken, or its images are not those that were planned from.
+            OutOfMemory: a pass of the engine does not fit.
+        """
+        every = cast(Sequence[BoxCandidate], candidates)
+        stored = self.earlier().samples((one.tar, one.pair_key) for one in every)
+        pairs = {one.key: copied(self.earlier(), one, stored[one.pair_key]) for one in every}
+        questions = self.questions_about(text for pair in pairs.values() for text in pair.captions)
+        found = {one.key: self._found(one.key, stored[one.pair_key], questions) for one in every}
+        seen = {key: one for key, one in found.items() if isinstance(one, _Found) and self.asks}
+        answers = self.answers({key: list(self._inquiries(key, one)) for key, one in seen.items()})
+        for key, pair in pairs.items():
+            one, answered = found[key], answers.get(key, [])
+            if isinstance(one, Rejected):
+                yield one
+            elif isinstance(answered, Rejected):
+                yield answered
+            elif boxes := _boxes(one, answered):
+                yield _with_boxes(pair, boxes)
+            else:
+                detail = f"{len(one.boxes)} boxes; {one.labels[0].question[:200]}"
+                yield Rejected(key, "box-does-not-hold", detail)
+
+    def _found(
+        self, key: str, stored: Stored[PairRecord], questions: Mapping[str, list[ImageQuestion]]
+    ) -> _Found | Rejected:
+        captions, settings = stored.texts.values(), self
+        if not (labels := labels_of([questions[caption] for caption in captions])):
+            return Rejected(key, "no-question", " / ".join(caption[:100] for caption in captions))
+        pictures = [decode(stored.images[role], stored.key) for role in IMAGES]
+        width, height = pictures[0].size
+        if pictures[1].size != (width, height):
+            sizes = [f"{picture.width} x {picture.height}" for picture in pictures]
+            return Rejected(key, "other-size", " and ".join(sizes))
+        grain = max(1, round(settings.grain * max(width, height)))
+        first, second = map(np.asarray, pictures)
+        boxes = regions(first, second, settings.threshold, grain, settings.smallest * width * height)
+        share = sum(box.area for box in boxes) / (width * height)
+        if not boxes:
+            return Rejected(key, "no-difference")
+        if share > settings.largest:
+            return Rejected(key, "difference-too-large", f"{share:.3f}")
+        if len(boxes) > settings.most:
+            return Rejected(key, "too-many-boxes", str(len(boxes)))
+        return _Found(pictures, labels, boxes)
+
+    def _inquiries(self, key: str, found: _Found) -> Iterator[Inquiry]:
+        """Box by box, first of image 0, then of image 1."""
+        questions = tuple(label.question for label in found.labels)
+        for number, box in enumerate(found.boxes):
+            for side, picture in enumerate(found.pictures):
+                yield Inquiry(f"{key} box {number} image{side}", self._crop(picture, box), "image/png", questions)
+
+    def _crop(self, picture: Image.Image, box: Box) -> bytes:
+        grown, stream = box.at_least(self.crop, *picture.size), io.BytesIO()
+        edges = (grown.left, grown.top, grown.left + grown.width, grown.top + grown.height)
+        picture.crop(edges).save(stream, "PNG")
+        return stream.getvalue()

@@ -1,6 +1,7 @@
 """CLIP's text tower: how alike two captions are to it (BiVLC, Appendix B, with OpenAI's ViT-B/32)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -36,18 +37,20 @@ class Clip(ScorerSettings):
         return clip_files(self.model).digest()
 
     def open(self, device: str) -> Scorer:
-        return embeddings_of(open_clip_encoder(self.model, InBuild("cpu" if device == "cpu" else "gpu")))
+        return ClipScorer(open_clip_encoder(self.model, InBuild("cpu" if device == "cpu" else "gpu")))
 
 
-def embeddings_of(encoder: DualEncoder) -> Callable[[Sequence[str], int], Scored]:
-    """As `Scorer.__call__`: unit embeddings."""
+@dataclass(frozen=True, slots=True)
+class ClipScorer:
+    """The text tower of an encoder."""
 
-    def embed(texts: Sequence[str], micro_batch: int) -> Scored:
+    encoder: DualEncoder
+
+    def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
+        """As `Scorer.__call__`: unit embeddings."""
         read = [text[: TOKENS * CHARACTERS_A_TOKEN] for text in texts]
         starts = range(0, len(read), micro_batch)
-        features = [encoder.text_features(read[start : start + micro_batch]) for start in starts]
-        cut = {*encoder.too_long(read)}
+        features = [self.encoder.text_features(read[start : start + micro_batch]) for start in starts]
+        cut = {*self.encoder.too_long(read)}
         truncated = [text in cut or len(text) < len(whole) for text, whole in zip(read, texts, strict=True)]
         return Scored(unit(np.concatenate(features)), np.array(truncated, dtype=np.bool_))
-
-    return embed

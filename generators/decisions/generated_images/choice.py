@@ -18,7 +18,6 @@ from twinset.contracts.parts import LeftOut
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
 from twinset.generators.decisions.generated_images.settings import (
-    ImageDecisionGenerator,
     ImageDecisions,
     place_of,
 )
@@ -40,7 +39,6 @@ class ImageChoice(ImageDecisions):
     kind: Literal["image-choice"]
     least: float | None = Field(default=None, gt=0, le=1)
 
-    generator = "twinset.generators.decisions.generated_images.choice:ChoiceGenerator"
     reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-choice")}
 
     @model_validator(mode="after")
@@ -49,10 +47,6 @@ class ImageChoice(ImageDecisions):
             raise ValueError("least needs the scores of a stage; name it with verified")
         return self
 
-
-class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
-    """A task a negative caption that has images."""
-
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         images, places = self._by_caption(), self.drawn.places()
         for number, row in self.wanted(left_out):
@@ -60,7 +54,7 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
             best = self.best_score(own)
             if not own:
                 left_out.add("no-image", place_of(row))
-            elif self.source.least is not None and not best >= self.source.least:
+            elif self.least is not None and not best >= self.least:
                 left_out.add("not-verified", place_of(row))
             else:
                 shown = [places[one] for one in own]
@@ -75,8 +69,8 @@ class ChoiceGenerator(ImageDecisionGenerator[ImageChoice]):
             found.setdefault(int(self.drawn.negatives[one]), []).append(one)
         if (most := max(map(len, found.values()), default=0)) > MOST_IMAGES:
             raise WrongUse(
-                f"{self.name}: {most} images of a caption, and people choose among at most {MOST_IMAGES}; set "
-                f"images_per_caption of {self.source.images}"
+                f"{self.stage.name}: {most} images of a caption, and people choose among at most {MOST_IMAGES}; set "
+                f"images_per_caption of {self.images}"
             )
         return found
 
@@ -95,20 +89,15 @@ class ImageAmbiguity(ImageDecisions):
     photos: Annotated[Location, Place("folder", "media")] | None = None
     choices: StageName | None = None
 
-    generator = "twinset.generators.decisions.generated_images.choice:AmbiguityGenerator"
     reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-ambiguity")}
 
-
-class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):
-    """A task a negative caption that has an image."""
-
     @cached_property
-    def photos(self) -> ImageFolder | None:
-        return None if self.source.photos is None else ImageFolder(self.source.photos)
+    def photo_folder(self) -> ImageFolder | None:
+        return None if self.photos is None else ImageFolder(self.photos)
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         chosen, originals, places = self._chosen(), self._originals(), self.drawn.places()
-        lacking = "no-image" if self.source.choices is None else "not-chosen"
+        lacking = "no-image" if self.choices is None else "not-chosen"
         for number, row in self.wanted(left_out):
             image, photo = int(chosen[number]), (row["image"] or row["image_id"], "", "")
             if originals is not None:
@@ -126,16 +115,16 @@ class AmbiguityGenerator(ImageDecisionGenerator[ImageAmbiguity]):
 
     def _chosen(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The image of each negative caption that is asked about; `NO_IMAGE` without one."""
-        if self.source.choices is not None:
-            return decided_images(self.drawn, self.negatives, self.context.earlier(self.source.choices))
-        verified = None if self.source.verified is None else self.context.earlier(self.source.verified)
-        return best_images(self.drawn, len(self.negatives), verified, None, False).image
+        if self.choices is not None:
+            return decided_images(self.drawn, self.negative_rows, self.stage.earlier(self.choices))
+        verified = None if self.verified is None else self.stage.earlier(self.verified)
+        return best_images(self.drawn, len(self.negative_rows), verified, None, False).image
 
     def _originals(self) -> dict[int, ImagePlace] | None:
         """The image of each original caption; None where photos are shown."""
-        if self.source.photos is not None:
+        if self.photos is not None:
             return None
-        images = images_of(self.pictured, self.negatives, "caption")
-        first = first_images(images, len(self.negatives))
+        images = images_of(self.pictured, self.negative_rows, "caption")
+        first = first_images(images, len(self.negative_rows))
         places = images.places()
         return {number: places[at] for number, at in enumerate(first.tolist()) if at != NO_IMAGE}

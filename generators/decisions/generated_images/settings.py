@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,6 @@ from twinset.contracts.canonical import sample_key
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import StageName
-from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import UNSCORED, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.joining import ImagePlace, Images, images_of, scores_of
@@ -46,16 +45,9 @@ class ImageDecisions(Decisions):
             raise ValueError(f"there is no kind {unknown[0]!r}; name some of {', '.join(EVERY_KIND)}")
         return kinds
 
-
-I = TypeVar("I", bound=ImageDecisions)  # noqa: E741
-
-
-class ImageDecisionGenerator(DecisionGenerator[I]):
-    """A task a negative caption, with its identity."""
-
     @property
     def pictured(self) -> FinishedStage:
-        return self.context.earlier(self.source.images)
+        return self.stage.earlier(self.images)
 
     def task(
         self, row: Mapping[str, str], images: Sequence[ImagePlace], text: str, question: str, **fields: Any
@@ -68,11 +60,11 @@ class ImageDecisionGenerator(DecisionGenerator[I]):
             text: that is shown.
             fields: further ones of `TaskCandidate`.
         """
-        key = sample_key(self.name, *json.loads(row["identity"]))
+        key = sample_key(self.stage.name, *json.loads(row["identity"]))
         return TaskCandidate(
             key=key,
             group=key,
-            split=self.split,
+            split=self.stage.split,
             identity=row["identity"],
             question=question,
             texts=(text,),
@@ -86,26 +78,26 @@ class ImageDecisionGenerator(DecisionGenerator[I]):
 
     def wanted(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:
         """Rows of negative captions of the kinds that are asked about, with their numbers."""
-        for number, row in enumerate(self.negatives.to_pylist()):
-            if self.source.kinds is None or kind_name(row["type"], row["subtype"]) in self.source.kinds:
+        for number, row in enumerate(self.negative_rows.to_pylist()):
+            if self.kinds is None or kind_name(row["type"], row["subtype"]) in self.kinds:
                 yield number, row
             else:
                 left_out.add("other-kind", place_of(row))
 
     @cached_property
-    def negatives(self) -> pa.Table:
+    def negative_rows(self) -> pa.Table:
         """All negative captions."""
-        return self.context.earlier(self.source.negatives).read(["key", "identity", *COLUMNS.names])
+        return self.stage.earlier(self.negatives).read(["key", "identity", *COLUMNS.names])
 
     @cached_property
     def drawn(self) -> Images:
         """Their images."""
-        return images_of(self.pictured, self.negatives, "negative_caption")
+        return images_of(self.pictured, self.negative_rows, "negative_caption")
 
     @cached_property
     def scores(self) -> np.ndarray[Any, np.dtype[np.float64]]:
         """How well each image shows its caption, NaN where that is not known."""
-        verified = None if self.source.verified is None else self.context.earlier(self.source.verified)
+        verified = None if self.verified is None else self.stage.earlier(self.verified)
         return scores_of(self.drawn, verified)[0]
 
     def best_score(self, images: list[int]) -> float:

@@ -9,11 +9,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from twinset.contracts.errors import TwinsetError, WrongUse
 from twinset.contracts.recipe.permissions import refuse_other_answers
-from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.pictures import Picture
 from twinset.generators.decisions.protocol import Asking, Words, own_words
 from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate, planned_tasks
@@ -92,7 +90,7 @@ class ReviewStage:
 
     name: str
     plan: str
-    generator: DecisionGenerator[Any]
+    generator: Decisions
     answers: Path
     tasks: tuple[ReviewTask, ...]
     enough: float
@@ -162,7 +160,7 @@ class ReviewTasks:
     def picture(self, task: ReviewTask, number: int) -> Picture:
         """An image of a task as people see it: nothing but the picture tells it from the task's other images.
 
-        Raises what `DecisionGenerator.picture` raises, and `WrongUse` when the stage is gone.
+        Raises what `Decisions.picture` raises, and `WrongUse` when the stage is gone.
         """
         with self._lock:
             pictures = self._pictures.get(task.asked)
@@ -215,14 +213,14 @@ class ReviewTasks:
             return None
         record = planned_stage(self.store, home)
         generator = job_of(self.store, home)[0].worker(name).generator
-        assert isinstance(generator, DecisionGenerator), f"{name}: a decision stage is made by a DecisionGenerator"
+        assert isinstance(generator, Decisions), f"{name}: a decision stage is made by a Decisions"
         place = generator.answers_place
-        refuse_other_answers(f"stages.{generator.name}.source.answers", place, self.store.root)
+        refuse_other_answers(f"stages.{name}.source.answers", place, self.store.root)
         self.answers = self.answers or place
         if place != self.answers:
             raise WrongUse(f"its answers lie in {place}, those of other stages in {self.answers}; use --stage {name}")
         planned = planned_tasks(self.store, home)
-        gold = generator.gold(planned)
+        gold = generator.gold_answers(planned)
         tasks = tuple(
             ReviewTask(
                 id=self._opaque("task", name, one.key, binding := one.binding),
@@ -231,7 +229,7 @@ class ReviewTasks:
                 binding=binding,
                 needed=generator.needed(one),
                 gold=gold.get(one.key, ""),
-                asking=generator.asking(one),
+                asking=generator.asked_as(one),
             )
             for one in planned
         )

@@ -107,6 +107,10 @@ class Source(SourceSettings, Part):
 
     def earlier(self) -> FinishedStage:
         """The one earlier stage that it reads."""
+        return self._only_earlier
+
+    @cached_property
+    def _only_earlier(self) -> FinishedStage:
         (name,) = self.reads
         return self.stage.earlier(name)
 

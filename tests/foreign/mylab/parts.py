@@ -9,10 +9,7 @@ from twinset import (
     Drop,
     Filter,
     Frame,
-    FrameFilter,
-    LeftOut,
     NamedPairCandidate,
-    NamedPairGenerator,
     NamedPairSource,
     Reference,
     Score,
@@ -30,20 +27,13 @@ class Squares(NamedPairSource):
 
     kind: Literal["mylab-squares"]
 
-    generator: ClassVar[str] = "mylab.parts:SquaresGenerator"
+    version = 1
     reference = Reference("Squares")
     reasons: ClassVar[Mapping[str, str]] = {**NamedPairSource.reasons, "odd": "records that are not three names"}
 
-
-class SquaresGenerator(NamedPairGenerator[Squares]):
-    """A pair a record."""
-
-    version = 1
-
     def plan(self) -> Iterator[NamedPairCandidate]:
         """In the order of the file."""
-        self.excluded = LeftOut()
-        for number, record in enumerate(json.loads(self.source.annotations.read_bytes())):
+        for number, record in enumerate(json.loads(self.annotations.read_bytes())):
             if len(record) != 3:
                 self.excluded.add("odd", f"record {number}")
                 continue
@@ -66,20 +56,10 @@ class Bright(Filter):
     judges = "frames"
     reasons: ClassVar[Mapping[str, str]] = {"bright": "an image is too bright"}
 
-    def open(self) -> "BrightFilter":
-        """The filter."""
-        return BrightFilter(self.most)
-
-
-class BrightFilter(FrameFilter):
-    """Scores the mean grey level of what it keeps."""
-
     version = 1
 
-    def __init__(self, most: float) -> None:
-        self.most = most
-
-    def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
+    def judge(self, frames: Sequence[Frame]) -> Sequence[Verdict]:
+        """The mean grey level is the score of what it keeps."""
         means = [float(frame.pixels.mean()) for frame in frames]
         return [Drop("bright", mean) if mean > self.most else Score("grey", mean) for mean in means]
 

@@ -207,7 +207,7 @@ def test_its_columns_follow_those_of_every_table(tmp_path: Path) -> None:
     generator = source.open(context)
     (made,) = generator.make(list(generator.plan()))
     row = cast(TableRows, made).rows[0]
-    assert generator.columns.names[-10:] == [*TEXT_SCORES, "commas_caption", "commas_negative", "truncated"]
+    assert generator.row_schema.names[-10:] == [*TEXT_SCORES, "commas_caption", "commas_negative", "truncated"]
     assert (row["commas_caption"], row["commas_negative"], row["vera_caption"]) == (0.5, 1.5, None)
     assert source.brought == {"scorers.0": "mylab 1.2"} and generator.weights() == {}
     citations = "".join(cited(source))

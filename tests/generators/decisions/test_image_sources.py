@@ -17,8 +17,8 @@ from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.generated_images.choice import ImageAmbiguity, ImageChoice
-from twinset.generators.decisions.generator import DecisionGenerator
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks, tasks_of
+from twinset.generators.decisions.source import Decisions
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
@@ -38,13 +38,16 @@ def ambiguity(**settings: Any) -> ImageAmbiguity:
     return ImageAmbiguity.model_validate({"kind": "image-ambiguity", **STAGES, "photos": "/photos", **settings})
 
 
-def decide(generator: DecisionGenerator[Any], out: Path, *values: str, by: str = "ann") -> None:
+def decide(generator: Decisions[Any], out: Path, *values: str, by: str = "ann") -> None:
     """An annotator gives each task of a stage its value, in plan order."""
     tasks = generator.plan()
-    say(out / FILE, [answer(one, by, value, stage=generator.name) for one, value in zip(tasks, values, strict=True)])
+    say(
+        out / FILE,
+        [answer(one, by, value, stage=generator.stage.name) for one, value in zip(tasks, values, strict=True)],
+    )
 
 
-def made_of(generator: DecisionGenerator[Any]) -> tuple[list[TaskCandidate], list[TableRows | Rejected]]:
+def made_of(generator: Decisions[Any]) -> tuple[list[TaskCandidate], list[TableRows | Rejected]]:
     generator.plan_inputs()
     planned = list(generator.plan())
     return planned, list(generator.make(planned))
@@ -202,7 +205,7 @@ def test_answers_lie_beside_the_dataset_and_gold_tasks_tell_how_careful_people_a
         insert(connection, [answer(one, "a", "1", stage="chosen") for one in planned])
     generator = source.open(context(tmp_path, "chosen"))
     assert generator.waiting() is None
-    report = json.loads(generator.reports()["decisions.json"])
+    report = json.loads(generator.report_files()["decisions.json"])
     assert (report["gold"]["a"]["count"], report["gold"]["a"]["of"]) == (1, 2)
     assert "was asked in 2 tasks; 1 person gave 2 answers" in source.how_made({"decisions.json": report})
     (tmp_path / "gold.csv").write_text("task,answer\n")

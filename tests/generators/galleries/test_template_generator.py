@@ -22,9 +22,8 @@ from twinset.contracts.kinds.template import Template
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import SOURCES
 from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
-from twinset.generators.galleries.generator import TemplateCandidate, TemplateGenerator
 from twinset.generators.galleries.panoptic import condition_name, read_scenes
-from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates
+from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates, TemplateCandidate, Templates
 from twinset.generators.galleries.vaw import Instance, crop, read_instances
 from twinset.shards.contracts import Context
 
@@ -56,7 +55,7 @@ def picture(number: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     return pixels
 
 
-def generator(root: Path, kind: str, task: Literal["focus", "change"], seed: int = 1, **more: Any) -> TemplateGenerator:
+def generator(root: Path, kind: str, task: Literal["focus", "change"], seed: int = 1, **more: Any) -> Templates:
     source: AttributeTemplates | ObjectTemplates
     if kind == "object":
         settings = {"annotations": root / "panoptic.json", "media": root / "coco", **more}

@@ -13,7 +13,7 @@ from PIL import Image
 import twinset
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.generated_pairs.generator import GeneratedPairGenerator
+from twinset.generators.generated_pairs.source import GeneratedPairs
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset_demo import MINIATURE
@@ -51,10 +51,8 @@ def stages(world: Path, sides: list[str], each: int, steps: int) -> dict[str, An
 
 @pytest.mark.slow
 def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    together, make = list[int](), GeneratedPairGenerator.make
-    monkeypatch.setattr(
-        GeneratedPairGenerator, "make", lambda self, some: together.append(len(some)) or make(self, some)
-    )
+    together, make = list[int](), GeneratedPairs.make
+    monkeypatch.setattr(GeneratedPairs, "make", lambda self, some: together.append(len(some)) or make(self, some))
     source = {
         "kind": "generated-pairs", "negatives": "prompts", "images": "images", "verified": "verified",
         "photos": str(world / "photos"), "licence": "CC0-1.0", "ambiguous": None, "compared": False,

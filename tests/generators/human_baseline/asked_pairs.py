@@ -11,7 +11,7 @@ import twinset
 from tests.generators.decisions.tasks import say
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE, Answer
-from twinset.generators.human_baseline import HumanBaseline, HumanBaselineGenerator
+from twinset.generators.human_baseline import HumanBaseline
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
@@ -45,7 +45,7 @@ def build_pairs(folder: Path) -> Path:
     return out
 
 
-def asking(out: Path, answers: Path, seed: int = 0, sample: int = PAIRS, **more: Any) -> HumanBaselineGenerator:
+def asking(out: Path, answers: Path, seed: int = 0, sample: int = PAIRS, **more: Any) -> HumanBaseline:
     """A stage with a file of answers of its own, opened without the engine."""
     settings = {"kind": "human-baseline", "pairs": "mine", "sample": sample, "answers": str(answers), **more}
     source = HumanBaseline.model_validate(settings)

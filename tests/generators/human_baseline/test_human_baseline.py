@@ -20,7 +20,7 @@ from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.people import Answered, Outcome, answered_of, outcome_table, people
 from twinset.evaluation.report.results import as_json, measured_run
-from twinset.generators.human_baseline import HumanBaselineGenerator
+from twinset.generators.human_baseline import HumanBaseline
 from twinset.review.tasks import ReviewTasks
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
@@ -28,8 +28,8 @@ from twinset.shards.storage.store import Store
 FIGURES = ("text", "image", "group")
 
 
-def answered(generator: HumanBaselineGenerator) -> Answered:
-    return answered_of(json.loads(generator.reports()["decisions.json"]), "made", "made")
+def answered(generator: HumanBaseline) -> Answered:
+    return answered_of(json.loads(generator.report_files()["decisions.json"]), "made", "made")
 
 
 def test_four_questions_a_pair_each_with_its_right_answer(out: Path) -> None:
@@ -65,14 +65,14 @@ def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path,
     place = tmp_path / "answers.sqlite"
     generator = asking(out, place, sample=10, overlap=1.0)
     tasks = generator.gathered.tasks
-    told = [tasks_answer(one, "ann", one.truth, stage=generator.name) for one in tasks]
+    told = [tasks_answer(one, "ann", one.truth, stage=generator.stage.name) for one in tasks]
     # The second is wrong in each fifth task: both say the same of 32, by chance of 20.
     told += [
-        tasks_answer(one, "ben", str(int(one.truth) ^ (at % 5 == 0)), stage=generator.name)
+        tasks_answer(one, "ben", str(int(one.truth) ^ (at % 5 == 0)), stage=generator.stage.name)
         for at, one in enumerate(tasks)
     ]
     told += [
-        tasks_answer(one, "admin", one.truth, stage=generator.name, adjudicated=True)
+        tasks_answer(one, "admin", one.truth, stage=generator.stage.name, adjudicated=True)
         for at, one in enumerate(tasks)
         if at % 5 == 0
     ]

@@ -440,7 +440,7 @@ def test_a_model_in_this_process_sees_too(captions: Path, photos: Path, tmp_path
     engine = {"kind": "vlm", "model": str(tiny.save(tmp_path / "llava", "llava")), "max_tokens": 4}
     one = source(captions, "", photos, engine=engine)
     generator = one.open(Context("negatives"))
-    assert (generator.isolation, generator.device(), generator.micro_batch) == ("process", "cpu", 1)
+    assert (generator.isolation, generator.runs_on(), generator.batch_size()) == ("process", "cpu", 1)
     assert [*generator.weights()] == ["language_model", "prompts", "photos"]
     planned = list(generator.plan())
     rejected = [made for made in generator.make(planned[:2]) if isinstance(made, Rejected)]

@@ -216,7 +216,7 @@ def test_a_model_in_this_process_answers_too(captions: Path, tmp_path: Path) -> 
     raw_source = {"kind": "negative-captions", "captions": [str(captions)], "engine": {**engine, "micro_batch": 4}}
     source = NegativeCaptions.model_validate(raw_source)
     generator = source.open(Context("negatives"))
-    assert (generator.isolation, generator.device(), generator.micro_batch) == ("process", "cpu", 4)
+    assert (generator.isolation, generator.runs_on(), generator.batch_size()) == ("process", "cpu", 4)
     assert [*generator.weights()] == ["language_model", "prompts"]
     planned = list(generator.plan())[:3]
     half = generator.with_micro_batch(2)

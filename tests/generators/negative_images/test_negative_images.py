@@ -17,7 +17,7 @@ from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.generators.negative_captions.prompts import NegativePrompts
 from twinset.generators.negative_captions.replay import ReplayedNegatives
-from twinset.generators.negative_images import NegativeImageGenerator, NegativeImages
+from twinset.generators.negative_images import NegativeImages
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 
@@ -123,16 +123,16 @@ def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
 
 def test_engine_version_and_weights_decide_the_bytes(earlier: Callable[[str], FinishedStage], model: str) -> None:
     generator = source(model).open(Context("trohn-img", earlier=earlier))
-    assert isinstance(generator, NegativeImageGenerator) and generator.isolation == "process"
+    assert isinstance(generator, NegativeImages) and generator.isolation == "process"
     first = generator.weights()
-    assert first.keys() == {"engine", "model"} and generator.device() == "cpu"
-    type(generator.engine).version += 1
+    assert first.keys() == {"engine", "model"} and generator.runs_on() == "cpu"
+    type(generator.worker).version += 1
     try:
         assert generator.weights()["engine"] != first["engine"]
     finally:
-        type(generator.engine).version -= 1
+        type(generator.worker).version -= 1
     halved = generator.with_micro_batch(1)
-    assert (halved.micro_batch, halved.engine.micro_batch, generator.engine.micro_batch) == (1, 1, 2)
+    assert (halved.batch_size(), halved.worker.micro_batch, generator.worker.micro_batch) == (1, 1, 2)
 
 
 def test_settings_are_those_of_the_engine(model: str) -> None:

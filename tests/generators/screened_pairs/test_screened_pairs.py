@@ -20,7 +20,7 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE, Answer, schema
-from twinset.generators.decisions.generator import DecisionGenerator
+from twinset.generators.decisions.source import Decisions
 from twinset.generators.image_verification.pairs import COLUMNS
 from twinset.generators.screened_pairs.pair_screening import PairScreening
 from twinset.generators.screened_pairs.source import ScreenedPairs
@@ -61,9 +61,9 @@ def recipe_of(pairs: Path, **more: Any) -> Recipe:
     return parse_recipe({"name": "screened", "subsets": {"mine": {"source": source, "shard_size": 2, **more}}})
 
 
-def asking(recipe: Recipe, out: Path) -> DecisionGenerator[Any]:
+def asking(recipe: Recipe, out: Path) -> Decisions[Any]:
     generator = Job(recipe, Store(str(out))).worker("mine-decisions").generator
-    assert isinstance(generator, DecisionGenerator)
+    assert isinstance(generator, Decisions)
     return generator
 
 

@@ -11,11 +11,11 @@ import pytest
 from tests.generators.triplets.conftest import RATED, Said, relations_of
 from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.draws import NONE, Draws
-from twinset.generators.triplets.generator import TripletGenerator
 from twinset.generators.triplets.graphs import Relations
 from twinset.generators.triplets.mining import BLOCK, Miner, TripletTable
 from twinset.generators.triplets.pool import Pool, rate
 from twinset.generators.triplets.ratings import Balance, Ratings, Rules
+from twinset.generators.triplets.source import Triplets
 
 DRAWS = Draws(3, "triplets")
 COLUMNS = ("number", "reference", "target", "distractor", "concreteness")
@@ -77,7 +77,7 @@ def test_the_same_triplets_as_ever(own_said: list[Said], rules: Rules, digest: s
     found = hashlib.blake2b(digest_size=16)
     for name in COLUMNS:
         found.update(np.ascontiguousarray(getattr(table, name)).tobytes())
-    assert (TripletGenerator.version, found.hexdigest()) == (7, digest)
+    assert (Triplets.version, found.hexdigest()) == (7, digest)
 
 
 def test_seed_and_subset_change_the_triplets(own_said: list[Said]) -> None:

@@ -25,7 +25,6 @@ from twinset.generators.scene_graphs.source import TEXTS, SceneGraphs
 from twinset.generators.triplets import graphs
 from twinset.generators.triplets.captions import FILE, PRIOR, Spoken, concepts, forms_of, mentions_of, not_repeated
 from twinset.generators.triplets.draws import NONE, Draws, below, uniform
-from twinset.generators.triplets.generator import TripletGenerator
 from twinset.generators.triplets.graphs import WORDS, Names, load_relations
 from twinset.generators.triplets.mining import Miner
 from twinset.generators.triplets.pool import Pool
@@ -239,9 +238,9 @@ def test_a_limit_of_uses_is_told_and_what_it_costs(own_said: list[Said], own_rat
 def test_draws_that_a_limit_refuses_are_not_left_out(own_said: list[Said], monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"max_uses": 2, "max_unsaid": 1.0}
     made = mining("strict", 5, 4.6, False).model_copy(update=limits).open(Context("triplets"))
-    assert isinstance(made, TripletGenerator)
-    monkeypatch.setattr(TripletGenerator, "_relations", relations_of(own_said))
-    monkeypatch.setattr("twinset.generators.triplets.generator.load_ratings", lambda *_: Ratings(RATED, RATED))
+    assert isinstance(made, Triplets)
+    monkeypatch.setattr(Triplets, "_relations", relations_of(own_said))
+    monkeypatch.setattr("twinset.generators.triplets.source.load_ratings", lambda *_: Ratings(RATED, RATED))
     monkeypatch.setattr("twinset.generators.triplets.mining.BLOCK", 64)  # refused draws lie on both sides of its end
     planned = list(made.plan())
     assert 0 < len(planned) < 100 and planned[-1].number > len(planned) and not made.excluded

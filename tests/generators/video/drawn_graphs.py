@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from twinset.generators.video.action_genome import ActionGenome, ActionGenomeGenerator
+from twinset.generators.video.action_genome import ActionGenome
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.shards.contracts import Context
 
@@ -26,7 +26,7 @@ def saved(folder: Path, frames: Frames) -> Path:
     return path
 
 
-def generator(path: Path, skip: int = 1, exclusive: bool = False) -> ActionGenomeGenerator:
+def generator(path: Path, skip: int = 1, exclusive: bool = False) -> ActionGenome:
     source = ActionGenome(kind="action-genome", annotations=path, media=path.parent, skip=skip, exclusive=exclusive)
     return source.open(Context("eq-ag"))
 

@@ -7,10 +7,9 @@ import pytest
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Drop
-from twinset.filters.equal_captions import EqualCaptionsFilter
-from twinset.filters.motion_words import MotionWords
+from twinset.filters.captions import EqualCaptions, MotionWords
 from twinset.generators.video.frame_pairs import FramePairCandidate
-from twinset.generators.video.gebc import Gebc, GebcGenerator
+from twinset.generators.video.gebc import Gebc
 from twinset.shards.contracts import Context
 
 REAL = Path(__file__).parents[3] / "../shared/data/gebc/val.json"
@@ -32,7 +31,7 @@ def boundary(name: str, previous: Any, time: Any, following: Any, **more: Any) -
 THREE = [boundary("v_0A", 0, 2.0, 4.0), boundary("v_1A", 2.0, 4.0, 8.0), boundary("v_2A", 4.0, 8.0, 10.0)]
 
 
-def generator(path: Path, *more: Path, **settings: Any) -> GebcGenerator:
+def generator(path: Path, *more: Path, **settings: Any) -> Gebc:
     return Gebc(kind="gebc", annotations=(path, *more), media=path.parent, **settings).open(Context("eq-gebc"))
 
 
@@ -214,7 +213,7 @@ def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: in
     moments = json.loads(REAL.read_text("utf-8")).values()
     distinct = (len({one["timestamp"] for one in boundaries}) for boundaries in moments)
     assert count + made.excluded["pair-unsayable"] == sum(max(0, n - skip) for n in distinct)
-    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptionsFilter()
+    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptions()
     kept = 0
     for pair in pairs:
         assert 0 <= pair.at0 < pair.at1

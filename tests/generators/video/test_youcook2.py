@@ -15,7 +15,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.generators.image_files import UnusableImage
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.frames import VideoFrame, read_frames
-from twinset.generators.video.youcook2 import YouCook2, YouCook2Generator
+from twinset.generators.video.youcook2 import YouCook2
 from twinset.shards.contracts import Context
 
 COUNT, GOP = 200, 25
@@ -138,7 +138,7 @@ def segment(name: Any, start: Any, end: Any, sentence: Any = "chop it") -> dict[
     return {"id": name, "segment": [start, end], "sentence": sentence}
 
 
-def generator(path: Path) -> YouCook2Generator:
+def generator(path: Path) -> YouCook2:
     return YouCook2(kind="youcook2", annotations=path, media=path.parent).open(Context("eq-youcook2"))
 
 

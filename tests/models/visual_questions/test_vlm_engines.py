@@ -90,7 +90,7 @@ def test_it_verifies_images_of_a_stage(folder: Path, tmp_path: Path, monkeypatch
     settings = {"kind": "image-verification", "images": HOME, "engine": {"kind": "vlm", "model": str(folder)}}
     source = ImageVerification.model_validate(settings)
     generator = source.open(Context("verified", earlier=lambda _: earlier))
-    assert (generator.device(), generator.micro_batch) == ("cpu", 1)
+    assert (generator.runs_on(), generator.batch_size()) == ("cpu", 1)
     assert [*generator.weights()] == ["answers"]
     planned = list(generator.plan())
     made = list(generator.make(planned))

@@ -29,7 +29,7 @@ from tests.training.fusion.conftest import Settings
 from tests.waiting import wait_until
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.generators.neighbours.nearest import nearest
+from twinset.generators.neighbours.source import nearest
 from twinset.training.clip.data import open_data
 from twinset.training.examples.neighbours import ImageNeighbours, image_numbers
 from twinset.training.examples.transforms import NUMBERS

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from twinset.contracts.canonical import digest, generator_for
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.generators.neighbours.nearest import nearest
+from twinset.generators.neighbours.source import nearest
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.training.clip.steps import stream_seed
 from twinset.training.examples.batches import MAX_BROKEN
