@@ -23,11 +23,13 @@ from tests.generators.galleries.annotated_invariants import ObjectRules
 from tests.generators.galleries.invariants import check
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.parts import LeftOut
-from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
+from twinset.generators.galleries.drafts import Task
+from twinset.generators.galleries.object_tasks import ChangeObject, FocusObject, ObjectDrafts
 from twinset.generators.galleries.panoptic import Scenes, condition_name, read_scenes
 from twinset.generators.galleries.vaw import Box, OutsideImage, crop, read_instances, read_taxonomy
 
-TASKS: tuple[ObjectTask, ...] = ("focus-object", "change-object")
+OBJECT_TASKS: dict[str, type[ObjectDrafts]] = {"focus-object": FocusObject, "change-object": ChangeObject}
+TASKS: tuple[Task, ...] = ("focus-object", "change-object")
 
 
 @pytest.fixture(scope="module")
@@ -35,26 +37,26 @@ def annotated(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
     return read_scenes(save(scenes(), tmp_path_factory.mktemp("coco") / "panoptic.json"), LeftOut())
 
 
-def entries(annotated: Scenes, task: ObjectTask, count: int | None = None, seed: int = 1) -> list[dict[str, Any]]:
-    return [draft.entry for draft in islice(ObjectDrafts(annotated, task, seed, "objects", LeftOut()), count)]
+def entries(annotated: Scenes, task: Task, count: int | None = None, seed: int = 1) -> list[dict[str, Any]]:
+    return [draft.entry for draft in islice(OBJECT_TASKS[task](annotated, seed, "objects", LeftOut()), count)]
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_every_rule_holds_of_all_that_can_be_made(annotated: Scenes, task: ObjectTask) -> None:
+def test_every_rule_holds_of_all_that_can_be_made(annotated: Scenes, task: Task) -> None:
     made = entries(annotated, task)
     assert len(made) > 200
     assert check(made, task, ObjectRules(annotated), conditions=annotated.names) == []
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_the_same_seed_makes_the_same_and_more_keeps_the_first(annotated: Scenes, task: ObjectTask) -> None:
+def test_the_same_seed_makes_the_same_and_more_keeps_the_first(annotated: Scenes, task: Task) -> None:
     whole = entries(annotated, task)
     assert entries(annotated, task, 40) == whole[:40]
     assert entries(annotated, task, 40, seed=2) != whole[:40]
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_references_take_turns_with_another_target_each_time(annotated: Scenes, task: ObjectTask) -> None:
+def test_references_take_turns_with_another_target_each_time(annotated: Scenes, task: Task) -> None:
     made = entries(annotated, task, 150)
     references = [entry["reference"]["val_image_id"] for entry in made]
     turns = Counter[int]()
@@ -88,12 +90,12 @@ def test_near_distractors_are_the_most_similar_without_the_condition(annotated: 
 
 
 def test_what_cannot_be_a_reference_is_counted(annotated: Scenes, tmp_path: Path) -> None:
-    templates = ObjectDrafts(annotated, "focus-object", 1, "objects", LeftOut())
+    templates = FocusObject(annotated, 1, "objects", LeftOut())
     list(templates)
     few = int((annotated.present.sum(axis=1) < 10).sum())
     assert templates.excluded["reference-few-categories"] == few > 80
     lonely = read_scenes(save(scenes(rich=12, simple=0, seed=3), tmp_path / "few.json"), LeftOut())  # no nine near ones
-    templates = ObjectDrafts(lonely, "focus-object", 1, "objects", LeftOut())
+    templates = FocusObject(lonely, 1, "objects", LeftOut())
     assert list(templates) == []
     assert templates.excluded["reference-without-gallery"] == int((lonely.present.sum(axis=1) >= 10).sum()) > 0
 
@@ -164,7 +166,7 @@ BREAKS: list[tuple[str, Change]] = [
 
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("number", range(len(BREAKS)))
-def test_each_rule_can_fail(annotated: Scenes, task: ObjectTask, number: int) -> None:
+def test_each_rule_can_fail(annotated: Scenes, task: Task, number: int) -> None:
     rule, break_it = BREAKS[number]
     made = copy.deepcopy(entries(annotated, task, 3))
     break_it(made[1], annotated)
@@ -174,7 +176,7 @@ def test_each_rule_can_fail(annotated: Scenes, task: ObjectTask, number: int) ->
 
 
 @pytest.mark.parametrize(("task", "kind"), [("focus-object", "many without"), ("change-object", "many with")])
-def test_the_reference_shows_the_condition_in_focus_only(annotated: Scenes, task: ObjectTask, kind: str) -> None:
+def test_the_reference_shows_the_condition_in_focus_only(annotated: Scenes, task: Task, kind: str) -> None:
     made = copy.deepcopy(entries(annotated, task, 3))
     made[0]["reference"] = other_image(made[0], annotated, kind)
     rules = {problem.rule for problem in check(made, task, ObjectRules(annotated))}
@@ -190,7 +192,7 @@ def test_a_less_similar_target_first_is_seen(annotated: Scenes) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_template_again_and_a_contradiction_are_seen_without_annotations(annotated: Scenes, task: ObjectTask) -> None:
+def test_a_template_again_and_a_contradiction_are_seen_without_annotations(annotated: Scenes, task: Task) -> None:
     made = copy.deepcopy(entries(annotated, task, 2))
     assert check(made, task) == []
     assert [(p.template, p.rule) for p in check([*made, made[0]], task)] == [(2, "template-again")]

@@ -21,7 +21,8 @@ from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.kinds.template import Template
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import SOURCES
-from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
+from twinset.generators.galleries.attribute_tasks import AttributeDrafts, ChangeAttribute, FocusAttribute
+from twinset.generators.galleries.drafts import Task
 from twinset.generators.galleries.panoptic import condition_name, read_scenes
 from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates, TemplateCandidate, Templates
 from twinset.generators.galleries.vaw import Instance, crop, read_instances
@@ -240,7 +241,11 @@ def test_published_references_come_again(published: list[dict[str, Any]]) -> Non
     assert len({entry["reference"]["val_image_id"] for entry in published}) == 218
 
 
-TASKS: tuple[AttributeTask, ...] = ("focus-attribute", "change-attribute")
+ATTRIBUTE_TASKS: dict[str, type[AttributeDrafts]] = {
+    "focus-attribute": FocusAttribute,
+    "change-attribute": ChangeAttribute,
+}
+TASKS: tuple[Task, ...] = ("focus-attribute", "change-attribute")
 Entry = dict[str, Any]
 
 
@@ -250,42 +255,40 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> list[Instance]:
     return read_instances(path, TAXONOMY, LeftOut())
 
 
-def entries(instances: list[Instance], task: AttributeTask, count: int | None = None, seed: int = 1) -> list[Entry]:
+def entries(instances: list[Instance], task: Task, count: int | None = None, seed: int = 1) -> list[Entry]:
     return [
-        draft.entry for draft in islice(AttributeDrafts(instances, TAXONOMY, task, seed, "objects", LeftOut()), count)
+        draft.entry for draft in islice(ATTRIBUTE_TASKS[task](instances, TAXONOMY, seed, "objects", LeftOut()), count)
     ]
 
 
 @pytest.fixture(scope="module")
-def whole(instances: list[Instance], task: AttributeTask) -> list[Entry]:
+def whole(instances: list[Instance], task: Task) -> list[Entry]:
     """All templates of a task."""
     return entries(instances, task)
 
 
-def problems(made: list[Entry], instances: list[Instance], task: AttributeTask) -> list[Problem]:
+def problems(made: list[Entry], instances: list[Instance], task: Task) -> list[Problem]:
     conditions = TAXONOMY if task == "focus-attribute" else {name for names in TAXONOMY.values() for name in names}
     return check(made, task, AttributeRules(instances, TAXONOMY), conditions=conditions)
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
-def test_every_rule_holds_of_all_that_can_be_made(
-    instances: list[Instance], whole: list[Entry], task: AttributeTask
-) -> None:
+def test_every_rule_holds_of_all_that_can_be_made(instances: list[Instance], whole: list[Entry], task: Task) -> None:
     assert len(whole) > 500
     assert problems(whole, instances, task) == []
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
 def test_the_same_seed_makes_the_same_and_more_keeps_the_first(
-    instances: list[Instance], whole: list[Entry], task: AttributeTask
+    instances: list[Instance], whole: list[Entry], task: Task
 ) -> None:
     assert entries(instances, task, 40) == whole[:40]
     assert entries(instances, task, 40, seed=2) != whole[:40]
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
-def test_types_attributes_and_objects_take_turns(instances: list[Instance], task: AttributeTask) -> None:
-    drafts = list(islice(AttributeDrafts(instances, TAXONOMY, task, 1, "objects", LeftOut()), 120))
+def test_types_attributes_and_objects_take_turns(instances: list[Instance], task: Task) -> None:
+    drafts = list(islice(ATTRIBUTE_TASKS[task](instances, TAXONOMY, 1, "objects", LeftOut()), 120))
     types = Counter(draft.facts["attribute_type"] for draft in drafts)
     # No type of no clear category in Focus; in Change none of whose other attributes any object has.
     assert set(types) == set(TAXONOMY) - {"state" if task == "focus-attribute" else "tone"}
@@ -302,9 +305,9 @@ def test_types_that_are_no_visual_categories_are_no_conditions(instances: list[I
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
-def test_a_reference_without_gallery_is_counted(tmp_path: Path, task: AttributeTask) -> None:
+def test_a_reference_without_gallery_is_counted(tmp_path: Path, task: Task) -> None:
     few = read_instances(save(labelled(400, images=40), tmp_path / "few.json"), TAXONOMY, LeftOut())
-    templates = AttributeDrafts(few, TAXONOMY, task, 1, "objects", LeftOut())
+    templates = ATTRIBUTE_TASKS[task](few, TAXONOMY, 1, "objects", LeftOut())
     assert problems([draft.entry for draft in templates], few, task) == []
     assert templates.excluded["reference-without-gallery"] > 0
 
