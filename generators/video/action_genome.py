@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PrivateAttr, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
@@ -23,7 +24,6 @@ from twinset.generators.video.relation_captions import captions, official, relat
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
-ONE_TRUE_OF_BOTH = "one true of both"
 CAPTIONS = "captions.json"  # report: pairs planned, and those of which one caption is true of both frames
 Relations = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 PICKLE_START = b"\x80"  # of every pickle since protocol 2, and of no JSON
@@ -107,19 +107,22 @@ class ActionGenome(FramePairSource):
 
     version = 2
 
-    _counted: Counter[str] = PrivateAttr(default_factory=Counter)
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        """Pairs that are planned, and those of which one caption is true of both frames."""
+        return Counter()
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
         videos = self._views()
-        self._counted.clear()
+        self._counts.clear()
         for video in sorted(videos):
             for kind, views in sorted(videos[video].items()):
                 views.sort(key=lambda view: view.number)
                 yield from self._pairs(video, kind, views)
 
     def report_files(self) -> Mapping[str, bytes]:
-        return {CAPTIONS: canonical_json({name: self._counted[name] for name in ("pairs", ONE_TRUE_OF_BOTH)})}
+        return {CAPTIONS: canonical_json({name: self._counts[name] for name in ("pairs", "one true of both")})}
 
     def addressing(self) -> Addressing:
         return "dump" if self.frames == "dump" else "numbers"
@@ -152,8 +155,8 @@ class ActionGenome(FramePairSource):
         if (shared0 and shared1) or (self.exclusive and (shared0 or shared1)):
             self.excluded.add("pair-said-alike", place)
             return None
-        self._counted["pairs"] += 1
-        self._counted[ONE_TRUE_OF_BOTH] += shared0 or shared1
+        self._counts["pairs"] += 1
+        self._counts["one true of both"] += shared0 or shared1
         provenance = {"video": video, "object": kind}
         for side, view in enumerate((first, second)):
             provenance[f"frame{side}"] = view.frame
