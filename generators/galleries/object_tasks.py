@@ -135,7 +135,8 @@ class FocusObject(ObjectDrafts):
     task = "focus-object"
 
     def conditions(self, reference: int) -> NDArray[np.bool_]:
-        return self.scenes.present[reference]
+        present: NDArray[np.bool_] = self.scenes.present[reference]
+        return present
 
     def ordered(self, targets: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
         random.shuffle(targets)
@@ -148,4 +149,5 @@ class ChangeObject(ObjectDrafts):
     task = "change-object"
 
     def conditions(self, reference: int) -> NDArray[np.bool_]:
-        return ~self.scenes.present[reference]
+        absent: NDArray[np.bool_] = ~self.scenes.present[reference]
+        return absent

@@ -16,7 +16,7 @@ from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.canonical import canonical_json, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.references import reasons_beside
+from twinset.contracts.references import Reference, reasons_beside
 from twinset.generators.annotation_files import is_media_name, refuse_unusable
 from twinset.generators.image_files import VideoFolderSource
 from twinset.generators.papers import EQBEN
@@ -48,7 +48,7 @@ class FramePairCandidate(CaptionedCandidate):
 class FramePairSource(VideoFolderSource):
     """Two frames of a video, and what annotations say of each, by EqBen's procedure."""
 
-    paper = EQBEN
+    paper: ClassVar[Reference | None] = EQBEN
     group = "video"
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS

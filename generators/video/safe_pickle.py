@@ -5,6 +5,7 @@ pickles hold. The standard library's `pickletools` takes the file apart; memory 
 """
 
 import pickletools
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ def _data(raw: bytes) -> Any:
     stack: list[Any] = []
     marks: list[list[Any]] = []  # the stacks below each mark
     memo: dict[int, Any] = {}
-    for operation, argument, at in pickletools.genops(raw):
+    operations: Iterator[tuple[pickletools.OpcodeInfo, Any, Any]] = pickletools.genops(raw)
+    for operation, argument, at in operations:
         name = operation.name
         if name in _CARRYING:
             stack.append(argument)
