@@ -29,5 +29,6 @@ KINDS = {
     "selected-negatives": "twinset.generators.selection.source:SelectedNegatives",
     "stable-diffusion": "twinset.generators.edited_pairs.source:StableDiffusion",
     "text-pairs": "twinset.generators.text_pairs:TextPairs",
-    "youcook2": "twinset.generators.video.youcook2:YouCook2",
+    "youcook2": "twinset.generators.video.segments:YouCook2",
+    "video-segments": "twinset.generators.video.segments:VideoSegments",
 }

@@ -17,7 +17,7 @@ from setuptools import find_packages
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.video.action_genome import ActionGenome
 from twinset.generators.video.gebc import Gebc
-from twinset.generators.video.youcook2 import YouCook2
+from twinset.generators.video.segments import YouCook2
 
 CHECKOUT = Path(__file__).parents[2]
 DOCKER = CHECKOUT / "docker"
