@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, PrivateAttr
 
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.canonical import canonical_json, sample_key
@@ -91,15 +91,17 @@ class ImagePairs(NamedPairSource):
 
     version = 3
 
+    _cited: dict[str, None] = PrivateAttr(default_factory=dict)
+
     def report_files(self) -> Mapping[str, bytes]:
-        return {CITATIONS: canonical_json(list(self.cited))}
+        return {CITATIONS: canonical_json(list(self._cited))}
 
     def plan(self) -> Iterator[NamedPairCandidate]:
         """Pairs in the order of the file, behind them those of groups that are scattered in it; it is read twice.
 
         Memory grows by 16 bytes a record, and by the pairs of scattered groups.
         """
-        self.cited = dict[str, None]()
+        self._cited = {}
         ids, groups, last = Ids(), Ids(), ""
         for _, record in self._records():
             ids.add(self._text(record, "id"))
@@ -133,8 +135,8 @@ class ImagePairs(NamedPairSource):
         about = {"id": name, "image0": images[0], "image1": images[1]}
         about |= {column: self._value(record, column) for column in self.columns}
         about |= {"citation": checked_bibtex(self._text(record, "citation"))}
-        if about["citation"] and len(self.cited) <= CITED:
-            self.cited[about["citation"]] = None
+        if about["citation"] and len(self._cited) <= CITED:
+            self._cited[about["citation"]] = None
         change = self._text(record, "change") or self.change
         return self.planned(
             (name,),

@@ -24,7 +24,7 @@ from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.evaluation.metrics.ranking import ORDERS, correlations
 from twinset.generators.contract import check_source
-from twinset.generators.decisions.answers import FILE, schema
+from twinset.generators.decisions.answers import FILE, create_tables
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -171,7 +171,7 @@ def test_people_answer_and_models_are_set_beside_them(
     ]
     (out / FILE).parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(out / FILE)) as connection:
-        schema(connection)
+        create_tables(connection)
         insert(connection, given)
     twinset.build(recipe, str(out), only=["ranked"])
 
