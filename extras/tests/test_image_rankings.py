@@ -62,14 +62,19 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
+def ranking(**settings: Any) -> ImageRankings:
+    return ImageRankings.model_validate({"kind": "image-rankings", "queries": "mine", "answers": "none", **settings})
+
+
 def opened(out: Path, seed: int = 0, **settings: Any) -> Any:
-    source = ImageRankings.model_validate({"kind": "image-rankings", "queries": "mine", "answers": "none", **settings})
-    return source.open(Context("ranked", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name)))
+    return ranking(**settings).open(
+        Context("ranked", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name))
+    )
 
 
 def test_both_captions_of_a_pair_are_asked_of_its_images_and_those_alike_in_words(out: Path) -> None:
     generator = opened(out, sample=9)
-    check_source(generator, generator.stage)
+    check_source(ranking(sample=9), generator.stage)
     rows = FinishedStage(Store(str(out)), "mine").read(["key", "caption0"]).to_pylist()
     said = {row["key"]: {*row["caption0"].lower().split()} for row in rows}
     tasks: list[TaskCandidate] = generator.gathered.tasks

@@ -86,7 +86,7 @@ class ImageVerification(QuestionSource):
     threshold: float | None = Field(default=None, gt=0, le=1)
     licence: str = ""
 
-    version = 3
+    version = 4
     candidate = VerifiedCandidate
     makes = "table"
     paper = BIVLC
