@@ -9,7 +9,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -71,16 +71,8 @@ class Answer:
 _ANSWER = TypeAdapter(Answer)
 
 #: Columns of the file and of exports, in this order; ``shown`` is a JSON list.
-SCHEMA = pa.schema(
-    [
-        *(pa.field(name, pa.string()) for name in ("stage", "task", "binding", "annotator", "answer", "reason")),
-        pa.field("shown", pa.string()),
-        pa.field("position", pa.int32()),
-        pa.field("seconds", pa.float64()),
-        pa.field("at", pa.string()),
-        pa.field("adjudicated", pa.bool_()),
-    ]
-)
+_OTHERS = {"position": pa.int32(), "seconds": pa.float64(), "adjudicated": pa.bool_()}
+SCHEMA = pa.schema([(field.name, _OTHERS.get(field.name, pa.string())) for field in fields(Answer)])
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 
 _SQL = Path(__file__).with_name("answers.sql").read_text("utf-8")

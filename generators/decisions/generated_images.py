@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field, field_validator, model_validator
 
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
@@ -29,11 +28,10 @@ from twinset.generators.generated_pairs.joining import (
     Images,
     best_images,
     decided_images,
-    first_images,
     images_of,
     scores_of,
 )
-from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, kind_name
+from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder
 
@@ -45,24 +43,15 @@ class ImageDecisions(Decisions):
     """A task a negative caption, with its identity.
 
     negatives: the stage of negative captions. images: the stage of images that were generated from it. verified: the
-    stage that scored these; tasks with higher scores are asked first. kinds: of negative captions that are asked about;
-    all when absent.
+    stage that scored these; tasks with higher scores are asked first.
     """
 
     negatives: StageName
     images: StageName
     verified: StageName | None = None
-    kinds: tuple[str, ...] | None = Field(default=None, min_length=1)
 
     group = "negative caption"
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **reasons_beside(__file__, "both")}
-
-    @field_validator("kinds")
-    @classmethod
-    def _known(cls, kinds: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if unknown := [kind for kind in kinds or () if kind not in EVERY_KIND]:
-            raise ValueError(f"there is no kind {unknown[0]!r}; name some of {', '.join(EVERY_KIND)}")
-        return kinds
 
     @property
     def pictured(self) -> FinishedStage:
@@ -91,14 +80,10 @@ class ImageDecisions(Decisions):
         """The highest score among some of the images; `UNSCORED` where none has one."""
         return max((float(score) for score in self._scores[[*images]] if not np.isnan(score)), default=UNSCORED)
 
-    def _wanted(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Rows of negative captions of the kinds that are asked about, with their numbers."""
+    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Rows of negative captions, with their numbers; ``place`` names them in messages."""
         for number, row in enumerate(self._captions.to_pylist()):
-            row["place"] = f"{row['key']} ({row['caption_id'][:100]})"
-            if self.kinds is None or kind_name(row["type"], row["subtype"]) in self.kinds:
-                yield number, row
-            else:
-                left_out.add("other-kind", row["place"])
+            yield number, {**row, "place": f"{row['key']} ({row['caption_id'][:100]})"}
 
     def _task(
         self, row: Mapping[str, str], question: str, text: str, images: Sequence[ImagePlace], scored: Sequence[int]
@@ -129,21 +114,11 @@ class ImageDecisions(Decisions):
 
 
 class ImageChoice(ImageDecisions):
-    """People choose the best image of each negative caption, or none.
-
-    least: captions whose best image scores less in ``verified`` are not asked; all are when absent.
-    """
+    """People choose the best image of each negative caption, or none."""
 
     kind: Literal["image-choice"]
-    least: float | None = Field(default=None, gt=0, le=1)
 
     reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-choice")}
-
-    @model_validator(mode="after")
-    def _has_scores(self) -> ImageChoice:
-        if self.least is not None and self.verified is None:
-            raise ValueError("least needs the scores of a stage; name it with verified")
-        return self
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         by_caption, places = defaultdict[int, list[int]](list), self._images.places()
@@ -154,12 +129,10 @@ class ImageChoice(ImageDecisions):
                 f"{self.stage.name}: {most} images of a caption, and people choose among at most {MOST_IMAGES}; set "
                 f"images_per_caption of {self.images}"
             )
-        for number, row in self._wanted(left_out):
+        for number, row in self._rows():
             images = by_caption[number]
             if not images:
                 left_out.add("no-image", row["place"])
-            elif self.least is not None and self._best_score(images) < self.least:
-                left_out.add("not-verified", row["place"])
             else:
                 shown = [places[image] for image in images]
                 yield self._task(row, BestImage.name, row["negative_caption"], shown, images)
@@ -171,19 +144,19 @@ class ImageChoice(ImageDecisions):
 class ImageAmbiguity(ImageDecisions):
     """People say which image fits the original caption: the photo, the generated one, or both.
 
-    photos: folder of the photos; without it, images that were generated from the original captions are shown.
+    photos: folder of the photos.
     choices: the stage ``image-choice`` that chose; without it the image with the highest score is asked about.
     """
 
     kind: Literal["image-ambiguity"]
-    photos: Annotated[Location, Place("folder", "media")] | None = None
+    photos: Annotated[Location, Place("folder", "media")]
     choices: StageName | None = None
 
     reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-ambiguity")}
 
     @cached_property
-    def photo_folder(self) -> ImageFolder | None:
-        return None if self.photos is None else ImageFolder(self.photos)
+    def photo_folder(self) -> ImageFolder:
+        return ImageFolder(self.photos)
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         captions, places = self._captions, self._images.places()
@@ -192,21 +165,15 @@ class ImageAmbiguity(ImageDecisions):
         else:
             chosen = best_images(self._images, len(captions), self._verified, None, False).image
             lacking = "no-image"
-        originals: list[ImagePlace] | None = None
-        if self.photos is None:
-            images = images_of(self.pictured, captions, "caption")
-            # `NO_IMAGE` is the last place.
-            every = [*images.places(), ("", "", "")]
-            originals = [every[place] for place in first_images(images, len(captions)).tolist()]
-        for number, row in self._wanted(left_out):
+        for number, row in self._rows():
             image = int(chosen[number])
-            photo = (row["image"] or row["image_id"], "", "") if originals is None else originals[number]
+            photo = row["image"] or row["image_id"]
             if image == NO_IMAGE:
                 left_out.add(lacking, row["place"])
-            elif not photo[0]:
-                left_out.add("no-photo" if originals is None else "no-image", row["place"])
+            elif not photo:
+                left_out.add("no-photo", row["place"])
             else:
-                yield self._task(row, FitsCaption.name, row["caption"], (photo, places[image]), [image])
+                yield self._task(row, FitsCaption.name, row["caption"], ((photo, "", ""), places[image]), [image])
 
     def chosen_image(self, task: TaskCandidate, decision: Decision) -> int:
         return GENERATED

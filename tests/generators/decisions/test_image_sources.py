@@ -27,7 +27,6 @@ from twinset.stages.run_here import build_here
 
 STAGES = {"negatives": "negatives", "images": "images", "verified": "verified"}
 FITS, FAILS = Caption((0.5, 1.0, 1.0), (0.0, 0.0, 0.0)), Caption((0.5, 0.5, 0.0), (0.0, 0.0, 0.0))
-LOW = Caption((0.2, 0.1, 0.0), (0.0, 0.0, 0.0))
 ADDED = Caption((1.0, 0.5, 0.5), (1.0, 0.0, 0.0), KINDS[1])
 
 
@@ -64,8 +63,8 @@ def counts(out: Path, name: str) -> tuple[int, int, dict[str, int]]:
 
 
 def test_the_image_that_people_choose_is_kept(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS, FAILS, Caption((), ()), ADDED, LOW])
-    stage = choice(overlap=1.0, least=0.5).open(context(tmp_path, "chosen"))
+    write_stages(tmp_path, [FITS, FAILS, Caption((), ()), ADDED])
+    stage = choice(overlap=1.0).open(context(tmp_path, "chosen"))
     for name in ("ann", "ben"):
         decide(stage, tmp_path, "1", "none", "0", by=name)
     stage.plan_inputs()
@@ -73,7 +72,7 @@ def test_the_image_that_people_choose_is_kept(tmp_path: Path) -> None:
     first, dropped, _ = stage.make(planned)
     kinds = [(one.priority, one.kind_name) for one in planned]
     assert kinds == [(1.0, "replace_obj"), (0.5, "replace_obj"), (1.0, "add_obj")]
-    assert stage.excluded == {"no-image": 1, "not-verified": 1}
+    assert stage.excluded == {"no-image": 1}
     assert isinstance(first, TableRows) and isinstance(dropped, Rejected)
     (row,) = first.rows
     assert (row["image_key"], row["image_sha256"]) == (planned[0].images[1], planned[0].image_sha256s[1])
@@ -179,8 +178,6 @@ def test_gold_tasks_tell_how_careful_people_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("use", "problem"),
     [
-        (lambda _: choice(verified=None, least=0.5), "least needs the scores"),
-        (lambda _: choice(kinds=["add_rel"]), "there is no kind 'add_rel'"),
         (lambda _: choice(answers="s3://bucket/answers.sqlite"), "is a URL, and SQLite needs a file"),
         (lambda at: choice().open(replace(at, out=None)).waiting(), "not in a local folder; name their file with"),
         (lambda at: choice().open(at).waiting(), "10 images of a caption"),
