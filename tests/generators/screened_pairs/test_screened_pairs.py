@@ -194,16 +194,6 @@ def test_of_equal_pairs_one_is_asked_about_and_none_of_the_others_is_kept(pairs:
     assert (report["made"], report["duplicates"], report["shown"], report["kept"]) == (8, 2, 6, 5)
 
 
-def test_a_reason_that_the_question_does_not_have_is_not_on_a_card(pairs: Path, tmp_path: Path) -> None:
-    out, recipe = tmp_path / "out", recipe_of(pairs, screening=True)
-    with pytest.raises(DecisionsMissing):
-        twinset.build(recipe, str(out))
-    answer(recipe, out, {})
-    with closing(sqlite3.connect(out / FILE)) as connection, connection:
-        connection.execute("UPDATE answers SET answer = 'drop', reason = '<script>'")
-    assert {one.detail for one in asking(recipe, out).gathered.decisions.values()} == {""}
-
-
 @pytest.mark.parametrize(
     ("question", "said"),
     [("match", "match does not drop pairs as screened-out"), ("keep-pears", "did you mean 'keep-pair'")],
