@@ -85,7 +85,7 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
 
     def _rated(self) -> Bools:
         """Whether the rating of each phrase is high enough, or not asked for."""
-        words, ratings = vocabulary(), load_ratings(self.source.concreteness, "strict")
+        words, ratings = vocabulary(), load_ratings(self.source.concreteness)
         rating = ratings.strict_of(words.phrases, words.bases)
         asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
         return np.asarray(~asked | (rating >= self.source.threshold))

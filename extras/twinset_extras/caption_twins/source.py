@@ -58,4 +58,4 @@ class CaptionTwins(ConfirmedCaptions):
         super().check_inputs(key, needs)
         if "annotations" in needs:
             with naming(f"{key}.concreteness"):
-                load_ratings(self.concreteness, "strict")
+                load_ratings(self.concreteness)
