@@ -36,11 +36,9 @@ twinset.generators.captions.tables
 twinset.generators.copied_pairs
 twinset.generators.decisions.agreement
 twinset.generators.decisions.answers
-twinset.generators.decisions.source
 twinset.generators.decisions.pictures
 twinset.generators.decisions.question
 twinset.generators.decisions.source
-twinset.generators.edited_pairs.source
 twinset.generators.edited_pairs.source
 twinset.generators.edited_pairs.vocabulary
 twinset.generators.image_files
@@ -65,7 +63,6 @@ twinset.models.spacy_pipelines
 twinset.models.visual_questions.settings
 twinset.shards.contracts
 twinset.shards.finished_stage
-twinset.shards.media.comparison
 twinset.shards.media.decode
 twinset.shards.media.media_folder
 twinset.shards.records

@@ -10,9 +10,10 @@ from twinset.contracts.parts import LeftOut, Waiting
 from twinset.generators.decisions.agreement import agreement_among
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import Decision, TaskCandidate
-from twinset.generators.decisions.source import REPORT
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
+
+REPORT = "decisions.json"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ from twinset.generators.decisions.protocol import (
 )
 from twinset.generators.decisions.question import Decision, TaskCandidate
 from twinset.generators.decisions.questions import question_of
-from twinset.generators.decisions.report import Gathered, report_of
+from twinset.generators.decisions.report import REPORT, Gathered, report_of
 from twinset.generators.papers import BIVLC
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
@@ -69,9 +69,6 @@ def _percent(of_one: float) -> str:
 def _with_interval(count: int, of: int) -> str:
     found = share(count, of)
     return f"{_percent(count / of)} ({_percent(found.low)} to {_percent(found.high)})"
-
-
-REPORT = "decisions.json"
 
 
 _TEXT = ("task_key", "question", "subject", "choice", "image_key", "image_sha256", "binding", "annotators")

@@ -177,7 +177,7 @@ class GeneratedPairs(Source):
     version = 2
     candidate = GeneratedPairCandidate
     libraries = ("numpy", "pillow")
-    micro_batch = PHOTOS
+    micro_batch: ClassVar[int] = PHOTOS
 
     @cached_property
     def _choices(self) -> Counter[str]:

@@ -77,7 +77,7 @@ class ScreenedPairs(Source):
 
     version = 1
     candidate = ScreenedPairCandidate
-    micro_batch = TOGETHER
+    micro_batch: ClassVar[int] = TOGETHER
 
     def inputs(self) -> str:
         """Digest of the stage that made the pairs; decisions are fields of the candidates."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -71,17 +73,22 @@ class ActionGenome(FramePairSource):
 
     version = 2
 
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        """Pairs that are planned, and those of which one caption is true of both frames."""
+        return Counter()
+
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
         videos = self._views()
-        self.planned_pairs = self.shared_pairs = 0
+        self._counts.clear()
         for video in sorted(videos):
             for kind, views in sorted(videos[video].items()):
                 views.sort(key=lambda view: view.number)
                 yield from self._pairs(video, kind, views)
 
     def report_files(self) -> Mapping[str, bytes]:
-        return {CAPTIONS: canonical_json({"pairs": self.planned_pairs, "one true of both": self.shared_pairs})}
+        return {CAPTIONS: canonical_json({name: self._counts[name] for name in ("pairs", "one true of both")})}
 
     def addressing(self) -> Addressing:
         return "dump" if self.frames == "dump" else "numbers"
@@ -114,8 +121,8 @@ class ActionGenome(FramePairSource):
         if (shared0 and shared1) or (self.exclusive and (shared0 or shared1)):
             self.excluded.add("pair-said-alike", place)
             return None
-        self.planned_pairs += 1
-        self.shared_pairs += shared0 or shared1
+        self._counts["pairs"] += 1
+        self._counts["one true of both"] += shared0 or shared1
         provenance = {"video": video, "object": kind}
         for side, view in enumerate((first, second)):
             provenance[f"frame{side}"] = view.frame

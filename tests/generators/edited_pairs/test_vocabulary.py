@@ -26,7 +26,7 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.parts import OutOfMemory
 from twinset.generators.edited_pairs import painter
-from twinset.generators.edited_pairs.source import NO_SIMILARITY, EditedPairGenerator, broken, similarity
+from twinset.generators.edited_pairs.source import NO_SIMILARITY, StableDiffusion, broken, similarity
 from twinset.generators.edited_pairs.vocabulary import (
     KINDS,
     CaptionVocabulary,
@@ -40,7 +40,7 @@ from twinset.generators.prompt_to_prompt import attention
 from twinset.shards.contracts import Context
 
 
-def planned(generator: EditedPairGenerator, count: int) -> list[EditedCandidate]:
+def planned(generator: StableDiffusion, count: int) -> list[EditedCandidate]:
     return list(islice(generator.plan(), count))
 
 
@@ -219,7 +219,7 @@ def test_the_weights_are_part_of_what_decides_the_bytes(drawing_with: Any, tmp_p
 
 
 def test_more_steps_than_the_model_was_trained_with_are_refused(
-    drawing_with: Callable[..., EditedPairGenerator], tiny_model: Path, tmp_path: Path
+    drawing_with: Callable[..., StableDiffusion], tiny_model: Path, tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(tiny_model, tmp_path / "model"))
     (folder / "scheduler/scheduler_config.json").write_text(json.dumps({"num_train_timesteps": 10}))
@@ -322,9 +322,9 @@ def test_a_phrase_is_always_added_to_the_picture_without_it() -> None:
 
 
 def test_the_stream_of_a_version_never_changes() -> None:
-    # Raise the version of `EditedPairGenerator` with these.
+    # Raise the version of `StableDiffusion` with these.
     found = {name: digest([asdict(pair) for pair in drawn(name, 100)]) for name in GOLDEN}
-    assert (EditedPairGenerator.version, found) == (3, GOLDEN)
+    assert (StableDiffusion.version, found) == (3, GOLDEN)
 
 
 def test_asking_for_more_keeps_the_first_ones_and_another_seed_or_subset_draws_others() -> None:

@@ -7,8 +7,7 @@ import pytest
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Drop
-from twinset.filters.equal_captions import EqualCaptionsFilter
-from twinset.filters.motion_words import MotionWords
+from twinset.filters.captions import EqualCaptions, MotionWords
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.gebc import Gebc
 from twinset.shards.contracts import Context
@@ -214,7 +213,7 @@ def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: in
     moments = json.loads(REAL.read_text("utf-8")).values()
     distinct = (len({one["timestamp"] for one in boundaries}) for boundaries in moments)
     assert count + made.excluded["pair-unsayable"] == sum(max(0, n - skip) for n in distinct)
-    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptionsFilter()
+    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptions()
     kept = 0
     for pair in pairs:
         assert 0 <= pair.at0 < pair.at1

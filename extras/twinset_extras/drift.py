@@ -13,10 +13,10 @@ from pydantic import Field
 
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Keep, Verdict
-from twinset.contracts.parts import Filter, PairFilter
+from twinset.contracts.parts import Filter
 from twinset.contracts.source import Need
 from twinset.models.device import check_opencv
-from twinset.shards.media.comparison import shifts, tile_differences
+from twinset_extras.comparison import shifts, tile_differences
 
 STILL = 0.75  # of the textured tiles, which must not have moved: the change may be in the others
 
@@ -32,6 +32,8 @@ class Drift(Filter):
     shift: float = Field(default=1.0, ge=0, le=32)
     difference: float = Field(default=5.0, ge=0, le=255)
 
+    version: ClassVar[int] = 1
+    libraries = ("numpy", "opencv-python")
     judges = "pairs"
     reasons: ClassVar[Mapping[str, str]] = {
         "other-size": "the two images have different sizes",
@@ -43,21 +45,8 @@ class Drift(Filter):
         if "media" in needs:
             check_opencv(key)
 
-    def open(self) -> DriftFilter:
-        return DriftFilter(self)
-
-
-class DriftFilter(PairFilter):
-    """Judges each pair by itself."""
-
-    version: ClassVar[int] = 1
-    libraries: ClassVar[tuple[str, ...]] = ("numpy", "opencv-python")
-
-    def __init__(self, settings: Drift) -> None:
-        self.settings = settings
-
-    def __call__(self, samples: Sequence[Pair]) -> list[Verdict]:
-        return [self._verdict(sample) for sample in samples]
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        return [self._verdict(pair) for pair in pairs]
 
     def _verdict(self, sample: Pair) -> Verdict:
         first, second = sample.image0.pixels, sample.image1.pixels
@@ -66,8 +55,8 @@ class DriftFilter(PairFilter):
         found = shifts(first, second)
         known = found[~np.isnan(found)]  # what changed is not found again
         moved = round(float(np.quantile(known, STILL)), 1) if len(known) else 0.0
-        if moved > self.settings.shift:
+        if moved > self.shift:
             return Drop("moved", moved)
         apart = np.sort(tile_differences(first, second))
         rest = round(float(apart[: (len(apart) + 1) // 2].mean()), 3)
-        return Drop("changed-elsewhere", rest) if rest > self.settings.difference else Keep()
+        return Drop("changed-elsewhere", rest) if rest > self.difference else Keep()
