@@ -40,9 +40,9 @@ twinset.generators.decisions.source
 twinset.generators.decisions.pictures
 twinset.generators.decisions.question
 twinset.generators.decisions.source
-twinset.generators.edited_pairs.source
-twinset.generators.edited_pairs.source
-twinset.generators.edited_pairs.vocabulary
+twinset.generators.prompt_to_prompt.source
+twinset.generators.prompt_to_prompt.source
+twinset.generators.prompt_to_prompt.vocabulary
 twinset.generators.image_files
 twinset.generators.image_verification.questions
 twinset.generators.named_pairs
