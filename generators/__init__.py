@@ -27,7 +27,7 @@ KINDS = {
     "scene-graphs": "twinset.generators.scene_graphs.source:SceneGraphs",
     "screened-pairs": "twinset.generators.screened_pairs:ScreenedPairs",
     "selected-negatives": "twinset.generators.selection.source:SelectedNegatives",
-    "stable-diffusion": "twinset.generators.edited_pairs.source:StableDiffusion",
+    "stable-diffusion": "twinset.generators.prompt_to_prompt.source:StableDiffusion",
     "text-pairs": "twinset.generators.text_pairs:TextPairs",
     "youcook2": "twinset.generators.video.segments:YouCook2",
     "video-segments": "twinset.generators.video.segments:VideoSegments",
