@@ -150,7 +150,7 @@ def _as_utf8(stream: Any) -> Any:
     """A stream whose lines are UTF-8; Excel's "Unicode text" is UTF-16 with a mark."""
     if stream.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return stream
-    return io.BufferedReader(codecs.EncodedFile(stream, "utf-8", "utf-16"))  # type: ignore[arg-type]
+    return io.BufferedReader(codecs.EncodedFile(stream, "utf-8", "utf-16"))
 
 
 def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> Iterator[dict[str, Any]]:

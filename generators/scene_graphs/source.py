@@ -97,9 +97,9 @@ class ParsedCaptions(Source):
 
     isolation = "process"  # spaCy holds the interpreter's lock
     micro_batch: ClassVar[int] = BATCH
-    libraries = LIBRARIES
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
 
-    def runs_on(self) -> str:
+    def runs_on(self) -> str | None:
         """The parser is a neural network on the CPU."""
         return "cpu"
 

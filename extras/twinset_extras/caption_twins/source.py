@@ -115,7 +115,7 @@ class CaptionTwins(ConfirmedCaptions):
 
     version = 3
     candidate = TwinCandidate
-    libraries = (*ConfirmedCaptions.libraries, "pillow")
+    libraries: ClassVar[tuple[str, ...]] = (*ConfirmedCaptions.libraries, "pillow")
 
     def inputs(self) -> str:
         return digest([super().inputs(), sha256_of_file(self.concreteness)[0], vocabulary().digest])
@@ -149,7 +149,8 @@ class CaptionTwins(ConfirmedCaptions):
     def _rated(self) -> Bools:
         """Whether the rating of each phrase is high enough, or not asked for."""
         words, ratings = vocabulary(), load_ratings(self.concreteness)
-        rating = ratings.strict_of(words.phrases, words.bases)
+        pairs = zip(map(str.lower, words.phrases), map(str.lower, words.bases), strict=True)
+        rating = np.array([ratings.rated.get(word, ratings.rated.get(base, np.nan)) for word, base in pairs])
         asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
         return np.asarray(~asked | (rating >= self.threshold))
 

@@ -31,7 +31,7 @@ from twinset.generators.video.relation_captions import (
     relation,
 )
 from twinset.generators.video.video_file import VideoFile
-from twinset.shards.contracts import Context, Generator
+from twinset.shards.contracts import Context, Source
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 
@@ -92,7 +92,7 @@ def media(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def generator(kind: str, annotation: str, media: Path, folder: Path, **settings: Any) -> Generator[Any]:
+def generator(kind: str, annotation: str, media: Path, folder: Path, **settings: Any) -> Source:
     path = folder / "annotation.json"
     path.write_text(annotation, "utf-8")
     source = {"kind": kind, "annotations": str(path), "media": str(media), **settings}
@@ -124,7 +124,7 @@ def steps() -> str:
     return json.dumps({"database": {"v": {"annotations": annotations}}})
 
 
-def made(source: Generator[Any]) -> Pair | Rejected:
+def made(source: Source) -> Pair | Rejected:
     (result,) = source.make(list(source.plan()))
     return result  # type: ignore[return-value]
 
