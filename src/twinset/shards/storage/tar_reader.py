@@ -1,94 +1,29 @@
-"""Tars: written, with bytes that depend on their members alone, and hashed meanwhile; places of others' images."""
+"""Tars that are written: their bytes depend on their members alone, and are hashed meanwhile."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import tarfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable
 from io import BufferedWriter, FileIO
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from twinset.contracts.errors import TwinsetError
-from twinset.shards.storage.path_ends import ending_in, key_of, path_of
 
 if TYPE_CHECKING:
     import webdataset
     from _typeshed import ReadableBuffer
 
 MEMBER_LIMIT = 256 << 20  # bytes; a picture is a few MB
-# What tarfile raises for numbers in headers, all of which it trusts: a comment of a terabyte needs memory for it.
-HEADER_ERRORS = (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, MemoryError)
 
 
 class BrokenTar(TwinsetError):
     """A tar that is cut short, or holds what a shard never holds."""
 
 
-LONGEST_NAME = 512  # bytes of a key; every key takes as much memory as the longest
 LARGEST = 1 << 44  # bytes of a tar: what says more is none, and past what disks can seek
-REMEMBERED = 4096  # tars, of 0.3 MB each
-
-_lock = Lock()
-
-
-@dataclass(frozen=True, slots=True)
-class TarMembers:
-    """Members of a tar by how their paths end: some 50 bytes each, for tars of ten thousand images.
-
-    keys: sorted (`shards.storage.path_ends`). offsets, sizes: of each member's bytes in the file.
-    """
-
-    keys: NDArray[np.bytes_]
-    offsets: NDArray[np.int64]
-    sizes: NDArray[np.int64]
-
-    def ending_in(self, name: str) -> Iterator[tuple[str, int, int]]:
-        """Path, offset and size of each member whose path ends in a name; of equal paths the first alone."""
-        for at in ending_in(name, self.keys):
-            yield path_of(bytes(self.keys[at])), int(self.offsets[at]), int(self.sizes[at])
-
-
-def tar_members(tar: Path, suffixes: tuple[str, ...]) -> tuple[TarMembers, int]:
-    """The regular files of an uncompressed tar whose names end with one of some suffixes (lower case), and its size.
-
-    What comes behind something that is no tar is left out: a download that is not finished holds what it holds. A
-    process reads the headers of a tar once, as long as it does not change: ten thousand images take half a second.
-    """
-    status = tar.stat()
-    with _lock:  # threads that ask for one tar wait for the first of them
-        return _members(tar, status.st_size, status.st_mtime_ns, suffixes), status.st_size
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _members(tar: Path, _size: int, _changed: int, suffixes: tuple[str, ...]) -> TarMembers:
-    found: dict[bytes, tuple[int, int]] = {}
-    try:
-        with tarfile.open(tar, "r:") as members:
-            for member in members:
-                # Where it says less than nothing tarfile would step back, and read the same headers for ever.
-                if member.size < 0 or not member.offset < members.offset <= LARGEST:
-                    break
-                if member.isreg() and not member.issparse() and member.name.lower().endswith(suffixes):
-                    key = key_of(member.name)
-                    if len(key) <= LONGEST_NAME and "\0" not in member.name:
-                        found.setdefault(key, (member.offset_data, member.size))
-                members.members = []  # type: ignore[attr-defined]  # tarfile keeps all that it met
-    except HEADER_ERRORS:
-        pass
-    everything = sorted(found.items())
-    places = np.array([where for _, where in everything], dtype=np.int64).reshape(-1, 2)
-    keys = np.array([key for key, _ in everything], dtype=np.bytes_)
-    return TarMembers(keys, places[:, 0].copy(), places[:, 1].copy())
-
-
 BLOCK = tarfile.BLOCKSIZE
 
 
