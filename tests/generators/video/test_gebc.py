@@ -8,7 +8,7 @@ from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Drop
 from twinset.filters.captions import EqualCaptions, MotionWords
-from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.generators.video.frame_pair import FramePairCandidate
 from twinset.generators.video.gebc import Gebc
 from twinset.shards.contracts import Context
 
