@@ -19,7 +19,8 @@ from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
+from twinset.generators.video.frame_pair import Addressing, FramePairCandidate
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
@@ -20,29 +19,13 @@ from twinset.contracts.references import Reference, reasons_beside
 from twinset.generators.annotation_files import is_media_name, refuse_unusable
 from twinset.generators.image_files import VideoFolderSource
 from twinset.generators.papers import EQBEN
+from twinset.generators.video.frame_pair import Addressing, FramePairCandidate, dumped_frame
 from twinset.shards.media.media_folder import MediaFolder
 
-Addressing = Literal["seconds", "numbers", "dump"]
 T = TypeVar("T")
 
 #: Why a pair of frames cannot be made.
 FRAME_REASONS = reasons_beside(__file__, "frames")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FramePairCandidate(CaptionedCandidate):
-    """Two addresses in one video and the captions of both.
-
-    video: name of the video as `shards.media.media_folder.MediaFolder.find` takes it.
-    at0, at1: seconds, or 1-based output frame numbers of ffmpeg (Action Genome).
-    change: what differs between the twins. provenance: flat canonical JSON, the same keys for all of a source.
-    """
-
-    video: str
-    at0: float
-    at1: float
-    change: str
-    provenance: str
 
 
 class FramePairSource(VideoFolderSource):
@@ -129,11 +112,6 @@ class FramePairSource(VideoFolderSource):
             change=change,
             provenance=canonical_json(provenance).decode(),
         )
-
-
-def dumped_frame(video: str, number: float) -> str:
-    """The picture of a frame that was dumped, as Action Genome's official tool names it."""
-    return f"{video}/{int(number):06d}.png"
 
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # Unicode's category Cc

@@ -17,7 +17,8 @@ from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import AnnotationFiles, read_json
 from twinset.generators.record_fields import OptionalSeconds, OptionalText, Seconds, misfit
-from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
+from twinset.generators.video.frame_pair import FramePairCandidate
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairSource, as_sentence
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")

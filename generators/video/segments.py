@@ -23,7 +23,8 @@ from twinset.generators.annotation_files import (
     text_of,
 )
 from twinset.generators.record_fields import Name, Seconds, misfit
-from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
+from twinset.generators.video.frame_pair import FramePairCandidate
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairSource, as_sentence
 
 
 def _in_order(interval: tuple[float, float]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Drop
 from twinset.filters.captions import EqualCaptions, MotionWords
-from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.generators.video.frame_pair import FramePairCandidate
 from twinset.generators.video.gebc import Gebc
 from twinset.shards.contracts import Context
 
@@ -203,15 +203,15 @@ def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: in
     moments = json.loads(REAL.read_text("utf-8")).values()
     distinct = (len({one["timestamp"] for one in boundaries}) for boundaries in moments)
     assert count + made.excluded["pair-unsayable"] == sum(max(0, n - skip) for n in distinct)
-    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptions()
+    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptions(kind="equal-captions").open()
     kept = 0
     for pair in pairs:
         assert 0 <= pair.at0 < pair.at1
         for caption in pair.captions0 + pair.captions1:
             assert caption == " ".join(caption.split()) and "/" not in caption and " ," not in caption
             assert caption[0].isupper() and caption.endswith(".") and not caption.endswith("..")
-        still = motion(pair)
-        kept += not isinstance(still, Drop) and not isinstance(equal(still), Drop)
+        still = motion.judge(pair)
+        kept += not isinstance(still, Drop) and not isinstance(equal.judge(still), Drop)
     assert kept == left
 
 
