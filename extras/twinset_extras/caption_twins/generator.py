@@ -85,8 +85,13 @@ class CaptionTwinGenerator(ConfirmedCaptionGenerator[CaptionTwins]):
 
     def _rated(self) -> Bools:
         """Whether the rating of each phrase is high enough, or not asked for."""
-        words, ratings = vocabulary(), load_ratings(self.source.concreteness)
-        rating = ratings.strict_of(words.phrases, words.bases)
+        words, rated = vocabulary(), load_ratings(self.source.concreteness).rated
+        rating = np.array(
+            [
+                rated.get(phrase.lower(), rated.get(base.lower(), np.nan))
+                for phrase, base in zip(words.phrases, words.bases, strict=True)
+            ]
+        )
         asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
         return np.asarray(~asked | (rating >= self.source.threshold))
 
