@@ -39,8 +39,6 @@ twinset.generators.decisions.answers
 twinset.generators.decisions.pictures
 twinset.generators.decisions.question
 twinset.generators.decisions.source
-twinset.generators.edited_pairs.source
-twinset.generators.edited_pairs.vocabulary
 twinset.generators.image_files
 twinset.generators.image_verification.questions
 twinset.generators.named_pairs
@@ -50,6 +48,8 @@ twinset.generators.negative_captions.rules.nouns
 twinset.generators.negative_captions.rules.vocabulary
 twinset.generators.neighbours.table
 twinset.generators.papers
+twinset.generators.prompt_to_prompt.source
+twinset.generators.prompt_to_prompt.vocabulary
 twinset.generators.scene_graphs.relations
 twinset.generators.scene_graphs.source
 twinset.generators.triplets.ratings

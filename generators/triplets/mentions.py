@@ -93,11 +93,10 @@ class Mentions:
             .agg(both=pl.len().cast(pl.Int64))
             .collect(engine="streaming")
         )
-        ordered = {"how": "left", "maintain_order": "left"}
         joined = (
-            pairs.join(together, on=["subject", "object"], **ordered)
-            .join(nouns.select(subject="noun", subjects="photos"), on="subject", **ordered)
-            .join(nouns.select(object="noun", odds="odds"), on="object", **ordered)
+            pairs.join(together, on=["subject", "object"], how="left", maintain_order="left")
+            .join(nouns.select(subject="noun", subjects="photos"), on="subject", how="left", maintain_order="left")
+            .join(nouns.select(object="noun", odds="odds"), on="object", how="left", maintain_order="left")
             .with_columns(pl.col("both", "subjects").fill_null(0), pl.col("odds").fill_null(PRIOR**2 / 2))
         )
         silent = (pl.col("subjects") - pl.col("both")).clip(1)

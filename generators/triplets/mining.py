@@ -98,7 +98,8 @@ class Miner:
             missing = missing[~found]
             attempt += tries
         mined = np.flatnonzero(~np.isnan(mean))
-        return TripletTable(mined + first, *relations[:, mined], mean[mined], left_out=len(missing))
+        reference, target, distractor = relations[:, mined]
+        return TripletTable(mined + first, reference, target, distractor, mean[mined], left_out=len(missing))
 
     def stream(self, draws: Draws, max_uses: int | None = None) -> Iterator[TripletTable]:
         """Triplets, a table a block of numbers: without end, or up to the first block whose triplets all break a limit.

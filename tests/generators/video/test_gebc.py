@@ -137,21 +137,11 @@ def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
     assert len({generator(*files).inputs() for files in ((val,), (train,), (val, train))}) == 3
 
 
-def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
-    val, again = saved(tmp_path, {"v": THREE}), saved(tmp_path, {"w": THREE, "v": THREE[2:]}, "again.json")
-    with pytest.raises(WrongUse) as same:
-        list(generator(val, again).plan())
-    assert str(same.value) == (
-        "again.json video 'v' boundary 1: v_2A is also val.json video 'v' boundary 3; source.annotations must be files "
-        "of different boundaries: leave one of them out"
-    )
-    for files, message in (
-        ((val, tmp_path / "." / "val.json"), f"s.annotations: {val} is named more than once; name each file once"),
-        ((val, tmp_path / "train.json"), f"s.annotations: there is no file {tmp_path / 'train.json'}; name it with"),
-    ):
-        with pytest.raises(WrongUse) as refused:
-            generator(*files).source.check_inputs("s", ("annotations",))
-        assert message in str(refused.value)
+def test_a_boundary_that_two_files_have_counts_once(tmp_path: Path) -> None:
+    val, again = saved(tmp_path, {"v": THREE}), saved(tmp_path, {"v": THREE[2:]}, "again.json")
+    made = generator(val, again)
+    assert list(made.plan()) == list(generator(val).plan())
+    assert made.excluded == {"boundary-repeated": 1}
 
 
 def test_unusable_boundaries_are_counted(tmp_path: Path) -> None:

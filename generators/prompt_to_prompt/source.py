@@ -5,45 +5,43 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.canonical import digest, sha256_of_file
-from twinset.contracts.errors import naming
+from twinset.contracts.canonical import digest, generator_for, sha256_of_file
+from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.samples import Frame, Json, Pixels, Rejected
+from twinset.contracts.kinds.samples import Frame, Json, MediaFile, Pixels, Rejected
 from twinset.contracts.licences.terms import DerivingTerms
 from twinset.contracts.locations import is_model_folder
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place
-from twinset.generators.edited_pairs.vocabulary import (
+from twinset.generators.papers import EQBEN
+from twinset.generators.prompt_to_prompt.vocabulary import (
     FIGURE_15,
     EditedCandidate,
     draw_edits,
     load_captions,
     vocabulary_file,
 )
-from twinset.generators.papers import EQBEN
-from twinset.models.diffusion.model_files import model_digest
+from twinset.models.diffusion.model_files import model_digest, weight_files
 from twinset.models.diffusion.settings import DiffusionModel
 from twinset.models.files import ModelFolder, brought_model
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 
 if TYPE_CHECKING:
-    from twinset.generators.edited_pairs.painter import Painted, Painter
+    from twinset.generators.prompt_to_prompt.edits import Alignment
+    from twinset.generators.prompt_to_prompt.pipeline import DrawnPair, PromptToPrompt
 
+T = TypeVar("T")
 
 EVERYWHERE = "region-everywhere"  # a flag
-
-
 LEVELS = 255  # of a colour channel
-
-
 #: Where a similarity has nothing to compare: no similarity is negative. Not null, since loaders take the type of a
 #: field from the first samples, and fail at a number where those were null.
 NO_SIMILARITY = -1.0
@@ -86,7 +84,7 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
     model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.
     guidance: scale of classifier-free guidance. scheduler: the sampler.
     cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
-    self-attention of the other one (`generators.prompt_to_prompt.alignment.Edit`). blend: whether what lies outside of
+    self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of
     the edited object is taken from the other image (local blend), of pairs whose captions name one.
     precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
     licence: of what the model draws, copied into every sample and the card; must be given for a model not known
@@ -161,41 +159,73 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
 
         Raises `contracts.parts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not.
         """
-        wanted = cast(Sequence[EditedCandidate], candidates)
-        for start in range(0, len(wanted), self.batch_size()):
-            batch = wanted[start : start + self.batch_size()]
-            for candidate, painted in zip(batch, self._painter.paint(batch, self.batch_size()), strict=True):
-                yield self._judge(candidate, painted)
+        planned, size = cast(Sequence[EditedCandidate], candidates), self.batch_size()
+        for start in range(0, len(planned), size):
+            yield from self._drawn(planned[start : start + size], size)
 
-    def _judge(self, candidate: EditedCandidate, painted: Painted | str) -> Pair | Rejected:
-        if isinstance(painted, str):
-            return Rejected(candidate.key, "caption-unfit", painted)
-        image0, image1 = painted.images
-        if reason := broken(image0, image1, painted.finite):
+    def _drawn(self, batch: Sequence[EditedCandidate], size: int) -> list[Pair | Rejected]:
+        """All of a batch, in one pass of ``size`` pairs."""
+        import torch
+
+        from twinset.generators.prompt_to_prompt.edits import Edit, EditError
+        from twinset.models.device import within_memory
+
+        aligned: list[tuple[EditedCandidate, Alignment]] = []
+        results: dict[str, Pair | Rejected] = {}
+        for candidate in batch:
+            try:
+                edit = Edit(
+                    captions=_in_order(candidate.captions0[0], candidate.captions1[0], candidate.plain),
+                    cross_replace_steps=self.cross_replace_steps,
+                    self_replace_steps=self.self_replace_steps,
+                    region=_in_order(*candidate.region, candidate.plain) if candidate.region else None,
+                    blend=self.blend,
+                )
+                aligned.append((candidate, self._model.align(edit)))
+            except EditError as error:
+                results[candidate.key] = Rejected(candidate.key, "caption-unfit", str(error))
+        if aligned:
+            # The last bits of a pair depend on how many are drawn with it: a short pass is filled up, so that neither
+            # captions that do not fit nor a larger count change the others' bytes.
+            full = aligned + aligned[-1:] * (size - len(aligned))
+            noise = torch.from_numpy(np.stack([self._noise(candidate) for candidate, _ in full]))
+            alignments = [alignment for _, alignment in full]
+            drawn = within_memory(lambda: self._model(alignments, noise, steps=self.steps, guidance=self.guidance))
+            for (candidate, alignment), pair in zip(aligned, drawn, strict=False):
+                results[candidate.key] = self._judged(candidate, alignment, pair)
+        return [results[candidate.key] for candidate in batch]
+
+    def _noise(self, candidate: EditedCandidate) -> NDArray[np.float32]:
+        """Of both images of a pair, from the sample's key, on the CPU, so that machines begin alike."""
+        random = generator_for(self.stage.seed, self.stage.name, candidate.key)
+        return random.standard_normal(self._latents, dtype=np.float32)
+
+    def _judged(self, candidate: EditedCandidate, alignment: Alignment, drawn: DrawnPair) -> Pair | Rejected:
+        image0, image1 = _in_order(*drawn.images, candidate.plain)
+        if reason := broken(image0, image1, drawn.finite):
             return Rejected(candidate.key, reason)
-        files = self._painter.files
+        unet, *others = self._weights
         return Pair(
             **candidate.placed,
             change=candidate.change,
-            image0=Frame(f"{candidate.key}#0", image0, -1.0, files[0]),
-            image1=Frame(f"{candidate.key}#1", image1, -1.0, files[0]),
-            provenance=self._provenance(candidate, painted),
-            scores=similarity(image0, image1, painted.region),
-            sources=files[1:],
-            flags=(EVERYWHERE,) if candidate.region0 and painted.region.all() else (),
+            image0=Frame(f"{candidate.key}#0", image0, -1.0, unet),
+            image1=Frame(f"{candidate.key}#1", image1, -1.0, unet),
+            provenance=self._provenance(candidate, alignment.kind),
+            scores=similarity(image0, image1, drawn.region),
+            sources=tuple(others),
+            flags=(EVERYWHERE,) if candidate.region and drawn.region.all() else (),
         )
 
-    def _provenance(self, candidate: EditedCandidate, painted: Painted) -> dict[str, Json]:
-        source = self
+    def _provenance(self, candidate: EditedCandidate, alignment: str) -> dict[str, Json]:
         settings = ("scheduler", "steps", "guidance", "cross_replace_steps", "self_replace_steps")
         return {
             # Where a folder lies is no part of what is made.
-            "model": "a folder" if is_model_folder(source.model) else source.model,
-            "weights": self._painter.digest,
-            **{name: getattr(source, name) for name in settings},
-            "alignment": painted.alignment,
-            "blend0": candidate.region0 if source.blend else "",
-            "blend1": candidate.region1 if source.blend else "",
+            "model": "a folder" if is_model_folder(self.model) else self.model,
+            "weights": model_digest(self.model),
+            **{name: getattr(self, name) for name in settings},
+            "alignment": alignment,
+            "blend0": candidate.region0 if self.blend else "",
+            "blend1": candidate.region1 if self.blend else "",
             "plain": candidate.plain,
             "words0": candidate.words0,
             "words1": candidate.words1,
@@ -203,11 +233,43 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
         }
 
     @cached_property
-    def _painter(self) -> Painter:
+    def _model(self) -> PromptToPrompt:
         # Torch is heavy: a plan does without it.
-        from twinset.generators.edited_pairs.painter import Painter
+        import torch
 
-        return Painter(self.stage.name, self, self.stage.seed)
+        from twinset.generators.prompt_to_prompt import pipeline
+        from twinset.models.device import GPU, load_within_memory, round_alike
+        from twinset.models.diffusion.models import be_quiet
+
+        be_quiet()
+        round_alike(self.threads)
+        device = "cpu" if self.device == "cpu" else GPU
+        dtype = None if self.precision == "auto" else getattr(torch, self.precision)
+        return load_within_memory(
+            f"{self.model} of {self.stage.name}",
+            lambda: pipeline.load_model(self.model, device, dtype, self.scheduler),
+        )
+
+    @cached_property
+    def _weights(self) -> tuple[MediaFile, ...]:
+        return weight_files(self.model)
+
+    @cached_property
+    def _latents(self) -> tuple[int, int, int]:
+        """Shape of the noise of an image."""
+        unet, scale = self._model.parts.unet.config, self._model.parts.scale
+        side = unet.sample_size if self.resolution is None else self.resolution // scale
+        if side * scale != (self.resolution or side * scale):
+            raise WrongUse(f"{self.stage.name}: source.resolution must be a multiple of {scale} for {self.model}")
+        timesteps = self._model.scheduler.config.num_train_timesteps
+        if self.steps > timesteps:
+            raise WrongUse(f"{self.stage.name}: source.steps must be at most {timesteps} for {self.model}")
+        return unet.in_channels, side, side
+
+
+def _in_order(first: T, second: T, plain: int) -> tuple[T, T]:
+    """From image 0 and image 1 to the plain image and the edited one, or back."""
+    return (second, first) if plain else (first, second)
 
 
 class StableDiffusion(DrawnPairs):
@@ -252,7 +314,7 @@ class StableDiffusion(DrawnPairs):
                 load_captions(vocabulary_file(self.vocabulary))
         super().check_inputs(key, needs)
 
-    version = 3
+    version = 4
 
     def inputs(self) -> str:
         return digest([sha256_of_file(vocabulary_file(self.vocabulary))[0]])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import av
 from av.codec.context import Flags
@@ -62,82 +61,8 @@ class PacketTable:
         return 0
 
 
-HEAD = 16  # bytes that tell an element's name and size, in any of these formats
-CHUNK = 1 << 20  # bytes searched at a time
-# Matroska and WebM (RFC 9559). Every other element that may lie beside or inside a cluster: EBML header, SeekHead,
-# Info, Tracks, Cues, Attachments, Chapters, Tags; Timestamp, SimpleBlock, BlockGroup, Position, PrevSize, SilentTracks,
-# EncryptedBlock; Void, CRC-32.
-SEGMENT, CLUSTER = bytes.fromhex("18538067"), bytes.fromhex("1f43b675")
-OTHERS = "1a45dfa3 114d9b74 1549a966 1654ae6b 1c53bb6b 1941a469 1043a770 1254c367 e7 a3 a0 a7 ab 5854 af ec bf"
-KNOWN = frozenset(map(bytes.fromhex, OTHERS.split()))
-TS_PACKET, TS_SYNC = 188, b"G"  # MPEG-TS (ISO/IEC 13818-1)
-
-
-def broken_places(path: Path, container: str) -> list[int]:
-    """Byte positions at which one element ends and no other starts.
-
-    Args:
-        container: libavformat's name of the format; nothing is said of formats other than Matroska, AVI and MPEG-TS.
-    """
-    if container not in CHAINS:
-        return []
-    length, marker = CHAINS[container]
-    found, place, end = [], 0, path.stat().st_size
-    with path.open("rb") as file:
-        while 0 <= place < end:
-            file.seek(place)
-            step = length(file.read(HEAD))
-            if step is not None and place + step <= end:
-                place += step
-            else:
-                found.append(place)
-                place = _find(file, marker, place + 1)
-    return found
-
-
-def _matroska_length(head: bytes) -> int | None:
-    # The number of leading zero bits tells how many bytes a name has, and a size, whose leading one bit does not count.
-    width = 9 - head[0].bit_length()
-    start = width + 9 - int.from_bytes(head[width : width + 1]).bit_length()
-    name = head[:width]
-    if name in (SEGMENT, CLUSTER):
-        return start  # what it holds comes next
-    size = int.from_bytes(head[width:start]) & ((1 << 7 * (start - width)) - 1)
-    return start + size if name in KNOWN and start - width < 9 else None
-
-
-def _avi_length(head: bytes) -> int | None:
-    name = head[:4]
-    if name in (b"RIFF", b"LIST"):
-        return 12  # what it holds comes next
-    size = int.from_bytes(head[4:8], "little")
-    return 8 + size + size % 2 if name.isascii() and name.decode("ascii").isprintable() else None
-
-
-def _ts_length(head: bytes) -> int | None:
-    return TS_PACKET if head[:1] == TS_SYNC else None
-
-
-# How long an element is, from its first bytes (None: it is none), and what to look for after a break (nothing: stop).
-CHAINS: dict[str, tuple[Callable[[bytes], int | None], bytes]] = {
-    "matroska,webm": (_matroska_length, CLUSTER),
-    "avi": (_avi_length, b""),
-    "mpegts": (_ts_length, TS_SYNC),
-}
-
-
-def _find(file: BinaryIO, marker: bytes, place: int) -> int:
-    """Where a marker comes next, -1 if it does not."""
-    while marker:
-        file.seek(place)
-        chunk = file.read(CHUNK)
-        if (offset := chunk.find(marker)) >= 0:
-            return place + offset
-        if len(chunk) < CHUNK:
-            break
-        place += CHUNK - len(marker) + 1
-    return -1
-
+#: Formats whose reader, where a file is broken, goes on behind the break; and bytes that may lie between two packets.
+RESUMED, BETWEEN = frozenset(("matroska,webm", "avi")), 128
 
 # With its place: how many packets of the stream lie before it in the file.
 PlacedPacket: TypeAlias = "tuple[int, av.Packet[VideoStream]]"
@@ -190,46 +115,51 @@ class VideoFile:
         durations: list[int] = []
         keys: list[bool] = []
         shown: list[bool] = []
-        positions: list[int] = []
-        damaged = set()
-        for place, packet in self.packets():  # column by column: a tuple a packet takes a tenth of the whole reading
-            if not place:
-                self._head = [(place, packet)]
-            pts.append(packet.pts)
-            dts.append(packet.dts)
-            durations.append(packet.duration or 0)
-            keys.append(packet.is_keyframe)
-            shown.append(not packet.is_discard)
-            positions.append(packet.pos or 0)
-            if packet.is_corrupt:
-                damaged.add(place)
-        avi = self.container.format.name == "avi"  # whose header counts empty packets, too
+        damaged, gaps = set[int](), set[int]()
+        name = self.container.format.name
+        listed = sum(entry.size > 0 for entry in self.stream.index_entries) if name == "avi" else 0
+        before: av.Packet[Any] | None = None  # of any stream
+        for packet in self._demuxed():
+            if pts and name in RESUMED and before is not None and _are_apart(before, packet):
+                gaps.add(len(pts) - 1)
+            before = packet
+            if packet.stream is self.stream and packet.size:
+                if not pts:
+                    self._head = [(0, packet)]
+                pts.append(packet.pts)
+                dts.append(packet.dts)
+                durations.append(packet.duration or 0)
+                keys.append(packet.is_keyframe)
+                shown.append(not packet.is_discard)
+                if packet.is_corrupt:
+                    # In MPEG-TS, whose parts are counted: the parser, a packet ahead, may mean the next one.
+                    damaged |= {len(pts) - 1, len(pts)}
+        avi = name == "avi"  # whose header counts empty packets, too
         truncated = self._ends_early or bool(damaged) or (self.stream.frames > len(pts) and not avi)
-        if gaps := self._before_gaps(positions):
-            damaged |= gaps
-            if avi:
-                # AVI counts packets instead of timing them: after a gap all times are wrong, and so are those of the
-                # frames that a decoder holds back there.
-                for column in (pts, dts, durations, keys, shown):
-                    del column[min(gaps) + 1 :]
-                truncated = True
-                damaged |= set(range(max(min(gaps) - HELD_BACK, 0), min(gaps)))
+        damaged -= {len(pts)}
+        gaps -= {len(pts) - 1}
+        if avi and len(pts) in (listed, self.stream.frames):
+            gaps = set()  # all are there, empty packets between them
+        damaged |= gaps
+        if avi and gaps:
+            # AVI counts packets instead of timing them: after a gap all times are wrong, and so are those of the
+            # frames that a decoder holds back there.
+            for column in (pts, dts, durations, keys, shown):
+                del column[min(gaps) + 1 :]
+            truncated = True
+            damaged |= set(range(max(min(gaps) - HELD_BACK, 0), min(gaps)))
         if truncated or damaged:
             self.rewind()  # a demuxer may remember where it stumbled
         return PacketTable(pts, dts, durations, keys, shown, frozenset(damaged), truncated)
 
-    def _before_gaps(self, positions: Sequence[int]) -> set[int]:
-        """Places of packets after which some are missing, from all packets' positions in the file."""
-        container = self.container.format.name
-        if container == "avi" and self.stream.frames <= len(positions):
-            return set()  # all are there, however they are laid out
-        found = {bisect(positions, broken) - 1 for broken in broken_places(self.path, container)}
-        return {place for place in found if 0 <= place < len(positions) - 1}
-
     def packets(self) -> Iterator[PlacedPacket]:
         """Packets from the start of the file (after `rewind`) to the end, or to where the file is broken."""
+        yield from enumerate(filter(attrgetter("size"), self._demuxed(self.stream)))
+
+    def _demuxed(self, *streams: VideoStream) -> Iterator[Any]:
+        """Packets of some streams, or of all, as the file has them."""
         try:
-            yield from enumerate(filter(attrgetter("size"), self.container.demux(self.stream)))
+            yield from self.container.demux(*streams)
         except av.error.MemoryError:
             raise
         except av.FFmpegError as error:
@@ -329,6 +259,14 @@ class VideoFile:
         if codec.width * codec.height > MAX_PIXELS:
             self.container.close()
             raise BrokenMedia(f"{self.path.name}: {codec.width} x {codec.height} pixels are no sane video")
+
+
+def _are_apart(before: av.Packet[Any], packet: av.Packet[Any]) -> bool:
+    """Whether so much lies between two packets of a file that others must have been there."""
+    if before.pos is None or packet.pos is None:
+        return False
+    gap = packet.pos - before.pos - before.size
+    return gap > BETWEEN and gap > BETWEEN + sum(data.buffer_size for data in before.iter_sidedata())
 
 
 def _preference(stream: VideoStream) -> int:

@@ -1,9 +1,12 @@
+"""Captions read as EqBen's do, say what was drawn, and use every name, relation and phrase about equally often."""
+
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
+from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -13,8 +16,11 @@ from twinset.generators.kubric_scenes.captions.pair_sampling import (
     COUNTING_TEMPLATES,
     RELATION_TEMPLATE,
     Wording,
+    all_black,
     caption,
     draw_pairs,
+    told_apart,
+    usable,
 )
 from twinset.generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary, load_vocabulary
 from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, NamedAsset, Relation, Size
@@ -108,35 +114,19 @@ def test_counts_read_as_published(name: str, count: int, template: int, place: s
 
 
 @pytest.mark.parametrize("aspect", get_args(Aspect))
-def test_what_is_read_back_is_what_was_drawn(aspect: Aspect) -> None:
-    for planned in islice(draw_pairs(aspect, VOCABULARY, AVAILABLE, 3, "words"), 1000):
-        drawn = planned.drawn
-        sides = zip(
-            (planned.captions0[0], planned.captions1[0]),
-            (drawn.object0, drawn.object1),
-            (drawn.relation0, drawn.relation1),
-            (drawn.count0, drawn.count1),
-            strict=True,
-        )
-        for said, shown, relation, count in sides:
-            if drawn.subject is None:
-                assert read_count(said) == (shown.name, count)
-            else:
-                sizes = (shown.size, drawn.subject.size)
-                assert read_relation(said) == (shown.name, relation, drawn.subject.name, sizes)
-
-
-@pytest.mark.parametrize("aspect", get_args(Aspect))
-def test_captions_differ_in_what_is_asked_and_in_nothing_else(aspect: Aspect) -> None:
-    for planned in islice(draw_pairs(aspect, VOCABULARY, AVAILABLE, 4, "words"), 1000):
-        (said0,), (said1,) = planned.captions0, planned.captions1
-        if aspect == "counting":
-            (name0, count0), (name1, count1) = read_count(said0), read_count(said1)
-            assert name0 == name1 and count0 != count1
+def test_captions_say_what_was_drawn_and_differ_in_nothing_else(aspect: Aspect) -> None:
+    for drawn, *captions in islice(draw_pairs(aspect, VOCABULARY, AVAILABLE, 3, "words"), 1000):
+        if drawn.subject is None:
+            read = [read_count(text) for text in captions]
+            assert read == [(drawn.object0.name, drawn.count0), (drawn.object0.name, drawn.count1)]
+            assert drawn.count0 != drawn.count1
             continue
-        (name0, relation0, *rest0), (name1, relation1, *rest1) = read_relation(said0), read_relation(said1)
-        assert rest0 == rest1
-        assert (name0 == name1, relation0 == relation1) == ((True, False) if aspect == "location" else (False, True))
+        parts = (drawn.object0, drawn.relation0), (drawn.object1, drawn.relation1)
+        assert [read_relation(text) for text in captions] == [
+            (shown.name, relation, drawn.subject.name, (shown.size, drawn.subject.size)) for shown, relation in parts
+        ]
+        same = drawn.object0.name == drawn.object1.name, drawn.relation0 == drawn.relation1
+        assert same == ((True, False) if aspect == "location" else (False, True))
 
 
 def read_relation(said: str) -> tuple[str, str, str, tuple[str, str]]:
@@ -169,8 +159,6 @@ def singular(things: str) -> str:
 
 
 ASSETS = json.loads((PROCEDURAL / "manifest.json").read_bytes())["assets"]
-GSO = Path(__file__).parents[4] / "../shared/data/gso/gso_assets.json"
-
 # EqBen, Figure 14, in its order.
 OBJECTS = """
 green turtle toy, white animal dog toy, black power pressure cooker, great white shark model, white ramekin
@@ -210,15 +198,6 @@ def test_it_has_every_name_of_figure_14_in_its_order() -> None:
     assert {kind: list(members) for kind, members in vocabulary.sets.items()} == {k: words(v) for k, v in SETS.items()}
 
 
-def test_gso_ids_are_of_the_collection() -> None:
-    if not GSO.is_file():
-        pytest.skip("the list of Google Scanned Objects is not in ../shared/data/gso on this machine")
-    known = {asset["asset_id"] for asset in json.loads(GSO.read_text("utf-8"))}
-    named = {use.id for entry in every_entry(load_vocabulary()).values() for use in entry.assets.gso}
-    assert len(named) > 40
-    assert named <= known
-
-
 def test_no_asset_shows_two_names() -> None:
     entries = every_entry(load_vocabulary()).values()
     shown = Counter(use.id for entry in entries for use in entry.assets.gso + entry.assets.procedural)
@@ -251,21 +230,6 @@ def test_what_lies_on_what() -> None:
     assert hammer.fits_on(keyboard) and hammer.top is None
 
 
-def test_an_asset_is_found_by_name_and_id() -> None:
-    vocabulary = load_vocabulary()
-    assert vocabulary.use("grey hat", "grey-hat").up == "z"
-    with pytest.raises(KeyError):
-        vocabulary.use("grey hat", "brown-hat")
-    with pytest.raises(KeyError):
-        vocabulary.entry("green hat")
-
-
-def test_only_available_assets_are_used() -> None:
-    keyboard = load_vocabulary().objects["black keyboard"]
-    assert [use.id for use in keyboard.uses({"black-keyboard", "red-coffee-mug"})] == ["black-keyboard"]
-    assert keyboard.uses(()) == ()
-
-
 def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
     """The plan puts only what fits on top; it believes the vocabulary."""
     for name, entry in every_entry(load_vocabulary()).items():
@@ -276,24 +240,12 @@ def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
             assert np.allclose(footprint, entry.footprint, atol=0.05), (name, footprint)
 
 
-def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "words.yaml"
-    path.write_text("objects: {}\nsets: {}\nobjects: {}\n", "utf-8")
-    with pytest.raises(WrongUse, match="twice"):
-        load_vocabulary(path)
-
-
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
         ({"weight": 3}, r"bottle\.weight"),
-        ({"extent": "long"}, r"bottle\.extent"),
         ({"footprint": [0.4, 0.9]}, r"longer \(0\.9\)"),
-        ({"top": [2.0, 0.7]}, r"longer \(2\.0\)"),
-        ({"footprint": [0.4]}, r"bottle\.footprint\.1"),
-        ({"unit": "dozen"}, r"bottle\.unit"),
         ({"assets": {"gso": [{"id": "../../etc/passwd"}]}}, r"gso\.0\.id"),
-        ({"assets": {"gso": [{"id": "A", "up": "w"}]}}, r"gso\.0\.up"),
         ({"kind": "hat"}, "is said differently"),
     ],
 )
@@ -307,8 +259,134 @@ def test_a_wrong_vocabulary_is_refused(tmp_path: Path, damage: dict[str, object]
     assert str(path) in str(refusal.value)
 
 
-def test_yaml_makes_no_objects(tmp_path: Path) -> None:
-    path = tmp_path / "words.yaml"
-    path.write_text("objects: !!python/object/apply:os.getcwd []\nsets: {}\n", "utf-8")
-    with pytest.raises(WrongUse, match=r"words\.yaml"):
-        load_vocabulary(path)
+PROCEDURAL_IDS = {use.id for entry in every_entry(VOCABULARY).values() for use in entry.assets.procedural}
+GSO_IDS = {use.id for entry in every_entry(VOCABULARY).values() for use in entry.assets.gso}
+Pairs = list[tuple[Drawn, str, str]]
+
+
+@cache  # several tests read the same two thousand
+def pairs(aspect: Aspect, count: int, seed: int = 0, available: frozenset[str] = frozenset(PROCEDURAL_IDS)) -> Pairs:
+    return list(islice(draw_pairs(aspect, VOCABULARY, available, seed, f"eq-kubric-{aspect}"), count))
+
+
+def uses_of(drawn_pairs: Pairs) -> dict[str, Counter[Any]]:
+    """Uses of each value, by what it is a value of."""
+    counters: defaultdict[str, Counter[Any]] = defaultdict(Counter)
+    for drawn, *captions in drawn_pairs:
+        if drawn.aspect != "attribute":
+            counters["object"][drawn.object0.name] += 1
+        if drawn.subject is None:
+            counters["counts"][drawn.count0, drawn.count1] += 1
+            counters["template"].update(text.startswith("There") for text in captions)
+            counters["place"].update(text.endswith("platform.") for text in captions)
+            continue
+        counters["subject"][drawn.subject.name] += 1
+        counters["subject size"][drawn.subject.size] += 1
+        counters["relation"].update((drawn.relation0, drawn.relation1))
+        counters["relations"][drawn.relation0, drawn.relation1] += 1
+        for text, relation in zip(captions, (drawn.relation0, drawn.relation1), strict=True):
+            match = RELATION.fullmatch(text)
+            assert match
+            counters[f"phrase of {relation}"][match[4]] += 1
+        if drawn.aspect == "attribute":
+            kind = VOCABULARY.entry(drawn.object0.name).kind
+            counters["set"][kind] += 1
+            counters[f"member of {kind}"].update((drawn.object0.name, drawn.object1.name))
+    return counters
+
+
+@pytest.mark.parametrize("available", [PROCEDURAL_IDS, GSO_IDS])
+@pytest.mark.parametrize("aspect", get_args(Aspect))
+def test_statistics_are_near_uniform_at_every_count(aspect: Aspect, available: set[str]) -> None:
+    """No value is used more often than another by over 4 and 2 % of the mean, objects by 15 %: few carry others."""
+    for count in (60, 300, 2000):
+        for what, uses in uses_of(pairs(aspect, count, available=frozenset(available))).items():
+            mean, spread = sum(uses.values()) / len(uses), max(uses.values()) - min(uses.values())
+            most = {"subject": 0.8, "object": 0.15}.get(what, 0.02)
+            assert spread <= 4 + most * mean, (what, uses)
+
+
+@pytest.mark.parametrize("available", [PROCEDURAL_IDS, GSO_IDS])
+def test_every_value_is_used(available: set[str]) -> None:
+    location, counting, attribute = (
+        uses_of(pairs(aspect, 600, available=frozenset(available))) for aspect in get_args(Aspect)
+    )
+    names = set(usable(VOCABULARY, "location", available).objects)
+    assert set(location["object"]) == set(location["subject"]) == set(counting["object"]) == names
+    assert len(location["relations"]) == len(counting["counts"]) == 20
+    assert sum(len(uses) for what, uses in location.items() if what.startswith("phrase of ")) == 10
+    assert len(counting["template"]) == len(counting["place"]) == 2
+    sets = usable(VOCABULARY, "attribute", available).sets
+    assert set(attribute["set"]) == set(sets)
+    assert all(set(attribute[f"member of {kind}"]) == set(members) for kind, members in sets.items())
+    assert len(attribute["relation"]) == 5 and len(attribute["subject size"]) == 3
+
+
+@pytest.mark.parametrize("aspect", get_args(Aspect))
+def test_more_pairs_keep_the_first_and_another_seed_draws_others(aspect: Aspect) -> None:
+    assert pairs(aspect, 300)[:100] == pairs(aspect, 100)
+    assert pairs(aspect, 100, seed=1) != pairs(aspect, 100)
+
+
+@pytest.mark.parametrize("available", [PROCEDURAL_IDS, GSO_IDS])
+@pytest.mark.parametrize("aspect", ["location", "attribute"])
+def test_every_pair_can_be_shown(aspect: Aspect, available: set[str]) -> None:
+    drawn_pairs = [drawn for drawn, *_ in pairs(aspect, 2000, available=frozenset(available))]
+    for drawn in drawn_pairs:
+        assert drawn.subject is not None and drawn.subject.name not in (drawn.object0.name, drawn.object1.name)
+        assert {drawn.object0.asset, drawn.object1.asset, drawn.subject.asset} <= available
+        if aspect == "attribute":
+            kinds = [VOCABULARY.entry(thing.name).kind for thing in (drawn.object0, drawn.object1, drawn.subject)]
+            assert kinds[0] == kinds[1] != kinds[2] and drawn.object0.size == drawn.object1.size
+            assert told_apart(drawn.object0.name, drawn.object1.name)
+        for thing, relation in ((drawn.object0, drawn.relation0), (drawn.object1, drawn.relation1)):
+            if relation == "on-top":
+                assert VOCABULARY.entry(thing.name).fits_on(VOCABULARY.entry(drawn.subject.name))
+                assert ORDER.index(thing.size) <= ORDER.index(drawn.subject.size)
+                assert not (all_black(thing.name) and all_black(drawn.subject.name))
+    assert len(set(drawn_pairs)) > 0.85 * len(drawn_pairs)  # few come again
+
+
+ORDER = ("small", "", "large")
+
+
+def test_sizes_of_an_attribute_pair_can_differ() -> None:
+    drawn_pairs = [drawn for drawn, *_ in islice(draw_pairs("attribute", VOCABULARY, GSO_IDS, 0, "s", "each"), 2000)]
+    sizes = Counter((drawn.object0.size, drawn.object1.size, drawn.subject.size) for drawn in drawn_pairs)  # type: ignore[union-attr]
+    assert len(sizes) == 27 and max(sizes.values()) - min(sizes.values()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        ("blue bowl", "blue plastic dog bowl", False),
+        ("blue bowl", "grey dog bowl", True),
+        ("white mobile device storage", "blue and white mobile device storage", True),
+    ],
+)
+def test_names_that_are_told_apart(first: str, second: str, expected: bool) -> None:
+    assert told_apart(first, second) == told_apart(second, first) == expected
+
+
+def test_unmapped_names_are_left_out_and_counted() -> None:
+    ids = {"red-coffee-mug", "black-keyboard", "red-scissors", "black-hat", "blue-bowl", "blue-plastic-dog-bowl"}
+    location = usable(VOCABULARY, "location", ids)
+    assert location.objects == ("black keyboard", "red scissors", "red coffee mug")
+    assert location.excluded == {"name-unmapped": 31}
+    attribute = usable(VOCABULARY, "attribute", ids | {"grey-hat"})
+    assert attribute.sets == {"hat": ("black hat", "grey hat")}
+    assert attribute.excluded == {"name-unmapped": 31 + 39 - 4, "name-unpaired": 2}
+
+
+@pytest.mark.parametrize(
+    ("aspect", "available"),
+    [
+        ("location", {"red-coffee-mug"}),
+        ("counting", {"black-hat"}),
+        ("attribute", {"red-coffee-mug", "red-scissors", "black-hat"}),
+        ("attribute", {"black-sneaker", "white-canvas-shoe", "brown-shoe", "red-shoe"}),
+    ],
+)
+def test_too_few_names_are_refused_at_once(aspect: Aspect, available: set[str]) -> None:
+    with pytest.raises(WrongUse, match="assets"):
+        draw_pairs(aspect, VOCABULARY, available, 0, "few")

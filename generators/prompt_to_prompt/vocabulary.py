@@ -146,6 +146,11 @@ class EditedCandidate(CaptionedCandidate):
     region1: str
     plain: int
 
+    @property
+    def region(self) -> tuple[str, str] | None:
+        """What names the edited thing; None where the whole picture changes."""
+        return (self.region0, self.region1) if self.region0 else None
+
 
 def draw_edits(vocabulary: CaptionVocabulary, seed: int, subset: str) -> Iterator[DrawnEdit]:
     """An endless stream of pairs, the same for the same arguments: asking for more keeps the first ones.

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 
 import cv2
@@ -20,9 +19,7 @@ import pytest
 from tests.generators.kubric_scenes.tiny_assets import files, pack
 from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
-from twinset.generators.kubric_scenes.scene.look import MATERIALS
-from twinset.generators.kubric_scenes.scene.parts import Ground, Picture, Placement, Sky, View
-from twinset.generators.kubric_scenes.scene.surroundings import lit_by_background
+from twinset.generators.kubric_scenes.scene.parts import Picture, Placement, View
 from twinset.generators.kubric_scenes.studio import kubric_import
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
 from twinset.generators.kubric_scenes.studio.studio import Studio
@@ -37,8 +34,6 @@ VIEW = View(
     ambient=(0.4, 0.42, 0.45),
     floor=(0.5, 0.48, 0.45),
 )
-GRAVEL = Ground("gravel", (0.5, 0.48, 0.45), (0.2, 0.2, 0.2), (0.4, 0.3, 0.2), 0.2, 0.5, (3.0, 1.0))
-SKY = Sky((0.3, 0.4, 0.6), (0.6, 0.62, 0.65))
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 BOX = Placement("box", 0.5, (-1.0, 0.0, 0.25), UPRIGHT)
 CAN = Placement("can", 0.5, (0.0, 0.0, 0.4), UPRIGHT)
@@ -84,20 +79,6 @@ def test_depth_is_measured_along_the_camera(shelf: AssetShelf) -> None:
     np.testing.assert_allclose(wall, 5.2, atol=1e-3)
 
 
-def test_every_ground_is_another_pattern_under_the_same_things(shelf: AssetShelf) -> None:
-    studio = open_studio(shelf)
-    plain = studio.render(VIEW, THINGS, seed=1)
-    floor = (plain.instances == 0) & (np.arange(64)[:, None] > 30)
-    seen = [plain.pixels[floor].astype(int)]
-    for material in MATERIALS:
-        picture = studio.render(replace(VIEW, ground=replace(GRAVEL, material=material)), THINGS, seed=1)
-        np.testing.assert_array_equal(picture.instances, plain.instances)
-        seen.append(picture.pixels[floor].astype(int))
-    # They have the same colours: what differs is where they lie.
-    assert all(np.abs(one - other).mean() > 5 for one, other in combinations(seen, 2))
-    assert sha256(studio.render(VIEW, THINGS, seed=1)) == sha256(plain)
-
-
 def test_several_things_of_one_asset_are_told_apart(shelf: AssetShelf) -> None:
     cans = [replace(CAN, position=(x, 0.0, 0.4)) for x in (-1.0, 0.0, 1.0)]
     picture = open_studio(shelf).render(VIEW, cans, seed=1)
@@ -108,40 +89,28 @@ def test_several_things_of_one_asset_are_told_apart(shelf: AssetShelf) -> None:
 def pictures(shelf: AssetShelf, threads: int, before: Sequence[Sequence[Placement]]) -> str:
     studio = open_studio(shelf, threads)
     for placements in before:
-        other = replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2), ground=None, sky=None)
+        other = replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2))
         studio.render(other, placements, seed=9)
-    return sha256(studio.render(replace(VIEW, ground=GRAVEL, sky=SKY), THINGS, seed=1))
+    return sha256(studio.render(VIEW, THINGS, seed=1))
 
 
 AGAIN = """
 import sys
-from pathlib import Path
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
-from tests.generators.kubric_scenes.studio.test_studio import BALL, CAN, pictures
-print(pictures(AssetShelf(sys.argv[1], Path(sys.argv[2])), 2, [[BALL, CAN, CAN, BALL]]))
+from tests.generators.kubric_scenes.test_studio import BALL, CAN, pictures
+print(pictures(AssetShelf(sys.argv[1]), 2, [[BALL, CAN, CAN, BALL]]))
 """
 
 
 @pytest.mark.slow
 def test_a_picture_is_the_same_bytes_whatever_came_before_on_any_threads_in_any_process(
-    shelf: AssetShelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shelf: AssetShelf,
 ) -> None:
     first = pictures(shelf, 1, [])
     assert pictures(shelf, 2, [[CAN, CAN], [BALL, BOX, CAN]]) == first
-    monkeypatch.setattr("twinset.generators.kubric_scenes.studio.studio.CACHED", 1)
-    assert pictures(shelf, 1, [[BALL], [CAN, BOX, CAN]]) == first
-    command = [sys.executable, "-c", AGAIN, shelf.manifest, str(tmp_path / "other")]
+    command = [sys.executable, "-c", AGAIN, shelf.manifest]
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stdout.split()[0] == first
-
-
-def test_an_asset_in_blender_needs_its_files_no_more(shelf: AssetShelf, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinset.generators.kubric_scenes.studio.studio.TEXTURE", 16)
-    studio = open_studio(shelf)
-    first = studio.render(VIEW, THINGS, seed=1)
-    assert (colour(first, 1), colour(first, 2)) == (0, 2)
-    shelf.close()
-    assert sha256(studio.render(VIEW, THINGS, seed=1)) == sha256(first)
 
 
 def test_only_what_changes_changes(shelf: AssetShelf) -> None:
@@ -172,36 +141,11 @@ def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path
     assert red.pixels[-1].mean(axis=0).argmax() == 0  # the floor shows the ground of the background …
     under = (np.nonzero(red.instances == 1)[0].max() + 1, np.nonzero(red.instances == 1)[1].max() + 2)
     assert red.pixels[under].sum() < 0.9 * red.pixels[-1, 2].sum()  # … and takes the shadow of the box
-    with pytest.raises(WrongUse, match=r"gone\.hdr.*give HDRI"):
-        studio.render(replace(level, background=tmp_path / "gone.hdr"), THINGS, seed=1)
-    whole = (tmp_path / "green.hdr").read_bytes()
-    for content in (whole[:200], b"no panorama", b""):
-        (tmp_path / "broken.hdr").write_bytes(content)
-        for _ in range(2):
-            with pytest.raises(WrongUse, match=r"broken\.hdr is damaged; give HDRI"):
-                studio.render(replace(level, background=tmp_path / "broken.hdr"), THINGS, seed=1)
-    panorama[3, 3] = np.nan
-    for name, pixels in (("black.hdr", 0 * np.nan_to_num(panorama)), ("nan.tiff", panorama)):
-        cv2.imwrite(str(tmp_path / name), pixels)
-        with pytest.raises(WrongUse, match=f"{name} gives no light, or holds pixels that are not numbers; give HDRI"):
-            studio.render(replace(level, background=tmp_path / name), THINGS, seed=1)
+    (tmp_path / "broken.hdr").write_bytes((tmp_path / "green.hdr").read_bytes()[:200])
+    for name in ("gone", "broken"):
+        with pytest.raises(WrongUse, match=rf"{name}\.hdr cannot be read .*give HDRI"):
+            studio.render(replace(level, background=tmp_path / f"{name}.hdr"), THINGS, seed=1)
     assert sha256(studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)) == sha256(green)
-
-
-def test_shadows_fall_away_from_the_light_of_a_background(shelf: AssetShelf, tmp_path: Path) -> None:
-    panorama = np.full((64, 128, 3), 0.1, np.float32)
-    panorama[14:17, 40:43] = 400.0
-    panorama[32:] = 0.4
-    cv2.imwrite(str(tmp_path / "lamp.hdr"), panorama)
-    above = replace(VIEW, camera=(0.0, -0.5, 7.0), target=(0.0, 0.0, 0.0))
-    view = lit_by_background(above, tmp_path / "lamp.hdr", -2.0)
-    studio = open_studio(shelf)
-    box = replace(BOX, position=(0.0, 0.0, 0.25))
-    shade = [studio.render(view, things, seed=1).pixels.astype(int).sum(axis=2) for things in ([], [box])]
-    rows, columns = np.nonzero((shade[0] - shade[1] > 60) & (studio.render(view, [box], seed=1).instances == 0))
-    shadow = np.array([columns.mean() - SIZE[0] / 2, SIZE[1] / 2 - rows.mean()])  # right and up, as +X and +Y
-    light = np.array(view.sun[:2])
-    assert shadow @ light < -0.9 * np.linalg.norm(shadow) * np.linalg.norm(light)
 
 
 def test_standard_output_stays_clean(shelf: AssetShelf, capfd: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +156,7 @@ def test_standard_output_stays_clean(shelf: AssetShelf, capfd: pytest.CaptureFix
 def test_an_asset_without_a_mesh(shelf: AssetShelf, manifest: Path) -> None:
     pack(manifest.parent / "can.tar.gz", files("can") | {"visual_geometry.obj": b"# nothing"})
     studio = open_studio(shelf)
-    with pytest.raises(WrongUse, match=r"can/visual_geometry\.obj: Blender finds no mesh"):
+    with pytest.raises(WrongUse, match=r"can\.tar\.gz: visual_geometry\.obj holds no mesh"):
         studio.render(VIEW, [CAN], seed=1)
     assert set(np.unique(studio.render(VIEW, [BOX], seed=1).instances)) == {0, 1}
 
@@ -234,15 +178,6 @@ def test_nobody_sees_the_stand_in_afterwards() -> None:
     load_kubric(), load_simulator(), load_renderer()
     assert "tensorflow" not in sys.modules
     assert importlib.util.find_spec("tensorflow") is None
-
-
-def test_assets_alone_load_neither_blender_nor_pybullet() -> None:
-    script = (
-        "import sys; from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric; load_kubric();"
-        " print(sorted({'bpy', 'pybullet', 'tensorflow'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 def test_importing_the_simulator_leaves_no_folder_behind(tmp_path: Path) -> None:
