@@ -39,8 +39,12 @@ class Relations:
 
     def rows(self, numbers: NDArray[np.integer]) -> pl.DataFrame:
         """The rows of these numbers in ascending order, each once, with their ``row``."""
-        wanted = pl.DataFrame({"row": np.unique(numbers).astype(np.uint32)}).lazy()
-        parts = [part.join(wanted, on="row", how="semi", maintain_order="left").collect() for part in self.parts()]
+        wanted, parts = np.unique(numbers), [self.index.head(0).with_row_index("row").collect()]
+        for number, part in enumerate(self.parts()):
+            first, last = np.searchsorted(wanted, (number * PART, (number + 1) * PART))
+            here = pl.DataFrame({"row": wanted[first:last].astype(np.uint32)}).lazy()
+            if first < last:
+                parts.append(part.join(here, on="row", how="semi", maintain_order="left").collect())
         return pl.concat(parts)
 
     def texts(self, numbers: NDArray[np.integer]) -> pl.DataFrame:
