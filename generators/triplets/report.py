@@ -1,6 +1,8 @@
 """What was mined of what."""
 
-from typing import Any
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +13,9 @@ from twinset.generators.triplets.mining import IN_A_ROW, Miner, Uses
 from twinset.generators.triplets.pool import Pool, funnel
 from twinset.generators.triplets.ratings import Ratings
 from twinset.generators.triplets.rules import StrictRules
-from twinset.generators.triplets.source import Triplets
+
+if TYPE_CHECKING:
+    from twinset.generators.triplets.source import Triplets
 
 SAMPLE = 20_000  # triplets looked at: shares are true to within half a per cent
 FREQUENT = 20

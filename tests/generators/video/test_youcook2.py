@@ -15,7 +15,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.generators.image_files import UnusableImage
 from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.frames import VideoFrame, read_frames
-from twinset.generators.video.youcook2 import YouCook2
+from twinset.generators.video.segments import YouCook2
 from twinset.shards.contracts import Context
 
 COUNT, GOP = 200, 25
