@@ -111,7 +111,7 @@ class CaptionTwins(ConfirmedCaptions):
         super().check_inputs(key, needs)
         if "annotations" in needs:
             with naming(f"{key}.concreteness"):
-                load_ratings(self.concreteness, "strict")
+                load_ratings(self.concreteness)
 
     version = 3
     candidate = TwinCandidate
@@ -148,7 +148,7 @@ class CaptionTwins(ConfirmedCaptions):
 
     def _rated(self) -> Bools:
         """Whether the rating of each phrase is high enough, or not asked for."""
-        words, ratings = vocabulary(), load_ratings(self.concreteness, "strict")
+        words, ratings = vocabulary(), load_ratings(self.concreteness)
         rating = ratings.strict_of(words.phrases, words.bases)
         asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
         return np.asarray(~asked | (rating >= self.threshold))

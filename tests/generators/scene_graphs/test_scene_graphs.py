@@ -369,7 +369,7 @@ def test_ids_with_tabs_and_line_breaks_name_one_photo_in_rows_and_rejections(tmp
     without, found = made.make(list(made.plan()))
     assert isinstance(without, Rejected) and isinstance(found, TableRows)
     (row,) = found.rows
-    # The triplets' rules look for the photo of a rejection before its first tab (`generators.triplets.graphs`).
+    # The triplets' rules look for the photo of a rejection before its first tab (`generators.triplets.relations`).
     assert without.detail.partition("\t") == (row["photo"], "\t", "dogs\tand cats")
     assert row["image_id"] == odd
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.draws import U64, Bools, Codes, Floats, below, uniform
-from twinset.generators.triplets.pool import Pool, funnel
+from twinset.generators.triplets.pool import Pool
 
 SLACK = 1e-6  # of a sum of ratings: sums that come so close are left to the exact test
 HALF, SPAN = 32.0, 64.0  # sums of ratings lie between -HALF and HALF
@@ -63,6 +63,9 @@ class References:
         Raises:
             WrongUse: no reference can pass.
         """
+        if not pool.eligible.any():
+            lower = "min_images or min_support" if pool.rules == "strict" else "min_images"
+            raise WrongUse(f"{pool.nothing}; give more captions, or lower {lower}")
         subject = pool.subject[pool.pair]  # of each relation
         # Of each relation, what the gain of its target's pair must exceed.
         need = words * threshold - (pool.subject_rating + pool.object_rating)
@@ -85,11 +88,11 @@ class References:
             reach = threshold + most / words
             if reach < 0:  # every gain is NEVER
                 raise WrongUse(
-                    f"{nothing(pool)}; none of their objects has a distractor above {threshold:g}: lower the threshold"
+                    f"{pool.nothing}; none of their objects has a distractor above {threshold:g}: lower the threshold"
                     ", give more captions, or mine without distractors"
                 )
             raise WrongUse(
-                f"{nothing(pool)}; their mean concreteness is at most {reach:.3f} and must exceed {threshold:g}: lower "
+                f"{pool.nothing}; their mean concreteness is at most {reach:.3f} and must exceed {threshold:g}: lower "
                 "the threshold or give more captions"
             )
         of = subject[reference]
@@ -108,9 +111,3 @@ class References:
         pair = self._targets[self._first[place] + below(states, OBJECT, self._choices[place])]
         target = self._pool.start[pair] + below(states, TARGET, self._pool.count[pair])
         return place, self.relation[place], pair, target.astype(np.int32)
-
-
-def nothing(pool: Pool) -> str:
-    """What is said of a pool of which no triplet can be mined: what is left at each step."""
-    steps = ", ".join(f"{count} {step}" for step, count in funnel(pool).items())
-    return f"no triplet can be mined from these captions under the {pool.rules} rules: {steps}"
