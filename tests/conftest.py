@@ -60,10 +60,8 @@ NEED_DEMO = (
     *("tests/contracts/test_contracts.py::test_a_model_is", "tests/contracts/test_contracts.py::test_the_model_can"),
     *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
     *("tests/filters/test_filters.py", "tests/generators/test_sources.py::test_words_of"),
-    *(
-        f"tests/generators/{part}"
-        for part in ("prompt_to_prompt/test_drawn_pairs.py", "kubric_scenes/test_source.py", "negative_images/")
-    ),
+    *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),
+    *(f"tests/generators/prompt_to_prompt/test_{part}.py" for part in ("drawn_pairs", "vocabulary")),
     *("tests/models/diffusion/test_other_unet.py::test_defaults", "tests/stages/test_edited_build.py"),
     *("tests/training/clip/test_clip.py::test_a_model_of", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
 )

@@ -159,7 +159,7 @@ class GeneratedPairs(Source):
     def media_files(self) -> Media | None:
         return None if self.photos is None else ImageFolder(self.photos)
 
-    version = 2
+    version = 3
     candidate = GeneratedPairCandidate
     libraries = ("numpy", "pillow")
     micro_batch: ClassVar[int] = PHOTOS
