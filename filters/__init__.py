@@ -1,14 +1,13 @@
-"""What is kept: one module a filter, which holds its settings, its reasons and its work."""
+"""What is kept: filters of captions, of pixels, of faces, and by a CLIP model."""
 
 KINDS = {
-    "blank": "twinset.filters.blank:Blank",
-    "directional-similarity": "twinset.filters.directional_similarity:DirectionalSimilarity",
-    "drift": "twinset.filters.drift:Drift",
-    "equal-captions": "twinset.filters.equal_captions:EqualCaptions",
-    "equal-lemmas": "twinset.filters.equal_captions:EqualLemmas",
+    "blank": "twinset.filters.pixels:Blank",
+    "directional-similarity": "twinset.filters.clip_scores:DirectionalSimilarity",
+    "equal-captions": "twinset.filters.captions:EqualCaptions",
+    "equal-lemmas": "twinset.filters.captions:EqualLemmas",
     "faces": "twinset.filters.faces:Faces",
-    "motion-words": "twinset.filters.motion_words:MotionWords",
-    "near-identical": "twinset.filters.near_identical:NearIdentical",
-    "scene-cut": "twinset.filters.scene_cut:SceneCut",
-    "true-of-both": "twinset.filters.true_of_both:TrueOfBoth",
+    "motion-words": "twinset.filters.captions:MotionWords",
+    "near-identical": "twinset.filters.pixels:NearIdentical",
+    "scene-cut": "twinset.filters.pixels:SceneCut",
+    "true-of-both": "twinset.filters.clip_scores:TrueOfBoth",
 }

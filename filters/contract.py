@@ -10,7 +10,6 @@ from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, Score
 from twinset.contracts.parts import (
-    AnyFilter,
     Filter,
     called,
     check_settings,
@@ -36,7 +35,7 @@ def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Seque
     expect(isinstance(settings.how_judged(), str), f"{name}.how_judged() gives no text; return empty for nothing")
     part: Any = called(f"{settings.kind}: open()", settings.open)
     expect(isinstance(getattr(part, "version", None), int), f"{type(part).__name__} has no version; set version = 1")
-    judge = part.judge if isinstance(part, Filter) else part
+    judge = part.judge
     before = _digest(samples)
     if settings.judges == "captions":
         check, found = VerdictCheck(settings), []
@@ -65,9 +64,7 @@ def _verdicts(settings: Filter, judge: Any, samples: Sequence[Any]) -> list[Any]
     return list(VerdictCheck(settings).each(names, given))
 
 
-def _expect_same(
-    part: AnyFilter, samples: Sequence[Any], first: Sequence[Any], other: Sequence[Any], when: str
-) -> None:
+def _expect_same(part: Filter, samples: Sequence[Any], first: Sequence[Any], other: Sequence[Any], when: str) -> None:
     for sample, one, two in zip(samples, first, other, strict=True):
         (said, score), (again, other_score) = _parts(one), _parts(two)
         tolerance = 0.0 if part.runs_on() is None else CLOSE

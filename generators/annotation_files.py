@@ -1,10 +1,13 @@
-"""Reading annotation files: JSON, JSON lines and the names in them; what is wrong is said with its place."""
+"""Records of files: CSV, TSV, JSON, JSON lines and Parquet, also packed; what is wrong is said with its place."""
 
+import codecs
+import csv
 import gzip
+import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -117,10 +120,12 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
     """Numbers (from 1) and texts of the lines of a file, ``.gz`` too, without their ends; empty lines are left out.
 
-    Lines end with a line feed only: captions hold other separators. Raises `WrongUse` when the file cannot be read on.
+    Lines end with a line feed only: captions hold other separators. They are UTF-8, or UTF-16 where the file begins
+    with its mark. Raises `WrongUse` when the file cannot be read on.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as packed:
+            stream = _as_utf8(packed)
             number = 0
             while line := stream.readline(LONGEST_LINE):
                 number += 1
@@ -139,6 +144,13 @@ def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
                     yield number, Skipped(f"line {number}", "not-utf-8")
     except (OSError, EOFError, zlib.error) as error:
         raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
+
+
+def _as_utf8(stream: Any) -> Any:
+    """A stream whose lines are UTF-8; Excel's "Unicode text" is UTF-16 with a mark."""
+    if stream.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return stream
+    return io.BufferedReader(codecs.EncodedFile(stream, "utf-8", "utf-16"))
 
 
 def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> Iterator[dict[str, Any]]:
@@ -213,14 +225,17 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 Record = Mapping[str, Any] | Skipped
 RECORD_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "records")}
+DELIMITERS = "\t,;|"
+TABLES = (".csv", ".tsv", ".txt", ".token")
+FORMS = ".csv, .tsv, .json (a list of objects), .jsonl or .parquet, also with .gz but the last"
 
 
-def read_records(path: Path, fields: tuple[str, ...], optional: tuple[str, ...] = ()) -> Iterator[tuple[str, Record]]:
+def read_records(path: Path, fields: Collection[str], optional: Collection[str] = ()) -> Iterator[tuple[str, Record]]:
     """Place and fields of each record, in order; a record that is not one gives a `Skipped`.
 
     Args:
-        path: ``.json`` with a list of objects, which is held whole; ``.jsonl`` or ``.ndjson``, also with ``.gz``;
-            ``.parquet``. The last two are streamed.
+        path: in one of `FORMS`. A ``.json`` is held whole, all others are streamed. In a table of text, with any of
+            `DELIMITERS`, the first line names the columns and all values are text.
         fields: that are asked for. Other columns of Parquet are not read.
         optional: further ones, which may be absent.
 
@@ -234,22 +249,78 @@ def read_records(path: Path, fields: tuple[str, ...], optional: tuple[str, ...] 
     elif suffix == ".json":
         whole = read_json(path)
         if not isinstance(whole, list):
-            raise WrongUse(f"{path}: not a JSON list of objects; write one, or JSON lines, or Parquet")
+            raise WrongUse(f"{path}: not a JSON list of objects; write one, or another of {FORMS}")
         records, noun = enumerate(whole, 1), "record"
     elif suffix in (".jsonl", ".ndjson"):
         records, noun = read_json_lines(path), "line"
+    elif suffix in TABLES:
+        records, noun = table_rows(path, lambda names: _check_columns(path, names, fields)), "line"
     else:
-        raise WrongUse(f"{path}: annotations are .json, .jsonl or .parquet, not {suffix or 'without a suffix'}")
+        raise WrongUse(f"{path}: records are {FORMS}, not {suffix or 'without a suffix'}")
     for number, value in records:
         place = f"{path.name} {noun} {number}"
         yield place, value if isinstance(value, dict | Skipped) else Skipped(place, "not-an-object")
 
 
-def _rows(path: Path, fields: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    def columns(schema: pa.Schema) -> tuple[str, ...]:
-        if missing := [name for name in fields if name not in schema.names]:
-            there = ", ".join(schema.names)[:200]
-            raise WrongUse(f"{path}: no column {missing[0]!r} (it has {there}); name it with source.fields")
-        return tuple(dict.fromkeys((*fields, *(name for name in optional if name in schema.names))))
+def _check_columns(path: Path, there: Sequence[str], fields: Collection[str]) -> None:
+    if missing := [name for name in fields if name not in there]:
+        names = ", ".join(there)[:200]
+        raise WrongUse(f"{path}: no column {missing[0]!r} (it has {names}); name it with source.fields")
+
+
+def _rows(path: Path, fields: Collection[str], optional: Collection[str]) -> Iterator[dict[str, Any]]:
+    def columns(schema: pa.Schema) -> list[str]:
+        _check_columns(path, schema.names, fields)
+        return list(dict.fromkeys((*fields, *(name for name in optional if name in schema.names))))
 
     return parquet_rows(path, columns)
+
+
+def delimiter_of(line: str) -> str:
+    """The one of `DELIMITERS` that a table's first line has most of; a comma where it has none."""
+    return max(DELIMITERS, key=line.count) if any(one in line for one in DELIMITERS) else ","
+
+
+def table_rows(path: Path, check: Callable[[Sequence[str]], None]) -> Iterator[tuple[int, Record]]:
+    """Line numbers and rows of a table of text, by the names of its first line.
+
+    check: is given these names, and raises `WrongUse` where they cannot be used. Raises `WrongUse` also where the file
+    cannot be read to its end, or is not CSV.
+    """
+    first = next((line for _, line in lines(path)), "")
+    if isinstance(first, Skipped):
+        what = f"its first line, of names of columns, is {first.reason}"
+        raise WrongUse(f"{path}: {what}; save the file as UTF-8")
+    delimiter, number, problem = delimiter_of(first), 0, ""
+
+    def texts() -> Iterator[str]:
+        nonlocal number, problem
+        for at, line in lines(path):
+            number, problem = at, line.reason if isinstance(line, Skipped) else problem
+            yield "\n" if isinstance(line, Skipped) else f"{line}\n"
+
+    rows = csv.reader(texts(), delimiter=delimiter, strict=True, quoting=_quoting(path, delimiter))
+    try:
+        names = next(rows, [])
+        check(names)
+        for row in rows:
+            if problem or len(row) != len(names):
+                yield number, Skipped(f"line {number}", problem or "wrong-columns")
+                problem = ""
+            else:
+                yield number, dict(zip(names, row, strict=True))
+    except csv.Error as error:
+        raise WrongUse(f"{path}, line {number}: not CSV ({error}); correct it or fetch the file again") from error
+
+
+def _quoting(path: Path, delimiter: str) -> Any:
+    """How csv reads quotation marks: as they stand where a table with tabs was not written by it."""
+    if delimiter == "\t":
+        texts = (f"{line}\n" for _, line in lines(path) if isinstance(line, str))
+        try:
+            for row in csv.reader(texts, delimiter=delimiter, strict=True):
+                if any("\n" in field and "\t" in field for field in row):
+                    return csv.QUOTE_NONE  # a mark in one line was taken for the beginning of what ends in another
+        except csv.Error:
+            return csv.QUOTE_NONE
+    return csv.QUOTE_MINIMAL

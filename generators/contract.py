@@ -44,6 +44,7 @@ def check_source(source: Source, context: Context, most: int = 1000, make: int =
     expect(isinstance(inputs[0], str), f"inputs() gives a {type(inputs[0]).__name__}; return a digest, as text")
     expect(inputs[0] == inputs[1], "inputs() differs between two generators of the same settings")
     if isinstance(first, TableStage):
+        assert isinstance(second, TableStage)
         _check_table(first, second, context)
         return
     planned = _planned(first, most)

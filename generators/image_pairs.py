@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator
@@ -12,7 +13,6 @@ from pydantic import AfterValidator
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.canonical import canonical_json, sample_key
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.plan import Ids
 from twinset.contracts.references import Reference, checked_bibtex, reasons_beside
 from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
@@ -55,8 +55,9 @@ class Fields(Settings):
 class ImagePairs(NamedPairSource):
     """Pairs on disk.
 
-    annotations: a JSON list of objects, JSON lines or Parquet. An image is a path below ``media``, or a name that is
-    found there (`shards.media.media_folder.ImageFolder.find`). A caption is text, or a list of texts, best first.
+    annotations: CSV or TSV with names of columns, a JSON list of objects, JSON lines or Parquet. An image is a path
+    below ``media``, or a name that is found there (`shards.media.media_folder.ImageFolder.find`). A caption is text, or
+    a list of texts, best first.
     media: folder of the images, of folders of them, or of tars. fields: what the fields are called. columns: further
     fields of text, which go into the provenance of each sample. change: what differs, where a record does not say it.
     citation: BibTeX of the data set.
@@ -89,43 +90,38 @@ class ImagePairs(NamedPairSource):
             return ""
         return f"Records cite more works than the first {CITED} below: see `citation` in each sample's `provenance`."
 
-    version = 3
+    version = 4
+
+    @cached_property
+    def cited(self) -> dict[str, None]:
+        """Works that records cite, as BibTeX."""
+        return {}
 
     def report_files(self) -> Mapping[str, bytes]:
         return {CITATIONS: canonical_json(list(self.cited))}
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        """Pairs in the order of the file, behind them those of groups that are scattered in it; it is read twice.
-
-        Memory grows by 16 bytes a record, and by the pairs of scattered groups.
-        """
-        self.cited = dict[str, None]()
-        ids, groups, last = Ids(), Ids(), ""
-        for _, record in self._records():
-            ids.add(self._text(record, "id"))
-            if (group := self._text(record, "group")) and group != last:
-                groups.add(group)
-            last = group
-        suspects, scattered = ids.suspects(), groups.suspects()
-        apart, split_of = dict[str, list[NamedPairCandidate]](), dict[str, str]()
+        """Pairs in the order of the file, those of a group together where the first of them stands."""
+        self.cited.clear()
+        places, split_of = dict[str, str](), dict[str, str]()
+        pairs = dict[str, list[NamedPairCandidate]]()
         for place, record in self._records():
-            group, split = self._text(record, "group"), self._text(record, "split") or self.stage.split
+            name, group = self._text(record, "id"), self._text(record, "group")
+            split = self._text(record, "split") or self.stage.split
             if problem := self._problem(record):
                 self.excluded.add(problem, place)
             elif isinstance(terms := self._terms(record), str):
                 self.excluded.add(terms, place)
-            elif suspects.place_before(name := self._text(record, "id"), place):
-                self.excluded.add("repeated-id", f"{place} (id {name[:100]})")
+            elif name in places:
+                self.excluded.add("repeated-id", f"{place} (id {name[:100]}, that of {places[name]})")
             elif group and split_of.setdefault(group, split) != split:
                 self.excluded.add("other-split", f"{place} (group {group[:100]})")
             else:
+                places[name] = place
                 planned = self._planned(record, terms, name, group, split)
-                if group in scattered:
-                    apart.setdefault(group, []).append(planned)
-                else:
-                    yield planned
-        for some in apart.values():
-            yield from some
+                pairs.setdefault(planned.group, []).append(planned)
+        for members in pairs.values():
+            yield from members
 
     def _planned(self, record: Record, terms: Terms, name: str, group: str, split: str) -> NamedPairCandidate:
         images = self._text(record, "image0"), self._text(record, "image1")

@@ -46,7 +46,10 @@ INSTALLED = doors.installed  # some tests replace it
 BEGAN = time.monotonic()
 #: What draws with Kubric, or builds the demo with it; the rest passes on any Python from 3.11 on.
 NEED_BLENDER = (
-    *(f"tests/generators/kubric_scenes/{part}" for part in ("assets", "scene", "studio", "test_generator.py")),
+    *(
+        f"tests/generators/kubric_scenes/{part}"
+        for part in ("test_assets.py", "test_scenes.py", "test_source.py", "test_studio.py")
+    ),
     *(f"tests/end_to_end/{part}" for part in ("test_build.py", "test_kubric_build.py", "server/test_deployment.py")),
     *("tests/docker/test_pick_requirements.py", "tests/stages/test_stage_worker.py::test_other_libraries"),
 )
@@ -57,7 +60,8 @@ NEED_DEMO = (
     *("tests/contracts/test_contracts.py::test_a_model_is", "tests/contracts/test_contracts.py::test_the_model_can"),
     *("tests/evaluation/test_run.py::test_the_report_says", "tests/flows/test_pools.py::test_parameters"),
     *("tests/filters/test_filters.py", "tests/generators/test_sources.py::test_words_of"),
-    *(f"tests/generators/{part}" for part in ("edited_pairs/", "kubric_scenes/test_generator.py", "negative_images/")),
+    *(f"tests/generators/{part}" for part in ("kubric_scenes/test_source.py", "negative_images/")),
+    *(f"tests/generators/prompt_to_prompt/test_{part}.py" for part in ("drawn_pairs", "vocabulary")),
     *("tests/models/diffusion/test_other_unet.py::test_defaults", "tests/stages/test_edited_build.py"),
     *("tests/training/clip/test_clip.py::test_a_model_of", "tests/test_rooms.py::test_loading", "tests/test_wheel.py"),
 )

@@ -27,7 +27,7 @@ from twinset.cards.sheet import mark_difference, words_of
 from twinset.contracts.markdown import cell, plain, short
 from twinset.contracts.receipt import IndexRecord
 from twinset.evaluation.answers.parser import LONGEST, parse
-from twinset.filters.motion_words import MotionWords
+from twinset.filters.captions import MotionWords
 from twinset.generators.captions.tables import FLICKR_ID, URL
 from twinset.generators.kubric_scenes.assets.archives import references
 from twinset.generators.negative_captions.changes import _WORD

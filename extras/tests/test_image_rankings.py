@@ -24,7 +24,7 @@ from twinset.evaluation.benchmarks import open_benchmark
 from twinset.evaluation.examples import LeftOut, Query
 from twinset.evaluation.metrics.ranking import ORDERS, correlations
 from twinset.generators.contract import check_source
-from twinset.generators.decisions.answers import FILE, schema
+from twinset.generators.decisions.answers import FILE, create_tables
 from twinset.generators.decisions.question import TaskCandidate
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -62,14 +62,19 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
+def ranking(**settings: Any) -> ImageRankings:
+    return ImageRankings.model_validate({"kind": "image-rankings", "queries": "mine", "answers": "none", **settings})
+
+
 def opened(out: Path, seed: int = 0, **settings: Any) -> Any:
-    source = ImageRankings.model_validate({"kind": "image-rankings", "queries": "mine", "answers": "none", **settings})
-    return source.open(Context("ranked", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name)))
+    return ranking(**settings).open(
+        Context("ranked", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name))
+    )
 
 
 def test_both_captions_of_a_pair_are_asked_of_its_images_and_those_alike_in_words(out: Path) -> None:
     generator = opened(out, sample=9)
-    check_source(generator, generator.stage)
+    check_source(ranking(sample=9), generator.stage)
     rows = FinishedStage(Store(str(out)), "mine").read(["key", "caption0"]).to_pylist()
     said = {row["key"]: {*row["caption0"].lower().split()} for row in rows}
     tasks: list[TaskCandidate] = generator.gathered.tasks
@@ -171,7 +176,7 @@ def test_people_answer_and_models_are_set_beside_them(
     ]
     (out / FILE).parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(out / FILE)) as connection:
-        schema(connection)
+        create_tables(connection)
         insert(connection, given)
     twinset.build(recipe, str(out), only=["ranked"])
 

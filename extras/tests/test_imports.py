@@ -36,13 +36,9 @@ twinset.generators.captions.tables
 twinset.generators.copied_pairs
 twinset.generators.decisions.agreement
 twinset.generators.decisions.answers
-twinset.generators.decisions.source
 twinset.generators.decisions.pictures
 twinset.generators.decisions.question
 twinset.generators.decisions.source
-twinset.generators.edited_pairs.source
-twinset.generators.edited_pairs.source
-twinset.generators.edited_pairs.vocabulary
 twinset.generators.image_files
 twinset.generators.image_verification.questions
 twinset.generators.named_pairs
@@ -52,6 +48,8 @@ twinset.generators.negative_captions.rules.nouns
 twinset.generators.negative_captions.rules.vocabulary
 twinset.generators.neighbours.table
 twinset.generators.papers
+twinset.generators.prompt_to_prompt.source
+twinset.generators.prompt_to_prompt.vocabulary
 twinset.generators.scene_graphs.relations
 twinset.generators.scene_graphs.source
 twinset.generators.triplets.ratings
@@ -65,7 +63,6 @@ twinset.models.spacy_pipelines
 twinset.models.visual_questions.settings
 twinset.shards.contracts
 twinset.shards.finished_stage
-twinset.shards.media.comparison
 twinset.shards.media.decode
 twinset.shards.media.media_folder
 twinset.shards.records

@@ -9,10 +9,10 @@ from typing import Literal
 
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.source import StageName
-from twinset.generators.edited_pairs.source import DrawnPairs
-from twinset.generators.edited_pairs.vocabulary import EditedCandidate
 from twinset.generators.negative_captions.changes import spans
 from twinset.generators.negative_captions.kinds import COLUMNS
+from twinset.generators.prompt_to_prompt.source import DrawnPairs
+from twinset.generators.prompt_to_prompt.vocabulary import EditedCandidate
 
 
 class DrawnNegatives(DrawnPairs):
@@ -26,13 +26,11 @@ class DrawnNegatives(DrawnPairs):
     kind: Literal["drawn-negatives"]
     negatives: StageName
 
-    generator = f"{__name__}:DrawnNegatives"
-
     @property
     def whose_captions(self) -> str:
         return f"captions and negative captions of the stage {self.negatives}"
 
-    version = 1
+    version = 2
 
     def inputs(self) -> str:
         return self.stage.earlier(self.negatives).digest

@@ -51,9 +51,9 @@ class RankImages(ReviewQuestion):
     )
     examples = (
         Example(
-            "The house on the right side of the road",
-            "a house on the right; a house on the left; a road without a house; a dog",
-            "each shows less of what is said than the one before",
+            text="The house on the right side of the road",
+            answer="a house on the right; a house on the left; a road without a house; a dog",
+            why="each shows less of what is said than the one before",
         ),
     )
     ranked = True

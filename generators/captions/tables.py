@@ -12,7 +12,16 @@ import pyarrow as pa
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import NOTHING, Terms
 from twinset.contracts.references import reasons_beside
-from twinset.generators.annotation_files import LINE_REASONS, TERM_REASONS, Skipped, lines, parquet_rows, text_of
+from twinset.generators.annotation_files import (
+    LINE_REASONS,
+    TERM_REASONS,
+    Skipped,
+    delimiter_of,
+    lines,
+    parquet_rows,
+    table_rows,
+    text_of,
+)
 from twinset.generators.annotation_files import read_json_lines as read_values
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
@@ -27,7 +36,6 @@ CAPTION_ID = ("caption_id", "sentid", "region_id", "id")
 IMAGE = ("image", "path", "file_name", "filename", "filepath", "url", "image_url", "image_name")
 IMAGE_ID = ("cocoid", "image_id", "key", *IMAGE)
 LICENCE, CREDIT, SOURCE_URL = ("licence", "license"), ("credit",), ("source_url",)
-DELIMITERS = "\t,;|"
 #: What img2dataset says of an image that is not there.
 STATUS = {"failed_to_download": "not-downloaded", "failed_to_resize": "not-resized"}
 
@@ -142,62 +150,30 @@ FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://\S+")
 
 
-def header_of(line: str) -> tuple[str, list[str]]:
-    """The delimiter of a table's first line, and the names in it; none where it names no captions beside others."""
-    for delimiter in DELIMITERS if "\r" not in line else ():
-        names = next(csv.reader([line[:LONGEST_CAPTION]], delimiter=delimiter), [])
-        if len(names) > 1 and {*CAPTION} & {name.strip().lower() for name in names}:
-            return delimiter, names
-    return "", []
+def has_header(line: str) -> bool:
+    """Whether a table's first line names captions beside other columns."""
+    names = next(csv.reader([line[:LONGEST_CAPTION]], delimiter=delimiter_of(line)), []) if "\r" not in line else []
+    return len(names) > 1 and bool({*CAPTION} & {name.strip().lower() for name in names})
 
 
 def read_table(path: Path) -> Iterator[Read]:
-    """A table of text: CSV, with any of `DELIMITERS`, whose first line names the columns.
+    """A table of text (`generators.annotation_files.table_rows`).
 
-    Where none is named, and it is not called ``.csv``, Conceptual Captions: ``caption<TAB>url`` a line as it stands, in
-    which the URL is the image's id. The id of a caption is its line's number, where it has no other.
+    Where no captions are named, and it is not called ``.csv``, Conceptual Captions: ``caption<TAB>url`` a line as it
+    stands, in which the URL is the image's id. The id of a caption is its line's number, where it has no other.
 
     Raises `WrongUse` where a line of names lacks captions or images, or the file cannot be read to its end.
     """
-    delimiter, names = header_of(next((line for _, line in lines(path) if isinstance(line, str)), ""))
-    if not names and ".csv" not in path.name.lower():
+    first = next((line for _, line in lines(path) if isinstance(line, str)), "")
+    if not has_header(first) and ".csv" not in path.name.lower():
         yield from _conceptual_captions(path)
         return
-    number, problem = 0, ""
-
-    def texts() -> Iterator[str]:
-        nonlocal number, problem
-        for at, line in lines(path):
-            number, problem = at, line.reason if isinstance(line, Skipped) else problem
-            yield "\n" if isinstance(line, Skipped) else f"{line}\n"
-
-    rows = csv.reader(texts(), delimiter=delimiter or ",", strict=True, quoting=_quoting(path, delimiter))
-    try:
-        names = next(rows, [])
-        if problem:
-            raise WrongUse(f"{path}: its first line, of names of columns, is {problem}; save the file as UTF-8")
-        _check(path, names, of_text=True)
-        for row in rows:
-            if problem or len(row) != len(names):
-                yield Skipped(f"line {number}", problem or "wrong-columns")
-                problem = ""
-            else:
-                yield from from_record(dict(zip(names, row, strict=True)), f"line {number}", f"{number:09d}")
-    except csv.Error as error:
-        raise WrongUse(f"{path}, line {number}: not CSV ({error}); correct it or fetch the file again") from error
+    for number, record in table_rows(path, lambda names: _check(path, names, of_text=True)):
+        yield from _read(record, f"line {number}", f"{number:09d}")
 
 
-def _quoting(path: Path, delimiter: str) -> Any:
-    """How csv reads quotation marks: as they stand where a table with tabs was not written by it."""
-    if delimiter == "\t":
-        texts = (f"{line}\n" for _, line in lines(path) if isinstance(line, str))
-        try:
-            for row in csv.reader(texts, delimiter=delimiter, strict=True):
-                if any("\n" in field and "\t" in field for field in row):
-                    return csv.QUOTE_NONE  # a mark in one line was taken for the beginning of what ends in another
-        except csv.Error:
-            return csv.QUOTE_NONE
-    return csv.QUOTE_MINIMAL
+def _read(record: Any, place: str, default_id: str) -> Iterator[Read]:
+    return iter([record]) if isinstance(record, Skipped) else from_record(record, place, default_id)
 
 
 def _conceptual_captions(path: Path) -> Iterator[Read]:
@@ -242,10 +218,7 @@ def read_five_lines(path: Path) -> Iterator[Read]:
 def read_json_lines(path: Path) -> Iterator[Read]:
     """A JSON object a line, with the fields of `from_record`."""
     for number, value in read_values(path):
-        if isinstance(value, Skipped):
-            yield value
-        else:
-            yield from from_record(value, f"line {number}", f"{number:09d}")
+        yield from _read(value, f"line {number}", f"{number:09d}")
 
 
 def read_parquet_files(*paths: Path) -> Iterator[Read]:

@@ -3,30 +3,45 @@
 The page (`review`) writes the file, one committed row an answer; generators read it.
 """
 
-import dataclasses
 import json
-import math
 import os
 import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import pyarrow as pa
+from pydantic import AfterValidator, Field, Json, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe.strict_yaml import problems_of
 from twinset.shards.storage.parquet_reader import batches
 
 FILE = "_review/answers.sqlite"  # below OUT
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator
-LONGEST_TEXT = 500  # characters of a key, an answer or a reason
 _VERSION = 3  # raised with the columns
 _MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet"}
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("has characters that cannot be printed")
+    return text
+
+
+def _time(text: str) -> str:
+    if text:
+        datetime.fromisoformat(text)
+    return text
+
+
+#: Text of files that come from elsewhere, as it goes into reports, cards and spreadsheets.
+ShortText = Annotated[str, Field(max_length=500), AfterValidator(_printable)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,35 +55,27 @@ class Answer:
     adjudicated: it settles the disagreement of others, and alone counts.
     """
 
-    stage: str
-    task: str
-    binding: str
-    annotator: str
-    answer: str
-    reason: str = ""
-    shown: tuple[str, ...] = ()
-    position: int = -1
-    seconds: float = 0.0
-    at: str = ""
+    stage: ShortText
+    task: ShortText
+    binding: ShortText
+    annotator: Annotated[str, Field(pattern=rf"\A{NAME.pattern}\z")]
+    answer: ShortText
+    reason: ShortText = ""
+    shown: Json[tuple[str, ...]] = ()
+    position: Annotated[int, Field(ge=-1, lt=2**31)] = -1
+    seconds: Annotated[float, Field(allow_inf_nan=False)] = 0.0
+    at: Annotated[str, AfterValidator(_time)] = ""
     adjudicated: bool = False
 
 
+_ANSWER = TypeAdapter(Answer)
+
 #: Columns of the file and of exports, in this order; ``shown`` is a JSON list.
-SCHEMA = pa.schema(
-    [
-        *(pa.field(name, pa.string()) for name in ("stage", "task", "binding", "annotator", "answer", "reason")),
-        pa.field("shown", pa.string()),
-        pa.field("position", pa.int32()),
-        pa.field("seconds", pa.float64()),
-        pa.field("at", pa.string()),
-        pa.field("adjudicated", pa.bool_()),
-    ]
-)
+_OTHERS = {"position": pa.int32(), "seconds": pa.float64(), "adjudicated": pa.bool_()}
+SCHEMA = pa.schema([(field.name, _OTHERS.get(field.name, pa.string())) for field in fields(Answer)])
 COLUMNS: tuple[str, ...] = tuple(SCHEMA.names)
 
 _SQL = Path(__file__).with_name("answers.sql").read_text("utf-8")
-_KEY = ("stage", "task", "binding", "annotator")
-_TEXTS = (*_KEY, "answer", "reason")
 #: Inserts an answer (`to_row`'s values); the same primary key again changes nothing.
 INSERT = (
     f"INSERT INTO answers ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))}) "
@@ -76,7 +83,7 @@ INSERT = (
 )
 
 
-def schema(connection: sqlite3.Connection) -> None:
+def create_tables(connection: sqlite3.Connection) -> None:
     """Make the tables where they are absent, and have every commit reach the disk before it returns.
 
     An answer that is taken back moves from ``answers`` to ``undone``: nothing is lost. ``leases`` says until when (s
@@ -86,7 +93,6 @@ def schema(connection: sqlite3.Connection) -> None:
         WrongUse: the file is that of a later version.
         sqlite3.DatabaseError: it is one of something else; then it is left as it is.
     """
-    _check_version(connection)
     tables = _tables(connection)
     if tables and "answers" not in tables:
         raise sqlite3.DatabaseError(f"it holds {', '.join(sorted(tables))[:40]} and no answers")
@@ -97,65 +103,30 @@ def schema(connection: sqlite3.Connection) -> None:
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
-    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-
-
-def _check_version(connection: sqlite3.Connection) -> None:
-    """Raise `WrongUse` where the file is that of a later version."""
-    found = connection.execute("PRAGMA user_version").fetchone()[0]
-    if found > _VERSION:
+    """Names of the tables; raises `WrongUse` where the file is that of a later version."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > _VERSION:
         place = connection.execute("PRAGMA database_list").fetchone()[2]
-        raise WrongUse(f"{place}: answers of version {found}, newer than this twinset's {_VERSION}; upgrade twinset")
+        raise WrongUse(f"{place}: answers of version {version}, newer than this twinset's {_VERSION}; upgrade twinset")
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 def to_row(answer: Answer) -> dict[str, Any]:
     """Values by column."""
-    return {**dataclasses.asdict(answer), "shown": json.dumps(list(answer.shown), ensure_ascii=False)}
+    return {**asdict(answer), "shown": json.dumps(list(answer.shown), ensure_ascii=False)}
 
 
-def from_row(row: dict[str, Any]) -> Answer:
-    """The answer of a row of the file or of an export; raises ValueError when it is not one.
-
-    Files come from elsewhere, and what they say goes into reports, cards and spreadsheets: nothing is taken on trust.
-    """
-    for name in _TEXTS:
-        if not isinstance(row[name], str) or len(row[name]) > LONGEST_TEXT or not row[name].isprintable():
-            raise ValueError(f"{name} is {str(row[name])[:40]!r}, not a short text")
-    if not NAME.fullmatch(row["annotator"]):
-        raise ValueError(f"annotator is {row['annotator'][:70]!r}, not a name")
-    if not is_time(row["at"]):
-        raise ValueError(f"at is {str(row['at'])[:40]!r}, not a time in ISO 8601")
-    if not is_position(row["position"]):
-        raise ValueError(f"position is {str(row['position'])[:40]!r}, not a number from -1")
-    if not isinstance(row["seconds"], int | float) or not math.isfinite(row["seconds"]):
-        raise ValueError(f"seconds is {str(row['seconds'])[:40]!r}, not a number")
-    if row["adjudicated"] not in (0, 1):
-        raise ValueError(f"adjudicated is {str(row['adjudicated'])[:40]!r}, not 0 or 1")
+def from_row(row: Mapping[str, Any]) -> Answer:
+    """The answer of a row of the file or of an export; raises ValueError when it is not one."""
     try:
-        shown = json.loads(row["shown"] or "[]")
-    except (TypeError, RecursionError) as error:
-        raise ValueError("shown is not JSON") from error
-    if not isinstance(shown, list):
-        raise ValueError(f"shown is {row['shown'][:40]!r}, not a JSON list")
-    return Answer(**{**row, "adjudicated": bool(row["adjudicated"]), "shown": tuple(map(str, shown))})
-
-
-def is_time(value: object) -> bool:
-    """Whether a text is a time in ISO 8601, or empty."""
-    try:
-        return value == "" or (isinstance(value, str) and bool(datetime.fromisoformat(value)))
-    except ValueError:
-        return False
-
-
-def is_position(value: object) -> bool:
-    """Whether a number can be that of a shown option, or -1."""
-    return isinstance(value, int) and -1 <= value < 2**31
+        return _ANSWER.validate_python(row)
+    except ValidationError as error:
+        raise ValueError(problems_of(error)) from error
 
 
 def table_of(answers: Iterable[Answer]) -> pa.Table:
     """Answers as a table, for exports."""
-    return pa.Table.from_pylist([to_row(one) for one in answers], SCHEMA)
+    return pa.Table.from_pylist([*map(to_row, answers)], SCHEMA)
 
 
 def form_of(place: Path) -> str | None:
@@ -183,30 +154,29 @@ def read_answers(place: Path, stage: str) -> list[Answer]:
         WrongUse: the file is neither of these, or damaged.
     """
     form = form_of(place)
+    answers: dict[tuple[str, str, str], Answer] = {}
     try:
         rows = [] if form is None else _from_sqlite(place, stage) if form == "sqlite" else _from_parquet(place, stage)
-        return sorted(map(from_row, rows), key=lambda one: (one.task, one.binding, one.annotator))
-    except (sqlite3.Error, pa.ArrowException, KeyError, TypeError, ValueError) as error:
+        for answer in map(from_row, rows):
+            # A few bytes of Parquet repeat a row without end.
+            key = answer.task, answer.binding, answer.annotator
+            if answers.setdefault(key, answer) is not answer:
+                raise ValueError(f"two answers of {answer.annotator!r} to {answer.task[:40]!r}")
+    except (sqlite3.Error, pa.ArrowException, KeyError, ValueError) as error:
         raise WrongUse(f"{place}: not a file of answers ({error}); export it again, or name another") from error
+    return [answers[key] for key in sorted(answers)]
 
 
-def _from_sqlite(place: Path, stage: str) -> list[dict[str, Any]]:
+def _from_sqlite(place: Path, stage: str) -> Iterable[Mapping[str, Any]]:
     # In a folder that cannot be written to, SQLite cannot make the index of a write-ahead log that is not there either.
     fixed = not os.access(place.parent, os.W_OK) and not place.with_name(f"{place.name}-wal").exists()
     how = "immutable=1" if fixed else "mode=ro"
     with closing(sqlite3.connect(f"file:{quote(str(place))}?{how}", uri=True, timeout=30)) as connection:
-        _check_version(connection)
         if not _tables(connection):  # the page has just made the file
             return []
-        connection.row_factory = sqlite3.Row
-        found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM answers WHERE stage = ?", [stage])
-        return [dict(row) for row in found]
+        rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM answers WHERE stage = ?", [stage])
+        return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 
-def _from_parquet(place: Path, stage: str) -> list[dict[str, Any]]:
-    found: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in (row for batch in batches(place, COLUMNS) for row in batch.to_pylist() if row["stage"] == stage):
-        key = tuple(row[name] for name in _KEY)
-        if found.setdefault(key, row) is not row:  # a few bytes of Parquet repeat it without end
-            raise ValueError(f"two answers of {str(row['annotator'])[:40]!r} to {str(row['task'])[:40]!r}")
-    return [*found.values()]
+def _from_parquet(place: Path, stage: str) -> Iterable[Mapping[str, Any]]:
+    return (row for batch in batches(place, COLUMNS) for row in batch.to_pylist() if row["stage"] == stage)

@@ -28,21 +28,21 @@ def picture_of_stage(stage: FinishedStage, name: str, tar: str, sha256: str) -> 
         BrokenTar: it is absent, or another one.
     """
     key, _, role = name.partition("/")
-    stored = stage.samples([(tar, key)])[key]
-    role = role or "image"
+    stored, role = stage.samples([(tar, key)])[key], role or "image"
     stage.check_images(tar, stored, {role: sha256})
-    return Picture(stored.images[role], _media_type(stored.extension))
+    return Picture(stored.images[role], media_type_of(stored.extension))
 
 
 def photo_of(folder: ImageFolder | None, name: str) -> Picture:
     """A photo of a folder; raises `WrongUse` when it is absent."""
-    stored = None if folder is None else folder.find(name)
+    if folder is None:
+        raise WrongUse(f"any folder: holds no photo {name}; add it")
+    stored = folder.find(name)
     if stored is None:
-        if folder is None:
-            raise WrongUse(f"any folder: holds no photo {name}; add it")
         raise WrongUse(folder.absent(name, f"{folder.root}: holds no photo {name}; add it"))
-    return Picture(stored.read(), _media_type(Path(stored.name).suffix.lstrip(".").lower()))
+    return Picture(stored.read(), media_type_of(Path(stored.name).suffix.lstrip(".").lower()))
 
 
-def _media_type(suffix: str) -> str:
+def media_type_of(suffix: str) -> str:
+    """The media type of an image by its suffix, such as ``jpg``."""
     return f"image/{'jpeg' if suffix == 'jpg' else suffix}"

@@ -15,23 +15,14 @@ from twinset.contracts.locations import VOCABULARIES, is_model_folder
 from twinset.contracts.recipe.strict_yaml import read_words
 from twinset.contracts.source import Settings
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate
+from twinset.generators.decisions.question import Example, Line, ReviewQuestion, TaskCandidate
 from twinset.generators.decisions.questions import QUESTIONS, question_of
 
 SHIPPED = {"bivlc": VOCABULARIES / "bivlc_surveys.yaml"}
-
-Line = Annotated[str, Field(min_length=1, max_length=2000)]
-
-
-class WorkedExample(Settings):
-    """As `generators.decisions.question.Example`."""
-
-    text: Line
-    answer: Line
-    why: Line
+Title = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class Words(Settings):
+class BlockText(Settings):
     """What the page says of a block of tasks.
 
     tasks: which (`ReviewQuestion.part`); all of the question when empty. labels: of options that show neither image
@@ -39,13 +30,13 @@ class Words(Settings):
     """
 
     tasks: str = ""
-    title: Annotated[str, Field(min_length=1, max_length=200)]
+    title: Title
     instructions: Annotated[tuple[Line, ...], Field(min_length=1, max_length=20)]
-    examples: Annotated[tuple[WorkedExample, ...], Field(max_length=20)] = ()
+    examples: Annotated[tuple[Example, ...], Field(max_length=20)] = ()
     labels: Mapping[str, Annotated[str, Field(min_length=1, max_length=100)]] = {}
 
 
-class Asking(Settings):
+class QuestionSurvey(Settings):
     """How one question is asked.
 
     instances: of an annotator, who answers all tasks about each of them; 0: tasks are given one by one, of any
@@ -53,7 +44,7 @@ class Asking(Settings):
     """
 
     instances: int = Field(default=0, ge=0, le=10_000)
-    blocks: Annotated[tuple[Words, ...], Field(min_length=1)]
+    blocks: Annotated[tuple[BlockText, ...], Field(min_length=1)]
 
     def unit(self, task: TaskCandidate) -> str:
         """What one annotator answers whole: a task, or all tasks about an instance; its key."""
@@ -62,71 +53,69 @@ class Asking(Settings):
     def block_of(self, task: TaskCandidate) -> int:
         """Number of the block that a task is in."""
         part = question_of(task.question).part(task)
-        return next(at for at, one in enumerate(self.blocks) if one.tasks in ("", part))
+        return next(number for number, block in enumerate(self.blocks) if block.tasks in ("", part))
+
+    def check_labels(self, task: TaskCandidate) -> None:
+        """Raise `WrongUse` where words are about an answer that the question does not have."""
+        values = {option.value for option in question_of(task.question).layout(task).extra}
+        if unknown := [value for block in self.blocks for value in block.labels if value not in values]:
+            has = f"it has {', '.join(sorted(values))}" if values else "it has none"
+            raise WrongUse(f"labels of {task.question}: {unknown[0]!r} is not an answer without image or text; {has}")
 
 
 class Protocol(Settings):
     """A file of words: ``title`` as cards name it, and how questions are asked, by name."""
 
-    title: Annotated[str, Field(min_length=1, max_length=200)]
-    questions: Annotated[Mapping[str, Asking], Field(min_length=1)]
+    title: Title
+    questions: Annotated[Mapping[str, QuestionSurvey], Field(min_length=1)]
 
     @field_validator("questions")
     @classmethod
-    def _known(cls, questions: Mapping[str, Asking]) -> Mapping[str, Asking]:
-        for name, asking in questions.items():
+    def _known(cls, questions: Mapping[str, QuestionSurvey]) -> Mapping[str, QuestionSurvey]:
+        for name, survey in questions.items():
             parts = QUESTIONS.find(QUESTIONS.known(name)).parts
-            given = [one.tasks for one in asking.blocks]
+            given = [block.tasks for block in survey.blocks]
             if given != [""] and sorted(given) != sorted(parts):
                 needed = f"one block each for {', '.join(parts)}, or " if parts else ""
                 raise ValueError(f"{name}: has blocks for {given}; write {needed}one block without tasks")
         return questions
 
-    def of(self, question: str) -> Asking:
+    def of(self, question: str) -> QuestionSurvey:
         """How a question is asked; raises `WrongUse` when the protocol does not say."""
         if question not in self.questions:
             raise WrongUse(f"protocol {self.title!r} does not say how {question} is asked; add it under questions")
         return self.questions[question]
 
 
-def read_protocol(named: str) -> Protocol:
+def load_protocol(name: str) -> Protocol:
     """A protocol by its name or the path of its file; raises `WrongUse` when there is none or it is not one."""
-    if is_model_folder(named):
-        return read_words(Path(named).expanduser(), Protocol)
-    if named not in SHIPPED:
-        raise WrongUse(f"there is no protocol {named!r}; name {', '.join(SHIPPED)}, or a YAML file as ./FILE.yaml")
-    return read_words(SHIPPED[named], Protocol)
+    if is_model_folder(name):
+        return read_words(Path(name).expanduser(), Protocol)
+    if name not in SHIPPED:
+        raise WrongUse(f"there is no protocol {name!r}; name {', '.join(SHIPPED)}, or a YAML file as ./FILE.yaml")
+    return read_words(SHIPPED[name], Protocol)
 
 
 @cache
-def own_words(question: type[ReviewQuestion]) -> Asking:
-    """How a question is asked without a protocol."""
-    examples = tuple(WorkedExample(text=one.text, answer=one.answer, why=one.why) for one in question.examples)
-    # Not validated: what another package's question says is its own affair.
-    words = Words.model_construct(title=question.title, instructions=question.instructions, examples=examples)
-    return Asking.model_construct(blocks=(words,))
+def default_survey(question: type[ReviewQuestion]) -> QuestionSurvey:
+    """How a question is asked without a protocol. Text from other packages is not validated."""
+    text = BlockText.model_construct(
+        title=question.title, instructions=question.instructions, examples=question.examples
+    )
+    return QuestionSurvey.model_construct(blocks=(text,))
 
 
-def check_labels(asking: Asking, task: TaskCandidate) -> None:
-    """Raise `WrongUse` where words are about an answer that the question does not have."""
-    values = {one.value for one in question_of(task.question).layout(task).extra}
-    for one in asking.blocks:
-        if unknown := [value for value in one.labels if value not in values]:
-            has = f"it has {', '.join(sorted(values))}" if values else "it has none"
-            raise WrongUse(f"labels of {task.question}: {unknown[0]!r} is not an answer without image or text; {has}")
-
-
-def of_whole_instances(asked: Iterable[tuple[str, Sequence[Answer]]]) -> list[list[Answer]]:
+def of_whole_instances(answered: Iterable[tuple[str, Sequence[Answer]]]) -> list[list[Answer]]:
     """The answers to each task by those who answered all tasks about its instance; and those that settled a tie.
 
     Who leaves in the middle of an instance is not counted for it: somebody else answers it whole.
 
     Args:
-        asked: instance (key of the task's subject) and answers of each task.
+        answered: instance (key of the task's subject) and answers of each task.
     """
-    tasks = [*asked]
+    tasks = [*answered]
     whole: dict[str, set[str]] = {}
     for subject, answers in tasks:
-        given = {one.annotator for one in answers}
-        whole[subject] = whole[subject] & given if subject in whole else given
-    return [[one for one in some if one.adjudicated or one.annotator in whole[subject]] for subject, some in tasks]
+        given = {answer.annotator for answer in answers}
+        whole[subject] = whole.get(subject, given) & given
+    return [[a for a in answers if a.adjudicated or a.annotator in whole[subject]] for subject, answers in tasks]

@@ -1,22 +1,49 @@
 """A task as it is planned; what a kind of question shows, what can be answered, and how answers become a decision."""
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Annotated, ClassVar, cast
+
+from pydantic import Field
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.plan import plan_file, read_slice
+from twinset.contracts.source import Settings
 from twinset.generators.decisions.answers import Answer
-from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.records import read_planned
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
 
 UNSCORED = -1.0
+Line = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What the answers to a task come to.
+
+    choice: value of the option. reason: why the task's subject is dropped; empty where it is kept. detail: such as why
+    a pair was screened out. votes: how many answers were counted; agreement: the share of them that gave this choice.
+    annotators: who gave them, sorted.
+    """
+
+    choice: str
+    reason: str
+    detail: str
+    votes: int
+    agreement: float
+    annotators: tuple[str, ...]
+    adjudicated: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """Whether the subject of the task stays."""
+        return not self.reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +55,8 @@ class TaskCandidate(Candidate):
     photo. image_sha256s: of each image's file; empty for a photo, which is bound by its name.
     subject: key of the negative caption or pair that is asked about; kind_name: its kind, such as ``replace_obj``.
     priority: score of verification, `UNSCORED` without one; higher is asked first. truth: value of the
-    right option where it is known, else empty; it never leaves for the page. decision: the JSON of its decision
-    (`generators.decisions.question.Decision`); empty until it is made.
+    right option where it is known, else empty; it never leaves for the page. decision: the JSON of its `Decision`;
+    empty until it is made.
     """
 
     question: str
@@ -55,28 +82,28 @@ class TaskCandidate(Candidate):
         return hashlib.sha256(canonical_json(shown)).hexdigest()
 
 
-def tasks_of(earlier: FinishedStage) -> list[TaskCandidate]:
-    """All tasks of a finished stage in plan order."""
-    return planned_tasks(earlier.store, earlier.home)
+def decision_of(task: TaskCandidate) -> Decision:
+    """The decision that is recorded in a planned task."""
+    fields = json.loads(task.decision)
+    return Decision(**{**fields, "annotators": tuple(fields["annotators"])})
 
 
 def planned_tasks(store: Store, home: str) -> list[TaskCandidate]:
     """All tasks of a planned stage in plan order; raises FileNotFoundError when it is not planned."""
-    found: list[TaskCandidate] = []
+    tasks: list[TaskCandidate] = []
     for shard in read_planned(store, home):
         file, row_group = plan_file(shard.shard)
         with store.open(layout.plan(home, file)) as stream:
-            found += cast(list[TaskCandidate], read_slice(stream, row_group, TaskCandidate))
-    return found
+            tasks += cast(list[TaskCandidate], read_slice(stream, row_group, TaskCandidate))
+    return tasks
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(Settings):
     """A worked example of the instructions: a case, its right answer, and why."""
 
-    text: str
-    answer: str
-    why: str
+    text: Line
+    answer: Line
+    why: Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,30 +134,7 @@ class Layout:
     @property
     def values(self) -> tuple[str, ...]:
         """Values of all options, in canonical order."""
-        return tuple(one.value for one in (*self.options, *self.extra))
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What the answers to a task come to.
-
-    choice: value of the option. reason: why the task's subject is dropped; empty where it is kept. detail: such as why
-    a pair was screened out. votes: how many answers were counted; agreement: the share of them that gave this choice.
-    annotators: who gave them, sorted.
-    """
-
-    choice: str
-    reason: str
-    detail: str
-    votes: int
-    agreement: float
-    annotators: tuple[str, ...]
-    adjudicated: bool = False
-
-    @property
-    def kept(self) -> bool:
-        """Whether the subject of the task stays."""
-        return not self.reason
+        return tuple(option.value for option in (*self.options, *self.extra))
 
 
 class ReviewQuestion(ABC):
@@ -181,16 +185,15 @@ class ReviewQuestion(ABC):
         Returns:
             None for a tie, which somebody must settle.
         """
-        kept = [one for one in answers if one.answer not in self.drops]
-        if 2 * len(kept) == len(answers):
+        dropping = [answer for answer in answers if answer.answer in self.drops]
+        if 2 * len(dropping) == len(answers):
             return None
-        side = kept if 2 * len(kept) > len(answers) else [one for one in answers if one.answer in self.drops]
-        votes = Counter(one.answer for one in side)
-        most = max(votes.values())
-        winners = sorted((value for value, count in votes.items() if count == most), key=lambda one: (len(one), one))
+        dropped = 2 * len(dropping) > len(answers)
+        votes = Counter(answer.answer for answer in answers if (answer.answer in self.drops) == dropped)
+        winners = [value for value, count in votes.items() if count == max(votes.values())]
         if len(winners) > 1 and not self.settled:
             return None
-        return self.decided(winners[0], answers)
+        return self.decided(min(winners, key=lambda value: (len(value), value)), answers)
 
     def decided(self, choice: str, answers: Sequence[Answer]) -> Decision:
         """The decision for a value, by all answers that count."""
@@ -199,11 +202,11 @@ class ReviewQuestion(ABC):
             reason=self.drops.get(choice, ""),
             detail=self.why(choice, answers),
             votes=len(answers),
-            agreement=sum(one.answer == choice for one in answers) / len(answers),
-            annotators=tuple(sorted(one.annotator for one in answers)),
+            agreement=sum(answer.answer == choice for answer in answers) / len(answers),
+            annotators=tuple(sorted(answer.annotator for answer in answers)),
         )
 
     def why(self, choice: str, answers: Sequence[Answer]) -> str:
         """The reason given most often by those who chose a value, of equal ones the first by code; empty if none."""
-        given = Counter(one.reason for one in answers if one.answer == choice and one.reason in self.reasons)
+        given = Counter(a.reason for a in answers if a.answer == choice and a.reason in self.reasons)
         return min(given, key=lambda code: (-given[code], code), default="")

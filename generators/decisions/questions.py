@@ -21,8 +21,8 @@ _WORDS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("ques
 
 def _words(name: str) -> tuple[str, tuple[str, ...], tuple[Example, ...]]:
     """Title, instructions and examples of a question."""
-    said = _WORDS[name]
-    return said["title"], tuple(said["instructions"]), tuple(Example(**one) for one in said["examples"])
+    words = _WORDS[name]
+    return words["title"], tuple(words["instructions"]), tuple(Example(**fields) for fields in words["examples"])
 
 
 def question_of(name: str) -> ReviewQuestion:

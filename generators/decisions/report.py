@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from twinset.contracts.markdown import table
 from twinset.contracts.parts import LeftOut, Waiting
-from twinset.generators.decisions.agreement import agreement_among
+from twinset.generators.decisions.agreement import agreement_among, share
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import Decision, TaskCandidate
-from twinset.generators.decisions.source import REPORT
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
+
+REPORT = "decisions.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,38 +37,50 @@ def report_of(now: Gathered) -> dict[str, Any]:
     """What was asked and decided.
 
     question; tasks, how many of them are undecided and adjudicated; answers by annotator, without those that settled a
-    disagreement; by kind of subject how many were asked and dropped, by reason; agreement by pair of annotators;
+    disagreement; by kind of subject how many were asked, and dropped for each reason; agreement by pair of annotators;
     accuracy on gold tasks; what was not asked.
     """
-    answers = [answer for some in now.answers.values() for answer in some]
+    answers = [answer for of_task in now.answers.values() for answer in of_task]
     question = now.tasks[0].question if now.tasks else ""
     agreement = agreement_among(question, answers, now.gold)
+    kinds: dict[str, Counter[str]] = {}
+    for task in now.tasks:
+        counts, decision = kinds.setdefault(task.kind_name, Counter()), now.decisions.get(task.key)
+        counts["asked"] += 1
+        if reason := "undecided" if decision is None else decision.reason:
+            counts[reason] += 1
     return {
         "question": question,
         "tasks": len(now.tasks),
         "undecided": len(now.tasks) - len(now.decisions),
-        "adjudicated": sum(one.adjudicated for one in now.decisions.values()),
-        "answers": dict(sorted(Counter(one.annotator for one in answers if not one.adjudicated).items())),
-        "kinds": _by_kind(now.tasks, now.decisions),
-        "agreement": {"pairs": [asdict(one) for one in agreement.pairs], "mean": agreement.mean},
-        "gold": {name: asdict(one) for name, one in agreement.gold.items()},
-        "left_out": dict(sorted((+now.left_out).items())),
+        "adjudicated": sum(decision.adjudicated for decision in now.decisions.values()),
+        "answers": dict(Counter(answer.annotator for answer in answers if not answer.adjudicated)),
+        "kinds": {kind: dict(counts) for kind, counts in sorted(kinds.items())},
+        "agreement": {"pairs": [asdict(pair) for pair in agreement.pairs], "mean": agreement.mean},
+        "gold": {name: asdict(right) for name, right in agreement.gold.items()},
+        "left_out": dict(+now.left_out),
     }
 
 
 def read_report(earlier: FinishedStage) -> dict[str, Any]:
     """The report of a finished stage of decisions."""
-    found: dict[str, Any] = json.loads(earlier.store.read(layout.meta(earlier.home, REPORT)))
-    return found
+    report: dict[str, Any] = json.loads(earlier.store.read(layout.meta(earlier.home, REPORT)))
+    return report
 
 
-def _by_kind(asked: Sequence[TaskCandidate], decisions: Mapping[str, Decision]) -> dict[str, dict[str, int]]:
-    """By kind of subject: ``asked``, and how many were dropped for each reason."""
-    found: dict[str, Counter[str]] = {}
-    for one in asked:
-        counts = found.setdefault(one.kind_name, Counter())
-        counts["asked"] += 1
-        made = decisions.get(one.key)
-        if made is None or made.reason:
-            counts["undecided" if made is None else made.reason] += 1
-    return {kind: dict(sorted(counts.items())) for kind, counts in sorted(found.items())}
+def dropped_table(kinds: Mapping[str, Mapping[str, int]]) -> str:
+    """A table, for the card, of what was dropped by kind; intervals by Wilson's score."""
+    reasons = sorted({name for counts in kinds.values() for name in counts if name != "asked"})
+    total = sum((Counter(counts) for counts in kinds.values()), Counter())
+    rows = []
+    for kind, counts in [*kinds.items(), *([("all", total)] if len(kinds) > 1 else [])]:
+        dropped = [counts.get(reason, 0) for reason in reasons]
+        numbers = [f"{number:,}" for number in (counts["asked"], *dropped)]
+        rows.append([kind or "all", *numbers, with_interval(sum(dropped), counts["asked"])])
+    return table(["kind", "asked", *reasons, "dropped (95 % interval, Wilson)"], rows)
+
+
+def with_interval(count: int, of: int) -> str:
+    """A share in percent, with its interval."""
+    interval = share(count, of)
+    return f"{100 * count / of:.1f} % ({100 * interval.low:.1f} % to {100 * interval.high:.1f} %)"

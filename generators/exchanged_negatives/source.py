@@ -1,5 +1,7 @@
 """Negative captions whose words come from other captions, as often as these have them (BiVLC, section 5.1)."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, cast, get_args
 
@@ -23,7 +25,7 @@ from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NegativeC
 from twinset.generators.negative_captions.rules.nouns import Edit, edited
 from twinset.generators.negative_captions.source import ChangedKind
 from twinset.generators.papers import BIVLC
-from twinset.shards.contracts import Source, StageGenerator
+from twinset.shards.contracts import Source
 
 _TEXTS = ("caption_id", "image_id", "image", "caption")
 _READ = (*TERMS, *_TEXTS, "kind", "word", "start", "end", "other_start", "other_end")
@@ -44,7 +46,6 @@ class ExchangedNegatives(Source):
     kinds: tuple[ChangedKind, ...] = Field(default=get_args(ChangedKind), min_length=1)
     licence: str = ""
 
-    generator = "twinset.generators.exchanged_negatives.source:ExchangedGenerator"
     makes = "table"
     paper = BIVLC
     group = "caption"
@@ -57,13 +58,9 @@ class ExchangedNegatives(Source):
             "other captions, each about as often as the captions themselves have it there."
         )
 
-
-class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
-    """Plans a row for each caption and kind that a change was chosen for; those of a caption are a group."""
-
     version = 3
     candidate = NegativeCaption
-    columns = COLUMNS
+    row_schema = COLUMNS
     libraries = ("numpy",)
 
     def inputs(self) -> str:
@@ -72,11 +69,11 @@ class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
 
     def plan(self) -> Iterator[NegativeCaption]:
         """Captions in the order of the table. Raises `WrongUse` where nothing can change places."""
-        sites = load_sites(self.earlier)
+        sites = load_sites(self.earlier())
         new = self._changes(sites)
         words = iter(new[new >= 0].tolist())
         written = 0
-        for batch in self.earlier.batches(_READ, new >= 0):
+        for batch in self.earlier().batches(_READ, new >= 0):
             for row in batch.to_pylist():
                 text = _text(row, sites.names[next(words)])
                 kind = KINDS[row["kind"]]
@@ -84,7 +81,7 @@ class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
                     self.excluded.add(reason, f"{row['caption_id']}, {kind.name}: {text}")
                     continue
                 written += 1
-                group = sample_key(self.name, row["caption_id"])
+                group = sample_key(self.stage.name, row["caption_id"])
                 yield NegativeCaption(
                     **self.identified(row["caption_id"], kind.name, group=group, shows=(Terms.of(row),)),
                     **{name: row[name] for name in _TEXTS},
@@ -94,8 +91,8 @@ class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
                 )
         if not written:
             raise WrongUse(
-                f"{self.earlier.where}: no words of its captions can change places; these are too few, too much alike "
-                "or not in English: name more captions, or stage negative-captions, whose words come from lists"
+                f"{self.earlier().where}: no words of its captions can change places; these are too few, too much "
+                "alike or not in English: name more captions, or stage negative-captions, whose words come from lists"
             )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
@@ -106,7 +103,9 @@ class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
         """The number of its new word for each row, -1 where it stays; counts captions that a kind does not change."""
         new = np.full(len(sites.caption), -1, np.int64)
         left: dict[str, tuple[int, list[int]]] = {}
-        for kind, change in all_changes(sites, self.source.kinds, generator_for(self.seed, self.name, "exchanges")):
+        for kind, change in all_changes(
+            sites, self.kinds, generator_for(self.stage.seed, self.stage.name, "exchanges")
+        ):
             new[change.rows] = change.words
             unchanged = np.setdiff1d(sites.caption, sites.caption[change.rows])
             left[f"no-{kind.replace('_', '-')}"] = len(unchanged), unchanged[:EXAMPLES].tolist()
@@ -118,7 +117,7 @@ class ExchangedGenerator(StageGenerator[ExchangedNegatives]):
         named = sorted({number for _, numbers in left.values() for number in numbers})
         chosen = np.zeros(len(sites.caption), np.bool_)
         chosen[np.searchsorted(sites.caption, named)] = True
-        ids = (str(one) for batch in self.earlier.batches(["caption_id"], chosen) for one in batch[0])
+        ids = (str(one) for batch in self.earlier().batches(["caption_id"], chosen) for one in batch[0])
         id_of = dict(zip(named, ids, strict=True))
         for reason, (count, numbers) in left.items():
             for number in numbers:

@@ -17,7 +17,7 @@ from twinset.generators.negative_captions.changes import words as words_in
 from twinset.generators.negative_captions.rules.vocabulary import Vocabulary, vocabulary
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import LIBRARIES, places_in
-from twinset.generators.scene_graphs.source import CaptionCandidate, ParsedCaptionGenerator, ParsedCaptions
+from twinset.generators.scene_graphs.source import CaptionCandidate, ParsedCaptions
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -40,25 +40,20 @@ class CaptionWords(ParsedCaptions):
 
     kind: Literal["caption-words"]
 
-    generator = "twinset.generators.exchanged_negatives.words:WordGenerator"
     paper = BIVLC
     verb = "parsed from"
     reasons: ClassVar[Mapping[str, str]] = CAPTION_REASONS
 
-
-class WordGenerator(ParsedCaptionGenerator[CaptionWords]):
-    """A row a site, those of a caption together, and one of all that it says and names, whose size is its words."""
-
     version = 4
     candidate = CaptionCandidate
-    columns = COLUMNS
+    row_schema = COLUMNS
     libraries = LIBRARIES
 
     def weights(self) -> Mapping[str, str]:
         return {**super().weights(), "vocabulary": vocabulary().digest, "exchanges": exchanges().digest}
 
     def plan(self) -> Iterator[CaptionCandidate]:
-        for read in self.captions():
+        for read in self.read_captions():
             told = {name: getattr(read, name) for name in (*TEXTS, "place")}
             yield CaptionCandidate(**self.identified(read.caption_id, terms=read.terms), **told)
 

@@ -18,7 +18,7 @@ Where the paper is silent:
 """
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from twinset.contracts.canonical import generator_for
 from twinset.contracts.licences.terms import together
 from twinset.contracts.parts import LeftOut
-from twinset.generators.galleries.drafts import Draft, Entry, in_turn
+from twinset.generators.galleries.drafts import Draft, Entry, Task, in_turn
 from twinset.generators.galleries.panoptic import Scenes
 
 LEAST_CATEGORIES = 10
@@ -34,8 +34,6 @@ LEAST_SHARED = 6
 MOST_SHARED_FAR = 2
 NEAR = 9
 FAR = 5
-
-ObjectTask = Literal["focus-object", "change-object"]
 
 
 class ObjectDrafts:
@@ -45,14 +43,23 @@ class ObjectDrafts:
     ``reference-without-gallery`` (those for which not one template could be made).
     """
 
-    def __init__(self, scenes: Scenes, task: ObjectTask, seed: int, subset: str, excluded: LeftOut) -> None:
+    task: ClassVar[Task]
+
+    def __init__(self, scenes: Scenes, seed: int, subset: str, excluded: LeftOut) -> None:
         self.scenes = scenes
-        self.task = task
         self.excluded = excluded
         self._seed, self._subset = seed, subset
         # Counting by a matrix product: float32 is exact far beyond any number of categories, and fast.
         self._counted = scenes.present.astype(np.float32)
         self._images_of = scenes.present.sum(axis=0)
+
+    def conditions(self, reference: int) -> NDArray[np.bool_]:
+        """Of each category whether the reference leaves it to be the condition, (categories,)."""
+        raise NotImplementedError
+
+    def ordered(self, targets: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+        """Targets, the most similar first, in the order in which a reference has them."""
+        return targets
 
     def __iter__(self) -> Iterator[Draft]:
         """All that can be made, the first ones the same however many are taken."""
@@ -68,14 +75,12 @@ class ObjectDrafts:
         present = self.scenes.present
         random = generator_for(self._seed, self._subset, f"reference {self.scenes.ids[reference]}")
         close, possible = self._surroundings(reference, random)
-        wanted = present[reference] if self.task == "focus-object" else ~present[reference]
+        wanted = self.conditions(reference)
         open_targets = close[(present[close] & wanted & possible).any(axis=1)]
         if not len(open_targets):
             self.excluded.add("reference-without-gallery", f"image {self.scenes.ids[reference]}")
-        if self.task == "focus-object":
-            random.shuffle(open_targets)
         uses = np.zeros(present.shape[1], dtype=np.int64)
-        for target in open_targets:
+        for target in self.ordered(open_targets, random):
             options = np.flatnonzero(present[target] & wanted & possible)
             least = options[uses[options] == uses[options].min()]
             condition = int(random.choice(least))
@@ -122,3 +127,27 @@ class ObjectDrafts:
 
     def _entry(self, image: int) -> Entry:
         return {"val_image_id": int(self.scenes.ids[image])}
+
+
+class FocusObject(ObjectDrafts):
+    """The condition is a category that reference and target share; targets in any order."""
+
+    task = "focus-object"
+
+    def conditions(self, reference: int) -> NDArray[np.bool_]:
+        present: NDArray[np.bool_] = self.scenes.present[reference]
+        return present
+
+    def ordered(self, targets: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+        random.shuffle(targets)
+        return targets
+
+
+class ChangeObject(ObjectDrafts):
+    """The condition is a category of the target that the reference lacks; the most similar target first."""
+
+    task = "change-object"
+
+    def conditions(self, reference: int) -> NDArray[np.bool_]:
+        absent: NDArray[np.bool_] = ~self.scenes.present[reference]
+        return absent

@@ -7,19 +7,19 @@ their pixels. Void pixels have no segment.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
 from twinset.contracts.parts import LeftOut
 from twinset.generators.annotation_files import is_media_name, read_json, refuse_unusable
+from twinset.generators.record_fields import misfit
 
 PERCENT = 1  # a category is present where it takes more than this much of the pixels (GeneCIS, A.2)
-LARGEST_ID = 2**53  # what JSON readers of all languages agree on
-LARGEST_SIDE = 1 << 16
 
 SUFFIXES = ("-merged", "-other", "-stuff")
 QUALIFIED = ("floor-", "wall-")  # what follows says what it is made of
@@ -55,6 +55,66 @@ def condition_name(category: str) -> str:
     return name.replace("-", " ")
 
 
+def _in_folder(name: str) -> str:
+    if not is_media_name(name):
+        raise ValueError("it is not the name of a file in the folder")
+    return name
+
+
+def _condition(name: str) -> str:
+    if not condition_name(name).strip():
+        raise ValueError("it is not a name")
+    return condition_name(name)
+
+
+#: What JSON readers of all languages agree on.
+Id = Annotated[int, Field(strict=True, ge=0, le=2**53)]
+Side = Annotated[int, Field(strict=True, ge=1, le=1 << 16)]
+
+
+class Category(BaseModel):
+    """A category, named as conditions say it."""
+
+    id: Id
+    name: Annotated[str, AfterValidator(_condition)]
+
+
+class PictureRecord(BaseModel):
+    """An image."""
+
+    id: Id
+    file_name: Annotated[str, AfterValidator(_in_folder)]
+    width: Side
+    height: Side
+
+
+class SegmentRecord(BaseModel):
+    """A segment. area: its pixels."""
+
+    id: Id
+    category_id: Id
+    area: Id
+
+
+class SceneRecord(BaseModel):
+    """The segments of an image."""
+
+    image_id: Id
+    segments_info: list[SegmentRecord]
+
+
+class PanopticFile(BaseModel):
+    """The whole file; its entries are checked one by one."""
+
+    categories: list[Category]
+    images: list[Any]
+    annotations: list[Any]
+
+
+_FILE, _PICTURE, _SCENE = TypeAdapter(PanopticFile), TypeAdapter(PictureRecord), TypeAdapter(SceneRecord)
+_REMEDY = "source.annotations must be a COCO Panoptic file such as panoptic_val2017.json; correct it there"
+
+
 def read_scenes(path: Path, excluded: LeftOut) -> Scenes:
     """All annotated images of a COCO Panoptic file; categories that conditions call alike count as one.
 
@@ -67,101 +127,67 @@ def read_scenes(path: Path, excluded: LeftOut) -> Scenes:
         WrongUse: the file has another structure, a category is malformed, or no annotation can be used.
     """
     whole = read_json(path)
-    if not isinstance(whole, dict) or not all(
-        isinstance(whole.get(key), list) for key in ("categories", "images", "annotations")
-    ):
-        raise WrongUse(f"{path}: not an object with lists of images, annotations and categories; {_REMEDY}")
-    categories: dict[int, str] = {}
-    sizes: dict[int, tuple[int, str]] = {}
-    areas: dict[int, NDArray[np.int64]] = {}
-    for number, record in enumerate(whole["categories"]):
-        try:
-            _once(categories, *_category(record))
-        except _Malformed as error:
-            raise WrongUse(f"{path}: categories[{number}] {error}; {_REMEDY}") from error
+    try:
+        file = _FILE.validate_python(whole)
+    except ValidationError as error:
+        raise WrongUse(f"{path}: {misfit(error)[1]}; {_REMEDY}") from error
+    if len({category.id for category in file.categories}) < len(file.categories):
+        raise WrongUse(f"{path}: two categories have one id; {_REMEDY}")
     with naming(str(path), ValueError):
         terms = coco_terms(whole)
-    for number, record in enumerate(whole["images"]):
+    pictures: dict[int, PictureRecord] = {}
+    for number, value in enumerate(file.images):
         try:
-            _once(sizes, *_image(record))
-        except _Malformed as error:
-            excluded.add("image-malformed", f"{path.name} images[{number}] {error}")
-    names = sorted(set(categories.values()))
-    column = {identifier: names.index(name) for identifier, name in categories.items()}
-    for number, record in enumerate(whole["annotations"]):
+            picture = _PICTURE.validate_python(value)
+            if picture.id in pictures:
+                raise ValueError(f"has id {picture.id}, which came before")
+            pictures[picture.id] = picture
+        except ValueError as error:
+            excluded.add("image-malformed", f"{path.name} images[{number}] {_problem(error)}")
+    names = sorted({category.name for category in file.categories})
+    column = {category.id: names.index(category.name) for category in file.categories}
+    areas: dict[int, NDArray[np.int64]] = {}
+    for number, value in enumerate(file.annotations):
         try:
-            image = _whole_number(record, "image_id")
-            if image not in sizes:
-                raise _Malformed(f"image_id {image} is not an id of `images` that can be used")
-            _once(areas, image, _areas(record, column, len(names), sizes[image][0]))
-        except _Malformed as error:
-            excluded.add("annotation-malformed", f"{path.name} annotations[{number}] {error}")
+            scene = _SCENE.validate_python(value)
+            if scene.image_id in areas:
+                raise ValueError(f"has id {scene.image_id}, which came before")
+            areas[scene.image_id] = _areas(scene, column, len(names), pictures)
+        except ValueError as error:
+            excluded.add("annotation-malformed", f"{path.name} annotations[{number}] {_problem(error)}")
     if not areas:
         refuse_unusable(path, excluded, _REMEDY)
     ids = sorted(areas)
-    taken = np.array([areas[image] for image in ids], dtype=np.int64).reshape(len(ids), len(names))
-    pixels = np.array([sizes[image][0] for image in ids], dtype=np.int64)
+    pixels = np.array([pictures[image].width * pictures[image].height for image in ids], dtype=np.int64)
+    covered = np.array([areas[image] for image in ids], dtype=np.int64).reshape(len(ids), len(names))
     return Scenes(
         ids=np.array(ids, dtype=np.int64),
-        files=tuple(sizes[image][1] for image in ids),
+        files=tuple(pictures[image].file_name for image in ids),
         names=tuple(names),
-        present=taken * 100 > pixels[:, np.newaxis] * PERCENT,  # whole numbers: exactly one per cent is not more
+        present=covered * 100 > pixels[:, np.newaxis] * PERCENT,  # whole numbers: exactly one per cent is not more
         terms=tuple(terms.get(str(image), NOTHING) for image in ids),
     )
 
 
-_REMEDY = "source.annotations must be a COCO Panoptic file such as panoptic_val2017.json; correct it there"
+def _problem(error: ValueError) -> str:
+    return misfit(error)[1] if isinstance(error, ValidationError) else str(error)
 
 
-class _Malformed(Exception):
-    """What is wrong with one entry."""
-
-
-def _category(record: Any) -> tuple[int, str]:
-    """Id, and name as conditions say it."""
-    identifier, name = _whole_number(record, "id"), record.get("name")
-    if not isinstance(name, str) or not condition_name(name).strip():
-        raise _Malformed(f"name {name!r} is not a name")
-    return identifier, condition_name(name)
-
-
-def _image(record: Any) -> tuple[int, tuple[int, str]]:
-    """Id, number of pixels and file name."""
-    identifier, name = _whole_number(record, "id"), record.get("file_name")
-    if not isinstance(name, str) or not is_media_name(name):
-        raise _Malformed(f"file_name {name!r} is not the name of a file in the folder")
-    width, height = (_whole_number(record, side, 1, LARGEST_SIDE) for side in ("width", "height"))
-    return identifier, (width * height, name)
-
-
-def _areas(record: dict[str, Any], column: dict[int, int], columns: int, pixels: int) -> NDArray[np.int64]:
-    """Pixels of each category in one image, (columns,)."""
-    areas = np.zeros(columns, dtype=np.int64)
-    segments: dict[int, None] = {}
-    listed = record.get("segments_info")
-    if not isinstance(listed, list):
-        raise _Malformed("segments_info is not a list")
-    for segment in listed:
-        _once(segments, _whole_number(segment, "id"), None)
-        category = _whole_number(segment, "category_id")
-        if category not in column:
-            raise _Malformed(f"category_id {category} is not an id of `categories`")
-        areas[column[category]] += _whole_number(segment, "area", 0, pixels)
-    if areas.sum() > pixels:
-        raise _Malformed(f"segments_info takes {areas.sum()} pixels of an image that has {pixels}")
-    return areas
-
-
-def _whole_number(record: Any, key: str, least: int = 0, most: int = LARGEST_ID) -> int:
-    if not isinstance(record, dict):
-        raise _Malformed("is not a JSON object")
-    value = record.get(key)
-    if type(value) is not int or not least <= value <= most:  # a bool is an int to isinstance
-        raise _Malformed(f"{key} {str(value)[:40]} is not a whole number from {least} to {most}")
-    return value
-
-
-def _once(known: dict[int, Any], identifier: int, value: Any) -> None:
-    if identifier in known:
-        raise _Malformed(f"has id {identifier}, which came before")
-    known[identifier] = value
+def _areas(
+    scene: SceneRecord, column: dict[int, int], columns: int, pictures: dict[int, PictureRecord]
+) -> NDArray[np.int64]:
+    """Pixels of each category in one image, (columns,); raises `ValueError` for what contradicts the rest."""
+    picture = pictures.get(scene.image_id)
+    if picture is None:
+        raise ValueError(f"image_id {scene.image_id} is not an id of `images` that can be used")
+    if len({segment.id for segment in scene.segments_info}) < len(scene.segments_info):
+        raise ValueError("has a segment whose id came before")
+    areas = [0] * columns
+    for segment in scene.segments_info:
+        if segment.category_id not in column:
+            raise ValueError(f"category_id {segment.category_id} is not an id of `categories`")
+        areas[column[segment.category_id]] += segment.area
+    if sum(areas) > picture.width * picture.height:
+        pixels = picture.width * picture.height
+        raise ValueError(f"segments_info takes {sum(areas)} pixels of an image that has {pixels}")
+    return np.array(areas, dtype=np.int64)

@@ -19,9 +19,9 @@ from twinset.contracts.licences.terms import DerivingTerms
 from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Place
-from twinset.generators.galleries.attribute_tasks import AttributeDrafts, AttributeTask
+from twinset.generators.galleries.attribute_tasks import ChangeAttribute, FocusAttribute
 from twinset.generators.galleries.drafts import Draft, Entry
-from twinset.generators.galleries.object_tasks import ObjectDrafts, ObjectTask
+from twinset.generators.galleries.object_tasks import ChangeObject, FocusObject
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.galleries.vaw import OutsideImage, crop, read_instances, read_taxonomy
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, ImageFolderSource, UnusableImage
@@ -153,8 +153,8 @@ class AttributeTemplates(DerivingTerms, Templates):
     def drafts(self) -> Iterable[Draft]:
         taxonomy = read_taxonomy(self.taxonomy)
         instances = read_instances(self.annotations, taxonomy, self.excluded)
-        task: AttributeTask = "focus-attribute" if self.task == "focus" else "change-attribute"
-        return AttributeDrafts(instances, taxonomy, task, self.stage.seed, self.stage.name, self.excluded)
+        drafts = FocusAttribute if self.task == "focus" else ChangeAttribute
+        return drafts(instances, taxonomy, self.stage.seed, self.stage.name, self.excluded)
 
     def seen(self, whole: Frame, entry: dict[str, Any]) -> Frame:
         """The object in an image."""
@@ -179,5 +179,5 @@ class ObjectTemplates(Templates):
 
     def drafts(self) -> Iterable[Draft]:
         scenes = read_scenes(self.annotations, self.excluded)
-        task: ObjectTask = "focus-object" if self.task == "focus" else "change-object"
-        return ObjectDrafts(scenes, task, self.stage.seed, self.stage.name, self.excluded)
+        drafts = FocusObject if self.task == "focus" else ChangeObject
+        return drafts(scenes, self.stage.seed, self.stage.name, self.excluded)

@@ -6,20 +6,22 @@ in their description. Taxonomy: ``{type: [attribute, ...]}``, VAW's `attribute_t
 several types.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Pixels
 from twinset.contracts.parts import LeftOut
-from twinset.generators.annotation_files import read_json
+from twinset.generators.annotation_files import read_json, refuse_unusable
+from twinset.generators.record_fields import misfit
 
 LARGEST = 1 << 16  # pixels: what lies beyond is in no picture
-LONGEST_ID = 18  # digits
 
 _ANNOTATIONS = "source.annotations must be a VAW file such as val.json; correct it or fetch it again"
 _TAXONOMY = "source.taxonomy must be {type: [attribute, ...]}, such as VAW's attribute_types.json"
@@ -32,7 +34,7 @@ class Instance:
     """One object in one image.
 
     box: x, y (of the upper left corner), width, height; pixels, finite, of some area. positive: attributes that it
-    certainly has, negative: that it certainly has not; both in the order of the file, neither holds one of the other.
+    certainly has, negative: that it certainly has not; both in the order of the file, the lists are disjoint.
     """
 
     id: str
@@ -43,17 +45,59 @@ class Instance:
     negative: tuple[str, ...]
 
 
+def _word(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _file_number(value: Any) -> Any:
+    """Digits, from text or a whole number: they become the name of a file."""
+    value = str(value) if type(value) is int else value
+    if not isinstance(value, str) or not re.fullmatch(r"[0-9]{1,18}", value):
+        raise ValueError("an id is of up to 18 digits")
+    return value
+
+
+def _within_pictures(box: Box) -> Box:
+    x, y, width, height = box
+    if not all(abs(number) <= LARGEST for number in box) or min(width, height, x + width, y + height) <= 0:
+        raise ValueError("a box has an area, and lies in a picture")
+    return box
+
+
+def _not_empty(name: str) -> str:
+    if not name:
+        raise ValueError("a name has words")
+    return name
+
+
+FileNumber = Annotated[str, BeforeValidator(_file_number)]
+Word = Annotated[str, AfterValidator(_word)]
+Coordinate = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+
+
+class InstanceRecord(BaseModel):
+    """An entry of the annotations."""
+
+    instance_id: FileNumber
+    image_id: FileNumber
+    object_name: Annotated[Word, AfterValidator(_not_empty)]
+    positive_attributes: list[Word]
+    negative_attributes: list[Word]
+    instance_bbox: Annotated[tuple[Coordinate, Coordinate, Coordinate, Coordinate], AfterValidator(_within_pictures)]
+
+
+_RECORD, _TYPES = TypeAdapter(InstanceRecord), TypeAdapter(dict[str, list[Word]])
+
+
 def read_taxonomy(path: Path) -> dict[str, tuple[str, ...]]:
     """Attributes by their type, both sorted; raises `WrongUse` for another shape."""
-    whole = read_json(path)
-    if not isinstance(whole, dict) or not whole:
-        raise WrongUse(f"{path}: the file is no JSON object of types; {_TAXONOMY}")
-    taxonomy = {}
-    for kind, attributes in whole.items():
-        if not isinstance(attributes, list) or not all(isinstance(name, str) for name in attributes):
-            raise WrongUse(f"{path}: {kind!r} has no list of attributes; {_TAXONOMY}")
-        taxonomy[kind] = tuple(sorted({_word(name) for name in attributes} - {""}))
-    return dict(sorted(taxonomy.items()))
+    try:
+        types = _TYPES.validate_python(read_json(path))
+    except ValidationError as error:
+        raise WrongUse(f"{path}: {misfit(error)[1]}; {_TAXONOMY}") from error
+    if not types:
+        raise WrongUse(f"{path}: has no types; {_TAXONOMY}")
+    return {kind: tuple(sorted({*attributes} - {""})) for kind, attributes in sorted(types.items())}
 
 
 def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded: LeftOut) -> list[Instance]:
@@ -70,69 +114,34 @@ def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded
         raise WrongUse(f"{path}: is no list of instances; {_ANNOTATIONS}")
     known = {attribute for attributes in taxonomy.values() for attribute in attributes}
     instances: dict[str, Instance] = {}
-    for number, record in enumerate(whole, 1):
+    for number, value in enumerate(whole, 1):
         place = f"{path.name} instance {number}"
-        instance = _instance(record, known, excluded, place)
-        if instance is not None and instance.id in instances:
-            excluded.add("instance-repeated", f"{place} (id {instance.id})")
-        elif instance is not None:
-            instances[instance.id] = instance
+        try:
+            record = _RECORD.validate_python(value)
+        except ValidationError as error:
+            excluded.add("instance-without-box" if misfit(error)[0] == "instance_bbox" else "instance-malformed", place)
+            continue
+        if record.instance_id in instances:
+            excluded.add("instance-repeated", f"{place} (id {record.instance_id})")
+        else:
+            instances[record.instance_id] = _instance(record, known, excluded, place)
     if not instances:
-        raise WrongUse(f"{path}: has no instance that can be used (left out: {dict(excluded)}); {_ANNOTATIONS}")
+        refuse_unusable(path, excluded, _ANNOTATIONS)
     return sorted(instances.values(), key=lambda instance: (len(instance.id), instance.id))
 
 
-def _instance(record: Any, known: Collection[str], excluded: LeftOut, place: str) -> Instance | None:
-    record = record if isinstance(record, dict) else {}
-    identifier, image = _identifier(record.get("instance_id")), _identifier(record.get("image_id"))
-    name = record.get("object_name")
-    said, denied = (_attributes(record.get(f"{side}_attributes")) for side in ("positive", "negative"))
-    if not identifier or not image or not isinstance(name, str) or not _word(name) or said is None or denied is None:
-        excluded.add("instance-malformed", place)
-        return None
-    box = _box(record.get("instance_bbox"))
-    if box is None:
-        excluded.add("instance-without-box", place)
-        return None
-    for attribute in (*said, *denied):
+def _instance(record: InstanceRecord, known: Collection[str], excluded: LeftOut, place: str) -> Instance:
+    """A record with the attributes that are known, and are not both said and denied."""
+    positive, negative = dict.fromkeys(record.positive_attributes), dict.fromkeys(record.negative_attributes)
+    for attribute in (*positive, *negative):
         if attribute not in known:
             excluded.add("attribute-unknown", f"{place} {attribute!r}")
-    contradicted = set(said) & set(denied)
-    for attribute in said:
-        if attribute in contradicted and attribute in known:
+    for attribute in positive:
+        if attribute in negative and attribute in known:
             excluded.add("attribute-contradicted", f"{place} {attribute!r}")
-    positive, negative = (
-        tuple(attribute for attribute in side if attribute in known and attribute not in contradicted)
-        for side in (said, denied)
-    )
-    return Instance(identifier, image, box, _word(name), positive, negative)
-
-
-def _identifier(value: Any) -> str:
-    """Digits, from text or a whole number; else nothing. It becomes the name of a file."""
-    if type(value) is int and value >= 0:
-        value = str(value)
-    return value if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= LONGEST_ID else ""
-
-
-def _attributes(value: Any) -> tuple[str, ...] | None:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        return None
-    return tuple(dict.fromkeys(_word(name) for name in value))
-
-
-def _box(value: Any) -> Box | None:
-    if not isinstance(value, list) or len(value) != 4 or any(type(number) not in (int, float) for number in value):
-        return None
-    if not all(-LARGEST <= number <= LARGEST for number in value):  # neither does one that is not a number
-        return None
-    x, y, width, height = (float(number) for number in value)
-    inside = width > 0 and height > 0 and x + width > 0 and y + height > 0
-    return (x, y, width, height) if inside else None
-
-
-def _word(text: str) -> str:
-    return " ".join(text.lower().split())
+    stated = tuple(name for name in positive if name in known and name not in negative)
+    denied = tuple(name for name in negative if name in known and name not in positive)
+    return Instance(record.instance_id, record.image_id, record.instance_bbox, record.object_name, stated, denied)
 
 
 DILATION = 0.7

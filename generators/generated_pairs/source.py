@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
@@ -24,7 +23,6 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.locations import Location
-from twinset.contracts.parts import EXAMPLES
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
 from twinset.generators.annotation_files import OptionalFiles
@@ -33,7 +31,6 @@ from twinset.generators.generated_pairs.joining import (
     NONE,
     Chosen,
     Images,
-    Ints,
     best_images,
     decided_images,
     first_images,
@@ -66,7 +63,7 @@ class GeneratedPairCandidate(CaptionedCandidate):
 
     caption_id, image_id, type, subtype: of the negative caption. photo: name of image 0 in the folder of photos; empty
     where it is generated too. tar0, key0: where such an image 0 lies in the stage of images. tar1, key1: image 1.
-    number: of image 1 among those of its caption. choice: who chose image 1. score, score_original: how well image 1
+    choice: who chose image 1. score, score_original: how well image 1
     shows its own and the original caption; `UNSCORED` without verification.
     """
 
@@ -79,7 +76,6 @@ class GeneratedPairCandidate(CaptionedCandidate):
     key0: str
     tar1: str
     key1: str
-    number: int
     choice: str
     score: float
     score_original: float
@@ -91,17 +87,6 @@ class GeneratedPairCandidate(CaptionedCandidate):
     @property
     def counted_as(self) -> str:
         return kind_name(self.type, self.subtype)
-
-
-#: Tar, key, number and terms of an image.
-_Place = tuple[str, str, int, Terms]
-
-
-def _taken(images: Images, places: Ints) -> list[_Place]:
-    at = pa.array(places)
-    tars, keys = images.tars.take(at).to_pylist(), images.keys.take(at).to_pylist()
-    terms = map(Terms.of, images.terms.take(at).to_pylist())
-    return list(zip(tars, keys, images.numbers[places].tolist(), terms, strict=True))
 
 
 class GeneratedPairs(Source):
@@ -174,14 +159,10 @@ class GeneratedPairs(Source):
     def media_files(self) -> Media | None:
         return None if self.photos is None else ImageFolder(self.photos)
 
-    version = 2
+    version = 3
     candidate = GeneratedPairCandidate
     libraries = ("numpy", "pillow")
-    micro_batch = PHOTOS
-
-    @cached_property
-    def _choices(self) -> Counter[str]:
-        return Counter()
+    micro_batch: ClassVar[int] = PHOTOS
 
     def inputs(self) -> str:
         return joined(digest([self.stage.earlier(one).digest for one in self.reads]), self._training)
@@ -192,54 +173,56 @@ class GeneratedPairs(Source):
         Raises `WrongUse` when an earlier stage is of another kind, or draws one side where both are needed.
         """
         self._training.check(self.stage.name)
-        negatives = self.stage.earlier(self.negatives).read(["key", "identity", *TERMS, *COLUMNS.names])
-        images = images_of(self._images, negatives, "negative_caption")
-        chosen = self._chosen(images, negatives)
-        photos = pc.if_else(pc.not_equal(negatives["image"], ""), negatives["image"], negatives["image_id"])
-        originals = None if self.photos is not None else self._originals(negatives)
-        kept = self._left_in(negatives, chosen, photos, originals)
-        codes = photos.take(pa.array(kept)).combine_chunks().dictionary_encode().indices.to_numpy()
-        order = kept if originals is not None else kept[np.argsort(codes, kind="stable")]
-        for start in range(0, len(order), SLICE):
-            rows = order[start : start + SLICE]
-            read = negatives.take(pa.array(rows)).to_pylist()
-            own = _taken(images, chosen.image[rows])
-            others = [("", "", 0, Terms())] * len(rows)
-            if originals is not None:
-                others = _taken(originals[0], originals[1][rows])
-            scores = chosen.score[chosen.image[rows]], chosen.original[chosen.image[rows]]
-            for row, image, other, *both in zip(read, own, others, *scores, strict=True):
-                told = (UNSCORED if np.isnan(one) else float(one) for one in both)
-                yield self._planned(row, image, other, self.chosen_by, *told)
+        import polars as pl
+
+        table = self.stage.earlier(self.negatives).read(["key", "identity", *TERMS, *COLUMNS.names])
+        images = images_of(self._images, table, "negative_caption")
+        chosen = self._chosen(images, table)
+        scores = pl.DataFrame({"score": chosen.score, "score_original": chosen.original}).fill_nan(UNSCORED)
+        originals, first = None, chosen.image
+        if self.photos is None:
+            originals, first = self._originals(table)
+        named = pl.when(pl.col("image") != "").then("image").otherwise("image_id")
+        rows = pl.concat(
+            [
+                cast(pl.DataFrame, pl.from_arrow(table)).with_columns(photo=named if originals is None else pl.lit("")),
+                pl.DataFrame({"ambiguous": chosen.ambiguous, "place0": first, "place1": chosen.image}),
+            ],
+            how="horizontal",
+        )
+        lacks0 = pl.col("photo") == "" if originals is None else pl.col("place0") == NONE
+        reason = (
+            pl.when("ambiguous")
+            .then(pl.lit("ambiguous"))
+            .when(pl.col("place1") == NONE)
+            .then(pl.lit(LACKING[self.chosen_by]))
+            .when(lacks0)
+            .then(pl.lit("no-photo" if originals is None else "no-image"))
+        )
+        rows = rows.with_columns(reason=reason)
+        for key, caption, why in (
+            rows.filter(pl.col("reason").is_not_null()).select("key", "caption_id", "reason").rows()
+        ):
+            self.excluded.add(why, f"{key} ({caption[:100]})")
+        kept = rows.filter(pl.col("reason").is_null())
+        if originals is None:
+            kept = kept.with_row_index("number")
+            kept = kept.sort(pl.col("number").min().over("photo"), "number")
+        for part in kept.iter_slices(SLICE):
+            own = pl.concat([images.frame[part["place1"]], scores[part["place1"]]], how="horizontal").to_dicts()
+            others = [None] * len(part) if originals is None else originals.frame[part["place0"]].to_dicts()
+            for row, image, other in zip(part.to_dicts(), own, others, strict=True):
+                yield self._planned(row, image, other)
 
     def _chosen(self, images: Images, negatives: pa.Table) -> Chosen:
         """The image of each negative caption."""
-        by, source = self.chosen_by, self
-        verified = None if source.verified is None or by == "first" else self.stage.earlier(source.verified)
-        if by != "people":
-            return best_images(images, len(negatives), verified, source.ambiguous, source.compared)
-        assert source.decisions is not None, "its settings were checked"
-        places = decided_images(images, negatives, self.stage.earlier(source.decisions))
+        verified = None if self.verified is None or self.chosen_by == "first" else self.stage.earlier(self.verified)
+        if self.chosen_by != "people":
+            return best_images(images, len(negatives), verified, self.ambiguous, self.compared)
+        assert self.decisions is not None, "its settings were checked"
+        places = decided_images(images, negatives, self.stage.earlier(self.decisions))
         score, original, _ = scores_of(images, verified)
         return Chosen(places, np.zeros(len(negatives), np.bool_), score, original)
-
-    def _left_in(
-        self, negatives: pa.Table, chosen: Chosen, photos: pa.ChunkedArray, originals: tuple[Images, Ints] | None
-    ) -> Ints:
-        """Rows of negative captions that give a pair; the others are counted in `excluded`."""
-        reasons = [
-            ("ambiguous", chosen.ambiguous),
-            (LACKING[self.chosen_by], chosen.image == NONE),
-            ("no-photo", pc.equal(photos, "").to_numpy()) if originals is None else ("no-image", originals[1] == NONE),
-        ]
-        reason = np.select([lost for _, lost in reasons], range(len(reasons)), NONE)
-        lost = np.flatnonzero(reason != NONE)
-        shown = negatives.select(["key", "caption_id"]).take(pa.array(lost[:EXAMPLES])).to_pylist()
-        for code, row in zip(reason[lost], shown, strict=False):
-            self.excluded.add(reasons[code][0], f"{row['key']} ({row['caption_id'][:100]})")
-        for code in reason[lost[EXAMPLES:]]:
-            self.excluded[reasons[code][0]] += 1
-        return np.flatnonzero(reason == NONE)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs, or why there is none. Raises `BrokenTar`: a generated image is absent or broken."""
@@ -258,7 +241,8 @@ class GeneratedPairs(Source):
 
     def _pair(self, one: GeneratedPairCandidate, first: Frame, second: Frame, stored: Stored[Any]) -> Pair:
         scores = {"verification": one.score, "verification_original": one.score_original}
-        told = {name: getattr(one, name) for name in ("caption_id", "image_id", "type", "subtype", "photo", "number")}
+        told = {name: getattr(one, name) for name in ("caption_id", "image_id", "type", "subtype", "photo")}
+        told["number"] = stored.json.provenance["number"]
         drawn = {name: value for name, value in stored.json.provenance.items() if name not in told}
         return Pair(
             **one.placed,
@@ -282,13 +266,14 @@ class GeneratedPairs(Source):
         return found
 
     def _planned(
-        self, row: Mapping[str, str], image: _Place, original: _Place, choice: str, score: float, score_original: float
+        self, row: Mapping[str, Any], image: Mapping[str, Any], original: Mapping[str, Any] | None
     ) -> GeneratedPairCandidate:
-        photo = "" if original[1] else row["image"] or row["image_id"]
+        """A candidate from rows of the negative caption, its image, and the image of the original caption."""
+        photo, shown = row["photo"], [row, image] if original is None else [row, original, image]
         identified = self.identified(
             *json.loads(row["identity"]),
             group=sample_key(self.stage.name, "image", photo) if photo else "",
-            shows=(Terms.of(row), original[3], image[3]),
+            shows=[Terms.of(terms) for terms in shown],
         )
         identified["split"] = self._training.of(row["image_id"] or row["caption"], row["image"])
         return GeneratedPairCandidate(
@@ -297,21 +282,20 @@ class GeneratedPairs(Source):
             captions1=(row["negative_caption"],),
             **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype")},
             photo=photo,
-            tar0=original[0],
-            key0=original[1],
-            tar1=image[0],
-            key1=image[1],
-            number=image[2],
-            choice=choice,
-            score=score,
-            score_original=score_original,
+            tar0="" if original is None else original["tar"],
+            key0="" if original is None else original["key"],
+            tar1=image["tar"],
+            key1=image["key"],
+            choice=self.chosen_by,
+            score=image["score"],
+            score_original=image["score_original"],
         )
 
     @cached_property
     def _training(self) -> TrainingSplit:
         return TrainingSplit(self.train, self.stage.split, self.stage.seed, self.held_out)
 
-    def _originals(self, negatives: pa.Table) -> tuple[Images, Ints]:
+    def _originals(self, negatives: pa.Table) -> tuple[Images, npt.NDArray[np.int64]]:
         """Images that were generated from original captions, and the first of each negative caption."""
         images = images_of(self._images, negatives, "caption")
         if not len(images):

@@ -1,24 +1,25 @@
-"""Yes/no questions about an image: who writes those of a caption, and what an engine answers."""
+"""Yes/no questions about an image: who writes those of a caption, what an engine answers, and the score of an image."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, Protocol, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import SerializeAsAny
 
 from twinset.contracts.doors import OfKind, Registry
 from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.parts import Part
 from twinset.contracts.references import Reference, bibtex
 from twinset.contracts.source import Need
-from twinset.models.engines import EngineSettings, EngineSource
+from twinset.models.engines import EngineSource
 from twinset.models.visual_questions.settings import Inquiry, Unanswered, answers_of
 
 YES = 0.5  # the least probability of an answer that counts as yes
 LONGEST = 2000  # characters of a caption that is asked about
 CAPTION = "caption"  # kind of the one question about all that a caption says
+Answers = Mapping[str, float]  # probability of yes by question
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,48 +44,35 @@ class ImageQuestion:
         return {"id": self.id, **words, "question": self.question}
 
 
-class QuestionWriter(Protocol):
-    """Writes questions. weights: digests of what decides them. device: of its network, None without one."""
+class QuestionWriter(Part):
+    """Writes the questions of captions.
 
-    def questions(self, captions: Sequence[str]) -> Sequence[list[ImageQuestion]]:
-        """The questions of each caption, parents first; none where nothing can be asked."""
-
-    def device(self) -> str | None: ...
-
-    def weights(self) -> Mapping[str, str]: ...
-
-
-class QuestionSettings(EngineSettings):
-    """Settings of a `QuestionWriter`, light to import.
-
-    Subclasses set ``kind`` as a `Literal`, `worker`, and `reasons`: ``wrong-KIND`` for each kind of question. title:
-    what is asked, as a card says it. libraries: as of a generator.
+    Subclasses set ``kind`` as a `Literal`, and `reasons`: ``wrong-KIND`` for each kind of question. title: what is
+    asked, as a card says it.
     """
 
     title: ClassVar[str]
-    libraries: ClassVar[tuple[str, ...]] = ()
+
+    def questions(self, captions: Sequence[str]) -> Sequence[list[ImageQuestion]]:
+        """The questions of each caption, parents first; none where nothing can be asked."""
+        raise NotImplementedError(f"{type(self).__name__} has no method questions")
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        """As `shards.contracts.Source.check_inputs`; ``key`` is such as ``stages.verified.source.questions``."""
 
 
-class WholeCaption(QuestionSettings):
+class WholeCaption(QuestionWriter):
     """One question: whether the image shows the caption, as VQAScore asks (Lin et al. 2024)."""
 
     kind: Literal["caption"] = "caption"
 
-    worker = f"{__name__}:WholeCaptionWriter"
     reference = Reference("VQAScore", "https://arxiv.org/abs/2404.01291", bibtex("lin2024vqascore"))
     title = "whether it shows the whole of each caption"
     reasons: ClassVar[Mapping[str, str]] = {
         "wrong-caption": "the image does not show its caption, or one of a pair shows the other's too"
     }
 
-
-class WholeCaptionWriter:
-    """As `QuestionWriter`."""
-
-    def __init__(self, settings: WholeCaption) -> None:
-        pass
-
-    def questions(self, captions: Sequence[str]) -> list[list[ImageQuestion]]:
+    def questions(self, captions: Sequence[str]) -> Sequence[list[ImageQuestion]]:
         """One, unless the caption is empty."""
         return [
             [ImageQuestion(1, (), CAPTION, (caption,), f'Does this figure show "{caption}"?', (CAPTION, caption))]
@@ -93,16 +81,9 @@ class WholeCaptionWriter:
             for caption in captions
         ]
 
-    def device(self) -> None:
-        """None."""
-
-    def weights(self) -> Mapping[str, str]:
-        """None."""
-        return {}
-
 
 KINDS = {"caption": f"{__name__}:WholeCaption"}
-QUESTION_WRITERS = Registry[QuestionSettings]("question writer", QuestionSettings, __name__, "twinset.question_writers")
+QUESTION_WRITERS = Registry[QuestionWriter]("question writer", QuestionWriter, __name__, "twinset.question_writers")
 
 
 class QuestionSource(EngineSource):
@@ -111,11 +92,7 @@ class QuestionSource(EngineSource):
     questions: who writes them.
     """
 
-    questions: Annotated[SerializeAsAny[QuestionSettings], OfKind(QUESTION_WRITERS)] = WholeCaption()
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        super().check_inputs(key, needs)
-        self.questions.check_inputs(f"{key}.questions", needs)
+    questions: Annotated[SerializeAsAny[QuestionWriter], OfKind(QUESTION_WRITERS)] = WholeCaption()
 
     isolation = "process"  # torch's number of threads is its process's
 
@@ -123,37 +100,58 @@ class QuestionSource(EngineSource):
     def libraries(self) -> tuple[str, ...]:  # type: ignore[override]  # each writer has its own
         return self.questions.libraries
 
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        super().check_inputs(key, needs)
+        self.questions.check_inputs(f"{key}.questions", needs)
+
     def runs_on(self) -> str | None:
         """The engine's; that of the writer, which is on the CPU, where the engine has none."""
-        return super().runs_on() or self._writer.device()
+        return super().runs_on() or self.questions.runs_on()
 
     def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), **self._writer.weights()}
+        return {**super().weights(), **self.questions.weights()}
 
     def questions_about(self, captions: Iterable[str]) -> dict[str, list[ImageQuestion]]:
         """The questions of each caption."""
         texts = list(dict.fromkeys(captions))
-        return dict(zip(texts, self._writer.questions(texts), strict=True))
+        return dict(zip(texts, self.questions.questions(texts), strict=True))
 
-    def answers(self, inquiries: Mapping[str, Sequence[Inquiry]]) -> dict[str, list[dict[str, float]] | Rejected]:
-        """By key, the probability of yes by question for each inquiry, or why there is none."""
-        every = [one for some in inquiries.values() for one in some]
+    def answers(self, inquiries: Mapping[str, Sequence[Inquiry]]) -> dict[str, list[Answers] | Rejected]:
+        """By key, the answers to each inquiry, or why there are none."""
+        every = [inquiry for asked in inquiries.values() for inquiry in asked]
         given = iter(answers_of(self.worker, self.engine.kind, every))
-        found: dict[str, list[dict[str, float]] | Rejected] = {}
-        for key, some in inquiries.items():
-            answers = [next(given) for _ in some]
-            if refused := next((one for one in answers if isinstance(one, Unanswered)), None):
-                found[key] = Rejected(key, refused.reason, refused.detail)
+        answers: dict[str, list[Answers] | Rejected] = {}
+        for key, asked in inquiries.items():
+            own = [next(given) for _ in asked]
+            if refused := next((each for each in own if isinstance(each, Unanswered)), None):
+                answers[key] = Rejected(key, refused.reason, refused.detail)
             else:
-                said = zip(some, cast(list[list[float]], answers), strict=True)
-                found[key] = [dict(zip(one.questions, yes, strict=True)) for one, yes in said]
-        return found
-
-    @cached_property
-    def _writer(self) -> QuestionWriter:
-        return cast(QuestionWriter, self.questions.open())
+                yes = zip(asked, cast(list[list[float]], own), strict=True)
+                answers[key] = [dict(zip(inquiry.questions, values, strict=True)) for inquiry, values in yes]
+        return answers
 
 
-def distinguishing(one: Sequence[ImageQuestion], other: Sequence[ImageQuestion]) -> set[tuple[str, ...]]:
+def distinguishing(own: Sequence[ImageQuestion], other: Sequence[ImageQuestion]) -> set[tuple[str, ...]]:
     """Meanings of the questions of one caption that the other one does not ask."""
-    return {each.meaning for each in one} - {each.meaning for each in other}
+    return {question.meaning for question in own} - {question.meaning for question in other}
+
+
+def counted(questions: Sequence[ImageQuestion], answers: Answers) -> list[bool]:
+    """Which questions count for an image: those answered yes whose parents are all answered yes (Cho et al. 2023).
+
+    As in the released code, the answers to the parents decide, not whether these count themselves. Parents that no
+    question has are ignored.
+    """
+    yes = {question.id: answers[question.question] >= YES for question in questions}
+    return [yes[q.id] and all(yes.get(parent, True) for parent in q.parents) for q in questions]
+
+
+def score_of(questions: Sequence[ImageQuestion], answers: Answers) -> float:
+    """The score of an image: the share of questions that count, 1 without any.
+
+    Of a single question about the whole caption it is the probability of yes (Lin et al. 2024).
+    """
+    if [question.kind for question in questions] == [CAPTION]:
+        return float(answers[questions[0].question])
+    counts = counted(questions, answers)
+    return sum(counts) / len(counts) if counts else 1.0

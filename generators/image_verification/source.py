@@ -1,4 +1,4 @@
-"""Asks what captions say of the images of a stage; a row an image or pair (BiVLC, section 3.2)."""
+"""Asks what captions say of the images of a stage; a row an image or pair (BiVLC, section 3.2; VisMin, section 3)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.image_verification import pairs
-from twinset.generators.image_verification.pairs import PairCandidate, problem_of
+from twinset.generators.decisions.pictures import media_type_of
 from twinset.generators.image_verification.questions import (
     LONGEST,
     YES,
+    Answers,
     ImageQuestion,
     QuestionSource,
+    counted,
     distinguishing,
+    score_of,
 )
-from twinset.generators.image_verification.scoring import answered, score_of
 from twinset.generators.papers import BIVLC
 from twinset.models.visual_questions.settings import Inquiry, QuestionAnswerer
 
-_READ = ("key", "identity", "split", "group", "tar", "image_sha256", "caption", "negative_caption")
+SIDES = (0, 1)
+_SHOWN = ("image0_sha256", "image1_sha256", "caption0", "caption1")
 _TEXT = ("image_key", "image_sha256", "caption_id", "caption", "negative_caption", "questions")
-COLUMNS = pa.schema(
+IMAGE_COLUMNS = pa.schema(
     [
         *(pa.field(name, pa.string(), nullable=False) for name in _TEXT),
         pa.field("question_count", pa.int32(), nullable=False),
@@ -41,33 +43,28 @@ COLUMNS = pa.schema(
         pa.field("number", pa.int32(), nullable=False),
     ]
 )
+PAIR_COLUMNS = pa.schema(
+    [
+        *(pa.field(name, pa.string(), nullable=False) for name in ("subject", *_SHOWN, "questions")),
+        *(pa.field(name, pa.int32(), nullable=False) for name in ("question_count", "distinguishing_count")),
+        *(pa.field(name, pa.float64(), nullable=False) for name in ("score0", "score1", "distinguishing_score")),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VerificationCandidate(Candidate):
-    """An image of an earlier stage. tar, image_key: where it lies. caption: what it was generated from."""
+class VerifiedCandidate(Candidate):
+    """A sample of an earlier stage with one or two images.
 
+    subject, tar: its key, and where it lies. roles, sha256s: of its images. texts: its captions; of a single image the
+    one that it was generated from, and the original one.
+    """
+
+    subject: str
     tar: str
-    image_key: str
-    image_sha256: str
-    caption: str
-    negative_caption: str
-
-    @property
-    def stored_key(self) -> str:
-        return self.image_key
-
-    @property
-    def texts(self) -> tuple[str, str]:
-        return self.caption, self.negative_caption
-
-    @property
-    def images(self) -> Mapping[str, str]:
-        """sha256 by role."""
-        return {"image": self.image_sha256}
-
-
-_Planned = VerificationCandidate | PairCandidate
+    roles: tuple[str, ...]
+    sha256s: tuple[str, ...]
+    texts: tuple[str, ...]
 
 
 class ImageVerification(QuestionSource):
@@ -89,6 +86,8 @@ class ImageVerification(QuestionSource):
     threshold: float | None = Field(default=None, gt=0, le=1)
     licence: str = ""
 
+    version = 4
+    candidate = VerifiedCandidate
     makes = "table"
     paper = BIVLC
     group = "caption"
@@ -103,32 +102,34 @@ class ImageVerification(QuestionSource):
             )
         return ""
 
-    version = 3
-
     @cached_property
-    def candidate(self) -> type[_Planned]:  # type: ignore[override] # of a class as a rule
-        return PairCandidate if "caption1" in self.earlier().columns() else VerificationCandidate
+    def _paired(self) -> bool:
+        return "caption1" in self.earlier().columns()
 
     @property
     def row_schema(self) -> pa.Schema:  # type: ignore[override]
-        return pairs.COLUMNS if self.candidate is PairCandidate else COLUMNS
+        return PAIR_COLUMNS if self._paired else IMAGE_COLUMNS
 
-    def plan(self) -> Iterator[_Planned]:
-        """Images or pairs in the order of the earlier stage, whose index is read a row group at a time.
+    def plan(self) -> Iterator[VerifiedCandidate]:
+        """Images or pairs in the order and groups of the earlier stage, whose index is read a row group at a time.
 
         Raises `WrongUse` when that stage has no images.
         """
-        paired = self.candidate is PairCandidate
-        for row in self.earlier().pictured_rows(pairs.READ if paired else _READ):
-            key = row.pop("key")
-            if paired:
-                # Whoever reads the verdicts, such as `screened-pairs`, knows pairs by their keys.
-                yield PairCandidate(**{**self.identified(key), **row}, subject=key)
-            elif max(len(row["caption"]), len(row["negative_caption"])) > LONGEST:
-                self.excluded.add("caption-too-long", key)
-            else:
-                own = self.identified(*json.loads(row["identity"]))["key"]
-                yield VerificationCandidate(key=own, image_key=key, **row)
+        roles = ("image0", "image1") if self._paired else ("image",)
+        texts = ("caption0", "caption1") if self._paired else ("caption", "negative_caption")
+        hashes = [f"{role}_sha256" for role in roles]
+        for row in self.earlier().pictured_rows(("key", "identity", "split", "group", "tar", *hashes, *texts)):
+            # Who reads the verdicts on pairs, such as `screened-pairs`, knows these by their keys.
+            identity = (row["key"],) if self._paired else json.loads(row["identity"])
+            placed = {**self.identified(*identity), "split": row["split"], "group": row["group"]}
+            yield VerifiedCandidate(
+                **placed,
+                subject=row["key"],
+                tar=row["tar"],
+                roles=roles,
+                sha256s=tuple(row[name] for name in hashes),
+                texts=tuple(row[name] for name in texts),
+            )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.
@@ -137,80 +138,126 @@ class ImageVerification(QuestionSource):
             BrokenTar: an image is absent, broken or not the one that was planned.
             OutOfMemory: a pass of the engine does not fit.
         """
-        planned = cast(Sequence[_Planned], candidates)
+        planned = cast(Sequence[VerifiedCandidate], candidates)
         readable = [one for one in planned if max(map(len, one.texts)) <= LONGEST]
         questions = self.questions_about(text for one in readable for text in one.texts)
-        askable = [one for one in readable if _tells(one, questions)]
-        stored = self.earlier().samples((one.tar, one.stored_key) for one in askable)
-        inquiries = {one.key: self._inquiries(one, stored[one.stored_key], questions) for one in askable}
+        askable = [one for one in readable if self._asks_anything(*(questions[text] for text in one.texts))]
+        stored = self.earlier().samples((one.tar, one.subject) for one in askable)
+        inquiries = {
+            one.key: self._inquiries(one, stored[one.subject], [q for text in one.texts for q in questions[text]])
+            for one in askable
+        }
         answers = self.answers(inquiries)
         for one in planned:
             if one.key not in inquiries:
                 reason = "no-question" if one in readable else "caption-too-long"
                 yield Rejected(one.key, reason, one.texts[0][:200])
-            elif isinstance(found := answers[one.key], Rejected):
-                yield found
+            elif isinstance(given := answers[one.key], Rejected):
+                yield given
             else:
-                yield self._judged(one, stored[one.stored_key], questions, found)
+                asked = [questions[text] for text in one.texts]
+                if self._paired:
+                    row, problem = _pair_row(one, asked, given, self.threshold or 0)
+                else:
+                    row, problem = _image_row(one, asked, given[0], stored[one.subject], self.threshold or 0)
+                rejected = self.threshold is not None and problem is not None
+                yield Rejected(one.key, *cast(tuple[str, str], problem)) if rejected else TableRows(one.key, [row])
 
-    def _judged(
-        self,
-        one: _Planned,
-        stored: Stored[Any],
-        questions: Mapping[str, list[ImageQuestion]],
-        found: Sequence[Mapping[str, float]],
-    ) -> TableRows | Rejected:
-        threshold = self.threshold
-        if isinstance(one, PairCandidate):
-            row = pairs.row_of(one, tuple(questions[text] for text in one.texts), found)
-            problem = problem_of(row, threshold) if threshold is not None else None
-            return TableRows(one.key, [row]) if problem is None else Rejected(one.key, *problem)
-        row = _row(one, stored, questions, found[0])
-        if threshold is None or row["caption_score"] >= threshold:
-            return TableRows(one.key, [row])
-        told = json.loads(row["questions"])
-        first = next((each for each in told if each["yes"] < YES), told[0])
-        detail = f"score {row['caption_score']:.3f}; {first['question'][:200]}"
-        return Rejected(one.key, f"wrong-{first['kind']}", detail)
+    def _asks_anything(self, first: Sequence[ImageQuestion], second: Sequence[ImageQuestion]) -> bool:
+        """Whether anything can be asked: of a caption, or of what tells two captions apart."""
+        return bool(distinguishing(first, second) | distinguishing(second, first) if self._paired else first)
 
     def _inquiries(
-        self, one: _Planned, stored: Stored[Any], questions: Mapping[str, list[ImageQuestion]]
+        self, one: VerifiedCandidate, stored: Stored[Any], questions: Sequence[ImageQuestion]
     ) -> list[Inquiry]:
         """What is asked of each image: the questions of both captions."""
-        self.earlier().check_images(one.tar, stored, one.images)
-        media_type = f"image/{'jpeg' if stored.extension == 'jpg' else stored.extension}"
-        asked = tuple(dict.fromkeys(each.question for text in one.texts for each in questions[text]))
-        return [Inquiry(one.stored_key, stored.images[role], media_type, asked) for role in one.images]
+        self.earlier().check_images(one.tar, stored, dict(zip(one.roles, one.sha256s, strict=True)))
+        asked, media_type = tuple(dict.fromkeys(q.question for q in questions)), media_type_of(stored.extension)
+        return [Inquiry(one.subject, stored.images[role], media_type, asked) for role in one.roles]
 
 
-def _tells(one: _Planned, questions: Mapping[str, list[ImageQuestion]]) -> bool:
-    """Whether anything can be asked: of a caption, or of what tells two captions apart."""
-    first, second = (questions[text] for text in one.texts)
-    paired = isinstance(one, PairCandidate)
-    return bool(distinguishing(first, second) | distinguishing(second, first) if paired else first)
+Judged = tuple[dict[str, Any], tuple[str, str] | None]  # a row, and reason and detail of what is wrong with it
 
 
-def _row(
-    one: VerificationCandidate,
+def _image_row(
+    one: VerifiedCandidate,
+    asked: Sequence[Sequence[ImageQuestion]],
+    answers: Answers,
     stored: Stored[Any],
-    questions: Mapping[str, list[ImageQuestion]],
-    found: Mapping[str, float],
-) -> dict[str, Any]:
-    asked, original = questions[one.caption], questions[one.negative_caption]
-    told = [
-        {**each.as_json(), "yes": float(found[each.question]), "counted": counts}
-        for each, counts in zip(asked, answered(asked, found), strict=True)
+    threshold: float,
+) -> Judged:
+    """The row of an image. asked: questions of its caption and of the original one."""
+    own, original = asked
+    answered = [
+        {**question.as_json(), "yes": float(answers[question.question]), "counted": counts}
+        for question, counts in zip(own, counted(own, answers), strict=True)
     ]
     caption_id, number = (stored.json.provenance.get(name) for name in ("caption_id", "number"))
-    return {
-        "image_key": one.image_key,
-        "image_sha256": one.image_sha256,
+    row = {
+        "image_key": one.subject,
+        "image_sha256": one.sha256s[0],
         "caption_id": str(caption_id or ""),
-        "caption": one.caption,
-        "negative_caption": one.negative_caption,
-        "questions": json.dumps(told, ensure_ascii=False),
-        "question_count": len(told),
-        "caption_score": score_of(asked, found),
-        "original_score": score_of(original, found) if original else None,
+        "caption": one.texts[0],
+        "negative_caption": one.texts[1],
+        "questions": json.dumps(answered, ensure_ascii=False),
+        "question_count": len(own),
+        "caption_score": (score := score_of(own, answers)),
+        "original_score": score_of(original, answers) if original else None,
         "number": number if isinstance(number, int) else 0,
     }
+    if score >= threshold:
+        return row, None
+    wrong = next((question for question in answered if question["yes"] < YES), answered[0])
+    return row, (f"wrong-{wrong['kind']}", f"score {score:.3f}; {wrong['question'][:200]}")
+
+
+def _pair_row(
+    one: VerifiedCandidate, asked: Sequence[Sequence[ImageQuestion]], answers: Sequence[Answers], threshold: float
+) -> Judged:
+    """The row of a pair, with all answers.
+
+    A question is answered rightly if it counts for the image of its caption and, where the other caption does not ask
+    it, not for the other image. The first question that is answered wrongly is what is wrong with a pair, of those that
+    tell the captions apart if there is one.
+
+    Args:
+        asked: questions of both captions.
+        answers: of both images.
+    """
+    answered: list[dict[str, Any]] = []
+    for side in SIDES:
+        questions, alone = asked[side], distinguishing(asked[side], asked[1 - side])
+        here, there = (counted(questions, answers[image]) for image in (side, 1 - side))
+        answered += [
+            {
+                "caption": side,
+                **question.as_json(),
+                "distinguishes": question.meaning in alone,
+                "yes": [float(of_image[question.question]) for of_image in answers],
+                "counted": counts,
+                "right": counts and not (question.meaning in alone and counts_there),
+            }
+            for question, counts, counts_there in zip(questions, here, there, strict=True)
+        ]
+    scores = [score_of(asked[side], answers[side]) for side in SIDES]
+    apart = [question["right"] for question in answered if question["distinguishes"]]
+    row = {
+        "subject": one.subject,
+        **dict(zip(_SHOWN, (*one.sha256s, *one.texts), strict=True)),
+        "questions": json.dumps(answered, ensure_ascii=False),
+        "question_count": len(answered),
+        "distinguishing_count": len(apart),
+        "score0": scores[0],
+        "score1": scores[1],
+        "distinguishing_score": sum(apart) / len(apart) if apart else 1.0,
+    }
+    if all(apart) and min(scores) >= threshold:
+        return row, None
+    wrong = [question for question in answered if not question["right"]]
+    least_sure = sorted(answered, key=lambda question: question["yes"][question["caption"]])
+    first = next((question for question in wrong if question["distinguishes"]), (wrong or least_sure)[0])
+    yes = " and ".join(f"{value:.2f}" for value in first["yes"])
+    return row, (
+        f"wrong-{first['kind']}",
+        f"of caption {first['caption']}: {first['question'][:200]} yes {yes} for image 0 and 1",
+    )

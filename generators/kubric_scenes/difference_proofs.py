@@ -4,9 +4,7 @@ Light is real: a thing darkens, colours and mirrors itself in what is near. What
 differ as it likes; everything else may differ so little that nobody sees it.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import cv2
@@ -14,113 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.generators.kubric_scenes.proof import Instance
-from twinset.generators.kubric_scenes.scene.camera import paint, unproject
-from twinset.generators.kubric_scenes.scene.composition import Refuted, Standing
-from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, Points, Vector, View
-
-GRID = 160  # cells along the longer side of what the sun sees of the things that throw a shadow
-SOFT = 0.12  # scene units around a shadow that count as the shadow: the sun has a width
-TURNS = tuple(math.radians(turn) for turn in (0, 20, -20, 40, -40, 60, -60, 80, -80))  # of the sun, that are tried
-VIEWERS_SIDE = math.radians(75)  # at most so far from behind the viewer may it be turned
-SHADED = 0.01  # of the surface of an unchanged thing is as good as none
-ABOVE = 0.02  # scene units that a surface must lie nearer to the sun: a thing does not shade itself
-
-
-Mesh = tuple[Points, NDArray[np.int32]]  # (n, 3) corners in the scene, and (m, 3) which of them make a face
-Things = Sequence[Standing]
-
-
-class Shadow:
-    """The shadow of some things, as seen from the sun: how near to it the nearest of their surfaces lies, cell by cell.
-
-    Args:
-        casters: the things.
-        sun: where the light shines from, of any length.
-    """
-
-    def __init__(self, casters: Sequence[Mesh], sun: Vector) -> None:
-        self._axes = _towards(sun)
-        corners = [points @ self._axes for points, _ in casters]
-        everything = np.concatenate(corners)
-        extent = float(np.ptp(everything[:, :2], axis=0).max())
-        self._cell = max(extent, SOFT) / GRID
-        self._low = everything[:, :2].min(axis=0) - 2 * SOFT
-        columns, rows = np.ceil((everything[:, :2].max(axis=0) + 2 * SOFT - self._low) / self._cell).astype(int) + 1
-        triangles = np.concatenate([own[faces] for own, (_, faces) in zip(corners, casters, strict=True)])
-        nearness = triangles[:, :, 2].max(axis=1)
-        order = np.argsort(nearness, kind="stable")
-        painted = paint((triangles[:, :, :2] - self._low) / self._cell, order, (rows, columns))
-        near = np.where(painted < 0, -np.inf, nearness[painted]).astype(np.float32)
-        reach = max(1, round(SOFT / self._cell))
-        kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * reach + 1, 2 * reach + 1))
-        self._near = cv2.dilate(near, kernel, borderType=cv2.BORDER_REPLICATE)
-
-    def covers(self, points: Points) -> NDArray[np.bool_]:
-        """Which points (…, 3) of the scene lie in it; points that are not finite do not."""
-        seen = np.where(np.isfinite(points), points, 1e9) @ self._axes
-        places = np.floor((seen[..., :2] - self._low) / self._cell)
-        rows, columns = self._near.shape
-        inside = (places >= 0).all(axis=-1) & (places[..., 0] < columns) & (places[..., 1] < rows)
-        place = np.where(inside[..., None], places, 0).astype(int)
-        covered: NDArray[np.bool_] = inside & (self._near[place[..., 1], place[..., 0]] > seen[..., 2] + ABOVE)
-        return covered
-
-
-def _towards(sun: Vector) -> Points:
-    """Two axes across the light and one towards it, the columns of a (3, 3) matrix."""
-    light = np.asarray(sun) / np.linalg.norm(sun)
-    across = np.cross([0.0, 1.0, 0.0] if abs(light[1]) < 0.9 else [1.0, 0.0, 0.0], light)
-    across /= np.linalg.norm(across)
-    return np.stack([across, np.cross(light, across), light], axis=1)
-
-
-def changed(thing: Standing, others: Things) -> bool:
-    """Whether a thing of one image does not stand in the other one too."""
-    return all(thing.placement != other.placement for other in others)
-
-
-def carries(place: int, things: Things) -> bool:
-    """Whether another thing lies on the one at a place (from 0)."""
-    return any(place in thing.rests_on for thing in things)
-
-
-def turn_sun(view: View, things0: Things, things1: Things) -> View:
-    """The view with its sun turned around Z, as little as it takes to keep the shadow of changed things off the others.
-
-    What carries a changed thing cannot be left out. Where no turn will do, the one that shades least is taken.
-    """
-    azimuth = math.atan2(view.sun[1], view.sun[0])
-    turns = [turn for turn in TURNS if not turn or abs(azimuth + turn + math.pi / 2) <= VIEWERS_SIDE]
-    best, least = view, math.inf
-    for turn in turns:
-        sun = _turned(view.sun, turn)
-        shaded = max(_shaded(things0, things1, sun), _shaded(things1, things0, sun))
-        if shaded < least:
-            best, least = replace(view, sun=sun), shaded
-        if least <= SHADED:
-            break
-    return best
-
-
-def _shaded(things: Things, others: Things, sun: Vector) -> float:
-    """The largest share of the surface of an unchanged thing that lies in the shadow of the changed ones."""
-    casters = [(one.points, one.model.faces) for one in things if changed(one, others)]
-    if not casters:
-        return 0.0
-    shadow = Shadow(casters, sun)
-    shares = [0.0]
-    for place, one in enumerate(things):
-        if not (changed(one, others) or carries(place, things)):
-            corners = one.points[one.model.faces]
-            areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-            shares.append(float(np.average(shadow.covers(corners.mean(axis=1)), weights=areas)))
-    return max(shares)
-
-
-def _turned(sun: Vector, turn: float) -> Vector:
-    cos, sin = math.cos(turn), math.sin(turn)
-    return cos * sun[0] - sin * sun[1], sin * sun[0] + cos * sun[1], sun[2]
-
+from twinset.generators.kubric_scenes.scene.camera import paint, project
+from twinset.generators.kubric_scenes.scene.composition import Standing
+from twinset.generators.kubric_scenes.scene.parts import Drawn, Picture, Refuted, View
 
 STRIP = 0.016  # of the picture's width: how far to either side of an outline colours are averaged
 TOLD_APART = 10.0  # CIELAB ΔE*ab (CIE 1976) between the two sides of an outline, from which it is seen
@@ -188,7 +82,7 @@ MIN_CHANGED = 0.35  # of the changed thing's pixels
 SEEN = 8  # steps of 255: less is not seen when two pictures are shown in turn
 MAX_FLOOR = 0.05  # of the pixels beside all things and shadows of changed things
 MAX_UNCHANGED = 0.2  # of the pixels of a thing that does not change
-NEARBY = 0.03  # of the picture's width around a changed thing that counts as the thing: its contact shadow
+NEARBY = 0.03  # of the picture's width around a changed thing and its shadow that counts as these: the sun has a width
 MAX_MOVED = 0.15  # of the length of the smaller member of a set: how far from each other both may stand
 Both = tuple[Sequence[Standing], Sequence[Standing]]
 
@@ -207,43 +101,49 @@ def prove_spot(drawn: Drawn, first: Standing, second: Standing) -> None:
 def prove_change(drawn: Drawn, view: View, things: Both, pictures: tuple[Picture, Picture]) -> None:
     """Raise `Refuted` unless two pictures differ where the changed things are, and almost nowhere else.
 
+    What carries another thing takes its shadow, and is not looked at.
+
     Args:
         things: what stands in each, in the order of its mask's numbers.
     """
     first, second = pictures
     difference = np.abs(first.pixels.astype(np.int16) - second.pixels.astype(np.int16)).max(axis=2)
-    shadow = np.zeros(difference.shape, bool)
-    numbers: list[list[int]] = []
+    changed, shadow = np.zeros(difference.shape, bool), np.zeros(difference.shape, bool)
     for these, others, picture in ((*things, first), (*things[::-1], second)):
-        numbers.append([number for number, one in enumerate(these, start=1) if changed(one, others)])
-        casters = [these[number - 1] for number in numbers[-1]]
-        if casters and (view.sun_strength > 0 or view.background is not None):
-            shadow |= Shadow([(one.points, one.model.faces) for one in casters], view.sun).covers(
-                unproject(picture.depth, view)
-            )
-    thing = np.isin(first.instances, numbers[0]) | np.isin(second.instances, numbers[1])
-    if drawn.aspect == "attribute" and (share := float((difference[thing] >= CHANGED).mean())) < MIN_CHANGED:
+        placements = [other.placement for other in others]
+        for number, standing in enumerate(these, start=1):
+            if standing.placement not in placements:
+                changed |= picture.instances == number
+                shadow |= _shadow(standing, view, difference.shape)
+    if drawn.aspect == "attribute" and (share := float((difference[changed] >= CHANGED).mean())) < MIN_CHANGED:
         raise Refuted("change-not-seen", f"{drawn.object0.name} and {drawn.object1.name} differ in {share:.0%}")
-    seen = (difference > SEEN) & ~_around(thing)
-    floor = ~_around(thing) & ~shadow & (first.instances == 0) & (second.instances == 0)
+    seen, unchanged = difference > SEEN, ~_around(changed)
+    floor = ~_around(changed | shadow) & (first.instances == 0) & (second.instances == 0)
     if (share := _share(seen, floor)) > MAX_FLOOR:
         raise Refuted("differs-elsewhere", f"{share:.1%} of the surroundings differs too")
-    for number, one in enumerate(things[0], start=1):
-        if number in numbers[0]:
+    carries = any(standing.carried for image in things for standing in image)
+    places = {standing.placement: place for place, standing in enumerate(things[1], start=1)}
+    for place, standing in enumerate(things[0], start=1):
+        if carries or standing.placement not in places:
             continue
-        again = next(place for place, other in enumerate(things[1], start=1) if other.placement == one.placement)
-        part = ~_around(thing) & (first.instances == number) & (second.instances == again)
-        if carries(number - 1, things[0]) or carries(again - 1, things[1]):
-            part &= ~shadow  # what lies on a thing throws its shadow there
+        part = unchanged & (first.instances == place) & (second.instances == places[standing.placement])
         if (share := _share(seen, part)) > MAX_UNCHANGED:
-            raise Refuted("differs-elsewhere", f"{share:.1%} of {one.thing.name} differs too")
+            raise Refuted("differs-elsewhere", f"{share:.1%} of {standing.thing.name} differs too")
 
 
-def _around(thing: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    margin = max(1, round(NEARBY * thing.shape[1]))
+def _shadow(thing: Standing, view: View, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Where in a picture the shadow of a thing's convex hull falls on the floor."""
+    points, sun = thing.points, np.asarray(view.sun)
+    pixels, _ = project(points - sun * (points[:, 2:] / sun[2]), view, shape[1])
+    hull = np.asarray(cv2.convexHull(pixels.astype(np.float32))[:, 0], np.float64)
+    return paint(hull[None], [0], shape) >= 0
+
+
+def _around(part: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    margin = max(1, round(NEARBY * part.shape[1]))
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * margin + 1, 2 * margin + 1))
-    return cv2.dilate(thing.astype(np.uint8), kernel).astype(bool)
+    return cv2.dilate(part.astype(np.uint8), kernel).astype(bool)
 
 
-def _share(found: NDArray[np.bool_], part: NDArray[np.bool_]) -> float:
-    return float(found[part].mean()) if part.any() else 0.0
+def _share(seen: NDArray[np.bool_], part: NDArray[np.bool_]) -> float:
+    return float(seen[part].mean()) if part.any() else 0.0

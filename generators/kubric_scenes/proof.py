@@ -5,30 +5,28 @@ measured from masks, depth and where they stand.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from twinset.generators.kubric_scenes.scene.camera import paint, project
-from twinset.generators.kubric_scenes.scene.composition import Refuted, Standing
+from twinset.generators.kubric_scenes.scene.composition import Standing
 from twinset.generators.kubric_scenes.scene.parts import (
     Drawn,
     Picture,
-    Points,
     Quaternion,
+    Refuted,
     Relation,
     Size,
     Vector,
     View,
 )
 
-FOOT = 0.2  # of the height of an outline, or of a thing
+FOOT = 0.2  # of the height of an outline
 MIN_VISIBLE = 0.55  # of a thing's outline
 MIN_VISIBLE_BELOW = 0.35  # of that of a thing on which another one lies
 MIN_COUNTED_VISIBLE = 0.7  # of each counted one: half a thing is easily overlooked
@@ -40,7 +38,6 @@ DEPTH_OVERLAP = 0.3  # of the narrower box's width that two things one behind th
 MAX_ASIDE = 0.5  # of the subject's width: how far the middle of what is in front or behind may lie beside its middle
 MAX_SMALL = 0.95  # of what a large thing is in the picture: what a small one may be at most
 MIN_CONTACT = 0.6  # of the foot of what lies on top: else nobody sees what it stands on
-DIGITS = {"centroid": 2, "visible": 4, "foot": 4, "contact": 4, "depth": 4, "position": 5, "quaternion": 5}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +46,9 @@ class Instance:
 
     box: left, top, right, bottom of its mask in pixels (exclusive to the right and below), zeros when it is not seen.
     centroid: of its mask, pixels. pixels: of its mask. visible: share of its outline that is not hidden (0-1).
-    foot: likewise of the outline's lowest fifth. contact: likewise of what the lowest fifth of its mesh takes.
+    foot: likewise of the outline's lowest fifth.
     depth: median distance from the camera plane, scene units, -1 when it is not seen. cut: whether the border of the
-    picture cuts it. position, quaternion: of the asset in the scene. rests_on: instances that it touches, -1 the floor.
+    picture cuts it. position, quaternion: of the asset in the scene. carried: whether it lies on the subject.
     """
 
     name: str
@@ -62,22 +59,21 @@ class Instance:
     pixels: int
     visible: float
     foot: float
-    contact: float
     depth: float
     cut: bool
     position: Vector
     quaternion: Quaternion
-    rests_on: tuple[int, ...]
+    carried: bool
 
     def record(self) -> dict[str, Any]:
-        """As it goes into a sample's JSON: numbers are rounded; ``cut`` is left out, as nothing kept is cut."""
-        record = asdict(self)
-        del record["cut"]
-        for name, digits in DIGITS.items():
-            value = record[name]
-            several = isinstance(value, tuple)
-            record[name] = [round(one, digits) for one in value] if several else round(value, digits)
-        return record
+        """As it goes into a sample's JSON: rounded; ``cut`` is left out, as nothing kept is cut."""
+        return {name: _rounded(value) for name, value in asdict(self).items() if name != "cut"}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_rounded(part) for part in value]
+    return round(value, 4) if isinstance(value, float) else value
 
 
 def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[Instance]:
@@ -99,12 +95,11 @@ def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[In
                 pixels=len(rows),
                 visible=min(1.0, len(rows) / max(1, int(outline.sum()))),
                 foot=_foot(mask, outline),
-                contact=_contact(mask, outline, corners, standing.points[:, 2]),
                 depth=float(np.median(picture.depth[mask])) if seen else -1.0,
                 cut=bool((corners < 0).any() or (corners > resolution).any() or (distances <= 0).any()),
                 position=standing.placement.position,
                 quaternion=standing.placement.quaternion,
-                rests_on=tuple(sorted(standing.rests_on)),
+                carried=standing.carried,
             )
         )
     return found
@@ -116,14 +111,6 @@ def _foot(mask: NDArray[np.bool_], outline: NDArray[np.bool_]) -> float:
         return 0.0
     lowest = int(rows[-1] - FOOT * (rows[-1] - rows[0]))
     return min(1.0, int(mask[lowest:].sum()) / int(outline[lowest:].sum()))
-
-
-def _contact(mask: NDArray[np.bool_], outline: NDArray[np.bool_], corners: Points, heights: NDArray[Any]) -> float:
-    """corners: of its mesh in pixels; heights: of them in the scene."""
-    lowest = corners[heights <= heights.min() + FOOT * np.ptp(heights)]
-    hull = cv2.convexHull(lowest.astype(np.float32))[:, 0]
-    footprint = outline & (paint(hull[None], [0], mask.shape) >= 0)
-    return int((mask & footprint).sum()) / max(1, int(footprint.sum()))
 
 
 def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:
@@ -148,15 +135,6 @@ def foresee(things: Sequence[Standing], view: View, resolution: int) -> Picture:
     )
 
 
-@contextmanager
-def of_image(number: int) -> Iterator[None]:
-    """Say of what is refuted that it is image ``number`` (0 or 1)."""
-    try:
-        yield
-    except Refuted as refuted:
-        raise Refuted(refuted.reason, f"image {number}: {refuted}") from refuted
-
-
 def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Picture) -> None:
     """Raise `Refuted` with the first thing that picture ``number`` (0 or 1) does not show, though ``drawn`` says so.
 
@@ -172,25 +150,24 @@ def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Pi
         least = MIN_COUNTED_VISIBLE if drawn.aspect == "counting" else MIN_VISIBLE
         if relation == "on-top" and place == 1:
             least = MIN_VISIBLE_BELOW
-        prove_seen(one, least, picture.instances.size)
+        _prove_seen(one, least, picture.instances.size)
     if relation:
         _prove_relation(relation, seen[0], seen[-1], picture.instances.shape[0])
     _prove_sizes(seen[0], seen[-1])
 
 
-def prove_seen(one: Instance, least: float, area: int, share: float = MIN_SHARE) -> None:
+def _prove_seen(one: Instance, least: float, area: int) -> None:
     """Raise `Refuted` unless enough of an instance is seen.
 
     Args:
         least: share (0-1) of its outline that nothing hides.
         area: of the picture, pixels.
-        share: of the picture that it takes at least.
     """
     if one.cut:
         raise Refuted("cut-off", f"{one.name} is cut by the border")
     if one.pixels == 0 or one.visible < least:
         raise Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
-    if one.pixels < share * area:
+    if one.pixels < MIN_SHARE * area:
         raise Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
 
 
@@ -199,16 +176,15 @@ def _prove_relation(relation: Relation, thing: Instance, subject: Instance, heig
 
     height: of the picture, pixels.
     """
-    on_top = bool(thing.rests_on) and -1 not in thing.rests_on
     if relation == "on-top":
-        if not on_top:
-            raise Refuted("not-on-top", f"{thing.name} lies on the floor or on nothing")
+        if not thing.carried:
+            raise Refuted("not-on-top", f"{thing.name} does not lie on {subject.name}")
         if thing.centroid[1] >= subject.centroid[1]:
             raise Refuted("not-on-top", f"{thing.name} is not seen above {subject.name}")
-        if (least := min(thing.foot, thing.contact)) < MIN_CONTACT:
-            raise Refuted("foot-hidden", f"{least:.0%} of the foot of {thing.name} is seen on {subject.name}")
+        if thing.foot < MIN_CONTACT:
+            raise Refuted("foot-hidden", f"{thing.foot:.0%} of the foot of {thing.name} is seen on {subject.name}")
         return
-    if on_top:
+    if thing.carried:
         raise Refuted("wrong-relation", f"{thing.name} lies on {subject.name}")
     # Positions are of the assets' centres of mass: across and away from the viewer.
     across = thing.centroid[0] - subject.centroid[0]

@@ -1,22 +1,43 @@
-"""The settings of EQ-Kubric, and what its card says (EqBen, section B.4 and Figure 14)."""
+"""EQ-Kubric: rendered pairs that differ in location, count or attribute (EqBen, section B.4 and Figure 14)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
-from pydantic import Field, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from twinset.contracts.canonical import canonical_json, digest, generator_for, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.locations import Location, on_this_machine
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place
-from twinset.generators.kubric_scenes.scene.look import Look
 from twinset.generators.papers import EQBEN
 from twinset.models.device import check_installed, check_opencv
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
+
+if TYPE_CHECKING:
+    from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+    from twinset.generators.kubric_scenes.proof import Instance
+    from twinset.generators.kubric_scenes.scene.parts import Drawn, View
+    from twinset.generators.kubric_scenes.studio.studio import Studio
+
+BACKGROUNDS = (".hdr", ".exr")
+FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubricCandidate(CaptionedCandidate):
+    """A drawn pair. drawn: `generators.kubric_scenes.scene.parts.Drawn` as canonical JSON."""
+
+    drawn: str
 
 
 class Kubric(Source):
@@ -25,15 +46,13 @@ class Kubric(Source):
     aspect: what the two captions differ in.
     assets: the manifest (file or URL) of a Kubric asset source in the layout of Google Scanned Objects; decides which
     objects of the vocabulary can be planned.
-    backgrounds: folder of HDRI files (.hdr, .exr), projected on floor and sky; the look's ground and light when absent.
-    resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
-    denoise: whether Blender's denoiser, a network, cleans the picture.
+    backgrounds: folder of HDRI files (.hdr, .exr), projected on floor and sky; a plain floor under an even sky when
+    absent. resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
     device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
     as there are cores are made at a time unless --workers says otherwise.
-    size_ratio: how much longer a large object is than a small one. sizes: of the two objects of an attribute pair:
-    ``shared``, or ``each`` its own, as in the paper's Figures 8 and 16.
+    size_ratio: how much longer a large object is than a small one. sizes: of the two objects of an attribute pair,
+    ``shared``: one size for both; ``each``: drawn separately, as in the paper's Figures 8 and 16.
     attempts: sub-seeds tried before a pair is rejected.
-    look: grounds, light, cameras, bystanders and turns, which vary (`generators.kubric_scenes.scene.look.Look`).
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
     licence: of the assets, copied into every sample and the card: CC-BY-4.0 for Google Scanned Objects.
     """
@@ -44,17 +63,18 @@ class Kubric(Source):
     backgrounds: Annotated[Location, Place("folder", "media")] | None = None
     resolution: int = Field(default=512, ge=64, le=4096)
     samples: int = Field(default=128, ge=1, le=4096)
-    denoise: bool = True
     device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=0)
     size_ratio: float = Field(default=1.8, gt=1, le=4)
     sizes: Literal["shared", "each"] = "shared"
-    look: Look = Look()
     attempts: int = Field(default=8, ge=1, le=100)
     masks: bool = False
     licence: str
 
-    generator = "twinset.generators.kubric_scenes.generator:KubricGenerator"
+    version = 5
+    isolation = "process"
+    candidate = KubricCandidate
+    libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
     reference = Reference("Kubric", "https://github.com/google-research/kubric", bibtex("greff2022kubric"))
     paper = EQBEN
     group = "scene"
@@ -95,3 +115,140 @@ class Kubric(Source):
     def check_device(self, key: str) -> None:
         check_installed(key, ("bpy", "kubric", "pybullet"), "render")
         check_opencv(key)
+
+    def runs_on(self) -> str:
+        """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
+        from twinset.generators.kubric_scenes.studio.cycles import gpu_name
+
+        return "cpu" if self.device == "cpu" else gpu_name()
+
+    def inputs(self) -> str:
+        from twinset.generators.kubric_scenes.captions.vocabulary import SHIPPED
+
+        names = [path.name for path in self._backgrounds]
+        return digest([sha256_of_file(SHIPPED)[0], self.shelf.listing.sha256, names])
+
+    def plan(self) -> Iterator[Candidate]:
+        """Pairs without end, each a scene of its own; how many are taken does not change the first ones."""
+        from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
+        from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+
+        vocabulary, available, stage = load_vocabulary(), self.shelf.entries, self.stage
+        self._excluded = usable(vocabulary, self.aspect, available).excluded
+        pairs = draw_pairs(self.aspect, vocabulary, available, stage.seed, stage.name, self.sizes)
+        for index, (drawn, caption0, caption1) in enumerate(pairs):
+            yield KubricCandidate(
+                **self.identified(index, group=f"scene-{index:06d}"),
+                captions0=(caption0,),
+                captions1=(caption1,),
+                drawn=canonical_json(asdict(drawn)).decode(),
+            )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Rendered pairs, or why a scene could not be proved: the reason of its last try.
+
+        Rejections: ``missing-media`` and ``broken-media`` for an asset's archive, ``no-room``, ``never-still``, and
+        those of `generators.kubric_scenes.proof` and `difference_proofs`.
+        """
+        from twinset.generators.kubric_scenes.assets.shelf import UnusableAsset
+
+        for candidate in cast(Sequence[KubricCandidate], candidates):
+            try:
+                yield self._make(candidate)
+            except UnusableAsset as error:
+                reason = "missing-media" if error.size is None else "broken-media"
+                # Only what lies in a folder can be looked for again.
+                media = error.recorded if "://" not in error.recorded else None
+                yield Rejected(candidate.key, reason, str(error), media, error.size)
+
+    def _make(self, candidate: KubricCandidate) -> Pair | Rejected:
+        from twinset.generators.kubric_scenes.scene.parts import Drawn, Refuted
+
+        drawn = TypeAdapter(Drawn).validate_json(candidate.drawn)
+        for attempt in range(self.attempts):
+            try:
+                return self._shoot(candidate, drawn, attempt)
+            except Refuted as error:
+                refuted = error
+        return Rejected(candidate.key, refuted.reason, f"{refuted} (the last of {self.attempts} tries)")
+
+    def _shoot(self, candidate: KubricCandidate, drawn: Drawn, attempt: int) -> Pair:
+        """Both images; raises `Refuted`, where outlines show it before anything is rendered."""
+        from twinset.generators.kubric_scenes.difference_proofs import prove_change, prove_contrast, prove_spot
+        from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image
+        from twinset.generators.kubric_scenes.scene.composition import compose
+
+        rng = generator_for(self.stage.seed, self.stage.name, f"{candidate.key}/{attempt}")
+        noise = int(rng.integers(1 << 31))
+        scene = compose(drawn, self.shelf, self.size_ratio, rng, self._backgrounds, attempt)
+        both, view = (scene.things0, scene.things1), scene.view
+        prove_spot(drawn, both[0][0], both[1][0])
+        for number, things in enumerate(both):
+            expected = foresee(things, view, FORESEEN)
+            prove_image(drawn, number, measure(things, view, expected), expected)
+        pictures, instances = [], []
+        for number, things in enumerate(both):
+            picture = self._studio.render(view, [thing.placement for thing in things], noise)
+            seen = measure(things, view, picture)
+            prove_image(drawn, number, seen, picture)
+            prove_contrast(seen, picture)
+            pictures.append(picture)
+            instances.append(seen)
+        first, second = pictures
+        prove_change(drawn, view, both, (first, second))
+        assets = dict.fromkeys(standing.thing.asset for things in both for standing in things)
+        return Pair(
+            **candidate.placed,
+            change=drawn.aspect,
+            image0=Frame(f"{candidate.key}#0", first.pixels, -1.0, self.shelf.listing),
+            image1=Frame(f"{candidate.key}#1", second.pixels, -1.0, self.shelf.listing),
+            provenance={**_provenance(drawn, view, instances), "attempt": attempt, "noise": noise},
+            sources=tuple(self.shelf.source(asset) for asset in assets),
+            masks=(first.instances, second.instances) if self.masks else None,
+        )
+
+    @cached_property
+    def _backgrounds(self) -> list[Path]:
+        folder = self.backgrounds
+        if folder is None:
+            return []
+        files = sorted(path for path in folder.iterdir() if path.suffix.lower() in BACKGROUNDS)
+        if not files:
+            raise WrongUse(f"{folder}: holds no {' or '.join(BACKGROUNDS)} file; correct source.backgrounds")
+        return files
+
+    @cached_property
+    def shelf(self) -> AssetShelf:
+        """The assets, unpacked as they are asked for."""
+        from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+
+        return AssetShelf(self.manifest)
+
+    @cached_property
+    def _studio(self) -> Studio:
+        from twinset.generators.kubric_scenes.studio.studio import Studio
+
+        return Studio(self.shelf, (self.resolution, self.resolution), self.samples, self.device, self.threads)
+
+
+def _provenance(drawn: Drawn, view: View, seen: Sequence[Sequence[Instance]]) -> dict[str, Json]:
+    """What a pair's JSON says of its scene."""
+    background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
+    if view.background is not None:
+        sha256, _ = sha256_of_file(view.background)
+        background = {"file": view.background.name, "sha256": sha256, "yaw": view.background_yaw}
+    return {
+        "object0": drawn.object0.name,
+        "object1": drawn.object1.name,
+        "subject": drawn.subject.name if drawn.subject is not None else "",
+        "relation0": drawn.relation0,
+        "relation1": drawn.relation1,
+        "count0": drawn.count0,
+        "count1": drawn.count1,
+        "camera": {"position": view.camera, "target": view.target, "focal_length": view.focal_length},
+        "sun": [round(coordinate, 3) for coordinate in view.sun],
+        "background": background,
+        # One list, which is never empty: Hugging Face's loader takes a type from the first samples.
+        "instances0": [instance.record() for instance in seen[0]],
+        "instances1": [instance.record() for instance in seen[1]],
+    }

@@ -1,19 +1,20 @@
 """Captions in one format, and prompts of images, planned from a table of negative captions (BiVLC, section 3.1)."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, cast
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from twinset.contracts.candidate import Candidate
-from twinset.contracts.kinds.samples import TableRows
-from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.source import StageName
 from twinset.generators.negative_captions.changes import formatted
-from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption
+from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.papers import BIVLC
-from twinset.shards.contracts import Source, StageGenerator
+from twinset.shards.contracts import TableStage
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SUFFIX = ", high resolution, professional, 4k, highly detailed"
 
@@ -23,7 +24,7 @@ def prompt_of(negative_caption: str, suffix: str) -> str:
     return negative_caption.replace(".", "") + suffix
 
 
-class NegativePrompts(Source):
+class NegativePrompts(TableStage):
     """Captions and negatives in one format, and a prompt of each negative for a text-to-image model.
 
     Captions get a capital and a full stop (`generators.negative_captions.changes.formatted`). A prompt is the negative
@@ -38,8 +39,6 @@ class NegativePrompts(Source):
     suffix: str = SUFFIX
     licence: str = ""
 
-    generator = "twinset.generators.negative_captions.prompts:PromptGenerator"
-    makes = "table"
     paper = BIVLC
     group = "caption"
     verb = "formatted from"
@@ -52,25 +51,16 @@ class NegativePrompts(Source):
             f"written, without full stops{added}."
         )
 
+    version = 3
+    libraries = ("polars",)
+    row_schema = pa.schema([*COLUMNS, pa.field("prompt", pa.string(), nullable=False)])
 
-class PromptGenerator(StageGenerator[NegativePrompts]):
-    """Plans a row a negative caption, with the identity that it has in the earlier table."""
+    def transform(self, *tables: pl.LazyFrame) -> pl.LazyFrame:
+        """The rows of the earlier table, in its order."""
+        import polars as pl
 
-    version = 2
-    candidate = NegativeCaption
-    columns = pa.schema([*COLUMNS, pa.field("prompt", pa.string(), nullable=False)])
-
-    def plan(self) -> Iterator[NegativeCaption]:
-        """Rows in the order of the earlier table, which is read a row group at a time."""
-        for batch in self.earlier.batches(["identity", *TERMS, *COLUMNS.names]):
-            for row in batch.to_pylist():
-                shows = (Terms.taken(row),)
-                yield NegativeCaption(**self.identified(*json.loads(row.pop("identity")), shows=shows), **row)
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
-        for one in cast(Sequence[NegativeCaption], candidates):
-            row = one.row()
-            captions = {name: formatted(row[name]) for name in ("caption", "negative_caption")}
-            yield TableRows(
-                one.key, [{**row, **captions, "prompt": prompt_of(one.negative_caption, self.source.suffix)}]
-            )
+        prompt = pl.col("negative_caption").str.replace_all(".", "", literal=True) + self.suffix
+        formats = [
+            pl.col(name).map_elements(formatted, return_dtype=pl.String) for name in ("caption", "negative_caption")
+        ]
+        return tables[0].with_columns(prompt.alias("prompt"), *formats).select(pl.exclude("group"))

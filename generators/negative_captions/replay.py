@@ -1,5 +1,7 @@
 """Negative captions as they were released, a table for later stages: SugarCrepe's JSON, tables, TROHN's Parquet."""
 
+from __future__ import annotations
+
 import csv
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +31,7 @@ from twinset.generators.captions.tables import CREDIT, LICENCE, LONGEST_CAPTION,
 from twinset.generators.negative_captions.changes import unchanged
 from twinset.generators.negative_captions.kinds import COLUMNS, EVERY_KIND, NegativeCaption, NegativeKind
 from twinset.generators.papers import BIVLC
-from twinset.shards.contracts import Generator, Source
+from twinset.shards.contracts import Source
 
 _IMAGE = ("filename", "image_id", "image", "file_name")
 _COLUMNS = (*_IMAGE, "caption", "negative_caption", "type", "subtype", *LICENCE, *CREDIT, *SOURCE_URL)
@@ -186,7 +188,6 @@ class ReplayedNegatives(Source):
     captions: SeveralFiles
     licence: str = ""
 
-    generator = "twinset.generators.negative_captions.replay:ReplayGenerator"
     makes = "table"
     paper = BIVLC
     group = "caption"
@@ -212,13 +213,9 @@ class ReplayedNegatives(Source):
             with naming(f"{key}.captions"):
                 released_files(self.captions)
 
-
-class ReplayGenerator(Generator[ReplayedNegatives]):
-    """Plans a row a record, and copies it."""
-
     version = 2
     candidate = NegativeCaption
-    columns = COLUMNS
+    row_schema = COLUMNS
 
     def inputs(self) -> str:
         """Digest of the files, with their names, which ids begin with."""
@@ -248,4 +245,4 @@ class ReplayGenerator(Generator[ReplayedNegatives]):
 
     @cached_property
     def _files(self) -> list[Path]:
-        return released_files(self.source.captions)
+        return released_files(self.captions)

@@ -11,20 +11,20 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import generator_for, sample_key
 from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.parts import Isolation
 from twinset.contracts.references import reasons_beside
 from twinset.generators.captions.tables import CAPTION_REASONS
-from twinset.generators.negative_captions.asking import PromptedGenerator, PromptedSource, rejected
+from twinset.generators.negative_captions.asking import PromptedSource
 from twinset.generators.negative_captions.changes import problem
-from twinset.generators.negative_captions.instructions import Judged
 from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NEGATED, NegativeCandidate
 from twinset.generators.negative_captions.rules.engine import negative
 from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.relations import LIBRARIES
-from twinset.generators.scene_graphs.source import CaptionGenerator, ParsedCaptionGenerator, ParsedCaptions
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.generators.scene_graphs.source import ParsedCaptions
 from twinset.models.engines import EngineSettings
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
-from twinset.shards.contracts import Context
+from twinset.models.spacy_pipelines import find_pipeline
 
 ChangedKind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 Kind = Literal[ChangedKind, "negate_obj"]
@@ -46,14 +46,13 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
 
     captions, pipeline, licence: as `ParsedCaptions`; the rules use the pipeline. kinds: that are written, in this
     order; language models write all seven by default, and they alone ``negate_obj``. engine: what writes them.
-    prompts, photos: as `PromptedSource`.
+    prompts: as `PromptedSource`.
     """
 
     kind: Literal["negative-captions"]
     kinds: tuple[Kind, ...] = Field(default=REPLACED, min_length=1)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"rules": Rules})] = Rules()
 
-    generator = "twinset.generators.negative_captions.source:generator_of"
     paper = BIVLC
     verb = "written for"
     reasons: ClassVar[Mapping[str, str]] = {
@@ -104,18 +103,45 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
         if isinstance(self.engine, Rules):
             super().check_parser(key)
 
-
-class NegativePlanner(CaptionGenerator[NegativeCaptions]):
-    """One negative caption a candidate; those of a caption are a group."""
-
+    version = 4
     candidate = NegativeCandidate
-    columns = COLUMNS
+    row_schema = COLUMNS
+
+    @property
+    def by_rules(self) -> bool:
+        """Whether rules write, instead of a language model."""
+        return isinstance(self.engine, Rules)
+
+    @property
+    def isolation(self) -> Isolation:  # type: ignore[override]  # spaCy holds the interpreter's lock, torch its threads
+        local = isinstance(self.engine, LanguageModelSettings) and self.engine.local
+        return "process" if self.by_rules or local else "thread"
+
+    @property
+    def libraries(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (*LIBRARIES, "inflect") if self.by_rules else ("numpy",)
+
+    def runs_on(self) -> str | None:
+        return "cpu" if self.by_rules else PromptedSource.runs_on(self)
+
+    def weights(self) -> Mapping[str, str]:
+        if self.by_rules:
+            return {"pipeline": find_pipeline(self.pipeline).digest, "vocabulary": vocabulary().digest}
+        return PromptedSource.weights(self)
+
+    def batch_size(self) -> int:
+        return BATCH if self.by_rules else PromptedSource.batch_size(self)
+
+    @property
+    def threads(self) -> int:
+        """Of the engine's network."""
+        return 1 if self.by_rules else int(self.worker.threads)
 
     def plan(self) -> Iterator[NegativeCandidate]:
-        """The kinds of one caption after the other."""
-        for read in self.captions():
-            group = sample_key(self.name, read.caption_id)
-            for kind in self.source.kinds:
+        """The kinds of one caption after the other; those of a caption are a group."""
+        for read in self.read_captions():
+            group = sample_key(self.stage.name, read.caption_id)
+            for kind in self.kinds:
                 yield NegativeCandidate(
                     **self.identified(read.caption_id, kind, group=group, terms=read.terms),
                     caption_id=read.caption_id,
@@ -125,63 +151,40 @@ class NegativePlanner(CaptionGenerator[NegativeCaptions]):
                     negative_kind=kind,
                 )
 
-
-class NegativeGenerator(NegativePlanner, ParsedCaptionGenerator[NegativeCaptions]):
-    """Rules write."""
-
-    version = 3
-    libraries = (*LIBRARIES, "inflect")
-
-    def weights(self) -> Mapping[str, str]:
-        return {**super().weights(), "vocabulary": vocabulary().digest}
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        """A row each, or why there is none. Raises `WrongUse` when the pipeline cannot be used."""
-        asked = cast(Sequence[NegativeCandidate], candidates)
-        texts = list(dict.fromkeys(one.caption for one in asked))
-        parser, words = self.parser, vocabulary()
-        with parser.nlp.memory_zone():
-            docs = dict(zip(texts, parser.docs(texts), strict=True))
-            numbers = [generator_for(self.seed, self.name, one.key) for one in asked]
-            written = [
-                negative(one.negative_kind, docs[one.caption], words, random, one.caption)
-                for one, random in zip(asked, numbers, strict=True)
-            ]
-        for one, text in zip(asked, written, strict=True):
-            if text is None:
-                yield Rejected(one.key, "nothing-to-change")
-            elif reason := problem(KINDS[one.negative_kind].type, one.caption, text):
-                yield Rejected(one.key, reason, text)
-            else:
-                yield one.negative(text)
-
-
-def generator_of(source: NegativeCaptions, context: Context) -> NegativeGenerator | WrittenGenerator:
-    """The generator for the engine that the settings name."""
-    if isinstance(source.engine, Rules):
-        return NegativeGenerator(source, context)
-    local = isinstance(source.engine, LanguageModelSettings) and source.engine.local
-    return (LocallyWrittenGenerator if local else WrittenGenerator)(source, context)
-
-
-class WrittenGenerator(NegativePlanner, PromptedGenerator[NegativeCaptions]):
-    """A language model writes, one request a candidate."""
-
-    version = 2
-    libraries: ClassVar[tuple[str, ...]] = ("numpy",)
-
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.
 
-        Raises `BuildFailed` where the model cannot be used; `OutOfMemory` as `Generator.make`.
+        Raises `WrongUse` when the pipeline, `BuildFailed` when the model cannot be used; else as `Source.make`.
         """
         asked = cast(Sequence[NegativeCandidate], candidates)
-        written = self.written([one.negative_kind for one in asked], asked, [one.key for one in asked])
-        for one, made in zip(asked, written, strict=True):
-            yield rejected(one.key, made) or one.negative(cast(Judged, made).negative)
+        if self.by_rules:
+            yield from self._written_by_rules(asked)
+            return
+        for candidate, made in zip(asked, self.written(asked), strict=True):
+            if made.reason:
+                yield Rejected(candidate.key, made.reason, made.detail)
+            else:
+                yield candidate.negative(made.negative)
 
-
-class LocallyWrittenGenerator(WrittenGenerator):
-    """With a model in this process."""
-
-    isolation = "process"  # torch's number of threads is its process's
+    def _written_by_rules(self, asked: Sequence[NegativeCandidate]) -> Iterator[TableRows | Rejected]:
+        texts = list(dict.fromkeys(candidate.caption for candidate in asked))
+        parser, words = self.parser, vocabulary()
+        with parser.nlp.memory_zone():
+            docs = dict(zip(texts, parser.docs(texts), strict=True))
+            written = [
+                negative(
+                    candidate.negative_kind,
+                    docs[candidate.caption],
+                    words,
+                    generator_for(self.stage.seed, self.stage.name, candidate.key),
+                    candidate.caption,
+                )
+                for candidate in asked
+            ]
+        for candidate, text in zip(asked, written, strict=True):
+            if text is None:
+                yield Rejected(candidate.key, "nothing-to-change")
+            elif reason := problem(KINDS[candidate.negative_kind].type, candidate.caption, text):
+                yield Rejected(candidate.key, reason, text)
+            else:
+                yield candidate.negative(text)

@@ -1,6 +1,6 @@
 """Attention processors that inject the source image's attention into the edited image's, without making the maps.
 
-Probabilities of an edited image are linear in the source's P and its own P* (``alignment``): P A + P* diag(b). Its
+Probabilities of an edited image are linear in the source's P and its own P* (``edits``): P A + P* diag(b). Its
 attention output is therefore P (A V*) + P* (diag(b) V*): two attentions with other values, each a call of the fused
 ``scaled_dot_product_attention``. Self-attention injection (A = 1, b = 0) is one call with the source's queries and keys
 and the edited image's values. No layer ever holds its probabilities; only `LocalBlend` computes some, for its
@@ -18,7 +18,7 @@ import torch
 from diffusers import UNet2DConditionModel
 from torch.nn.functional import interpolate, max_pool2d, scaled_dot_product_attention
 
-from twinset.generators.prompt_to_prompt.alignment import Alignment, Edit, Step
+from twinset.generators.prompt_to_prompt.edits import Alignment, Step
 
 THRESHOLD = 0.3  # of a map's greatest value
 START = 0.2  # of the steps, before which attention is too vague to cut at
@@ -29,8 +29,8 @@ class LocalBlend:
 
     Not in arXiv 2208.01626, but in the code published with it: cross-attention maps of the words, averaged over heads,
     layers of one resolution and the steps so far, are widened by a pixel and cut at 0.3 of their greatest value.
-    Latents outside of both masks, the source's and the edited image's, are reset to the source's. Where an edit names
-    words as its `region` only, the same masks tell where it is, and nothing is reset.
+    Latents outside of both masks, the source's and the edited image's, are reset to the source's. Without
+    `Edit.blend` the same masks say where the change is, and nothing is reset.
 
     size: (height, width) of the feature maps whose cross-attention is averaged. Only layers of this size are looked
     at, and only there are probabilities computed: 2 x heads x height x width x tokens floats a pair, freed at once. All
@@ -38,19 +38,17 @@ class LocalBlend:
     maps: (2, n, *size), the words' attention in source and edited images, summed over layers and steps.
     """
 
-    def __init__(
-        self, edits: Sequence[Edit], alignments: Sequence[Alignment], size: tuple[int, int], device: torch.device
-    ) -> None:
+    def __init__(self, alignments: Sequence[Alignment], size: tuple[int, int], device: torch.device) -> None:
         self.size = size
-        self.pairs = len(edits)
-        words = torch.zeros(2, len(edits), alignments[0].captions[0].length, 1)
-        for n, (edit, alignment) in enumerate(zip(edits, alignments, strict=True)):
-            for side, word in enumerate(edit.where or ()):
+        self.pairs = len(alignments)
+        words = torch.zeros(2, self.pairs, alignments[0].captions[0].length, 1)
+        for n, alignment in enumerate(alignments):
+            for side, word in enumerate(alignment.edit.region or ()):
                 words[side, n, alignment.captions[side].of_word(word)] = 1
         self._words = words.to(device)
-        self._everywhere = torch.tensor([edit.where is None for edit in edits], device=device)
-        self._never_reset = torch.tensor([edit.blend is None for edit in edits], device=device)
-        self.maps = torch.zeros(2, len(edits), *size, device=device)
+        self._everywhere = torch.tensor([alignment.edit.region is None for alignment in alignments], device=device)
+        self._never_reset = torch.tensor([not alignment.edit.blend for alignment in alignments], device=device)
+        self.maps = torch.zeros(2, self.pairs, *size, device=device)
 
     def observe(self, q: torch.Tensor, k: torch.Tensor, scale: float, step: Step) -> None:
         """Adds the words' attention of one cross-attention layer: q (rows, heads, pixels, channels), k (rows, heads,
@@ -115,10 +113,10 @@ class Injection:
 
     def self_attention(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, scale: float) -> torch.Tensor:
         """q, k, v: (rows, heads, pixels, channels of a head)."""
-        taken = self.step.self_attention
-        if taken is not None and q.shape[2] <= self.max_self_tokens:
+        replaced = self.step.self_attention
+        if replaced is not None and q.shape[2] <= self.max_self_tokens:
             rows = torch.arange(len(q), device=q.device)
-            rows[-self.pairs :] -= self.pairs * taken.to(rows.dtype)
+            rows[-self.pairs :] -= self.pairs * replaced.to(rows.dtype)
             q, k = q[rows], k[rows]
         return scaled_dot_product_attention(q, k, v, scale=scale)
 

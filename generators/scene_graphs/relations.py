@@ -2,15 +2,14 @@
 
 GeneCIS (section 5.2) takes "subject -> predicate -> object" from captions with an off-the-shelf parser, `sng_parser`.
 Its release 0.1.0 runs spaCy on one caption at a time, which is most of its time. Here `nlp.pipe` parses them in batches
-and the rules are given ready documents; the relations are those of ``sng_parser.parse(caption)``, caption by caption.
+and its parser is given ready documents; the relations are those of ``sng_parser.parse(caption)``, caption by caption.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, partial
-from types import FunctionType
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from twinset.models import spacy_pipelines
@@ -215,35 +214,6 @@ class Relation(NamedTuple):
         return {**dict(zip(self._fields[:-1], self, strict=False)), **self.grammar._asdict()}
 
 
-class _Phrase:
-    """A noun phrase; a `Span` finds its root and texts again whenever it is asked."""
-
-    __slots__ = ("end", "lemma_", "root", "start", "text")
-
-    def __init__(self, span: Span) -> None:
-        self.start, self.end, self.root, self.text, self.lemma_ = (
-            span.start,
-            span.end,
-            span.root,
-            span.text,
-            span.lemma_,
-        )
-
-
-class _Read:
-    """A document as `sng_parser`'s rules use it, which ask for its words and noun phrases many times."""
-
-    def __init__(self, doc: Doc) -> None:
-        self.noun_chunks = [_Phrase(span) for span in doc.noun_chunks]
-        self._doc, self._words = doc, list(doc)
-
-    def __iter__(self) -> Iterator[Token]:
-        return iter(self._words)
-
-    def __getitem__(self, at: int | slice) -> Token | Span:
-        return self._words[at] if isinstance(at, int) else self._doc[at]
-
-
 class SceneGraphParser:
     """Parses captions in batches, with one pipeline loaded once.
 
@@ -253,17 +223,10 @@ class SceneGraphParser:
     def __init__(self, pipeline: Pipeline) -> None:
         """Raises `WrongUse` when the pipeline cannot be loaded or lacks what the rules need."""
         self.nlp: Language = load_pipeline(pipeline, ("DEP", "POS", "LEMMA"))
-        import sng_parser.backends  # imports spaCy, which `load_pipeline` may import without torch
+        import sng_parser  # imports spaCy, which `load_pipeline` may import without torch
 
-        # The rules begin with `doc = self.nlp(sentence)`: they are given the document itself. Its `__init__` would load
-        # the pipeline a second time.
-        kind: Any = sng_parser.Parser._backend_registry["spacy"]
-        backend = kind.__new__(kind)
-        backend.nlp = _Read
-        # They copy flat dicts, in depth: a tenth of their time.
-        rules = kind.parse
-        rules = FunctionType(rules.__code__, {**rules.__globals__, "deepcopy": dict.copy}, argdefs=rules.__defaults__)
-        self._rules = partial(rules, backend)
+        self._parser = sng_parser.Parser("spacy", model=str(pipeline.source))
+        self._parser.unwrapped.nlp = _as_it_is
 
     def relations(self, captions: Sequence[str]) -> Iterator[list[Relation]]:
         """The relations of each caption, in order."""
@@ -271,12 +234,17 @@ class SceneGraphParser:
             with self.nlp.memory_zone():
                 some = captions[start : start + ZONE]
                 docs = zip(some, self.docs(some), strict=True)
-                zone = [_relations(doc, self._rules(doc), places_in(caption)) for caption, doc in docs]
+                zone = [_relations(doc, self._parser.parse(doc), places_in(caption)) for caption, doc in docs]
             yield from zone
 
     def docs(self, captions: Iterable[str]) -> Iterator[Doc]:
         """The document of each caption with one blank between words: a parser takes further ones for words."""
         return self.nlp.pipe(map(single_spaced, captions), batch_size=BATCH)
+
+
+def _as_it_is(doc: Doc) -> Doc:
+    """What sng_parser asks its pipeline for: the document of a caption, which is parsed already."""
+    return doc
 
 
 @cache

@@ -1,10 +1,12 @@
 """Captions that are parsed, and the table of their relations for later stages, such as GeneCIS's triplets."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import pyarrow as pa
 from pydantic import Field
@@ -21,77 +23,7 @@ from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.papers import GENECIS
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
-from twinset.shards.contracts import Generator, Source
-
-
-class ParsedCaptions(Source):
-    """Captions and the pipeline that parses them, for tables made of them.
-
-    captions: files or folders of captions, read in this order (`generators.captions.sources`).
-    pipeline: spaCy's, by name or folder: ``en_captions_sm`` comes with twinset. licence: of the captions.
-    """
-
-    captions: SeveralFiles
-    pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
-    licence: str = ""
-
-    makes = "table"
-    reference = Reference("captions")  # of any data set: the licence says which
-    group = "caption"
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        super().check_inputs(key, needs)
-        if "annotations" in needs:
-            with naming(f"{key}.captions"):
-                CaptionSources(self.captions)
-        if "models" in needs:
-            self.check_parser(key)
-
-    def check_parser(self, key: str) -> None:
-        """Raise `WrongUse` where the parser is not installed. key: as `check_inputs`."""
-        check_installed(key, self.pipeline, *LIBRARIES)
-
-
-class ConfirmedCaptions(ParsedCaptions):
-    """Captions that a second pipeline may parse too.
-
-    confirm: that one, by name or folder, for a second opinion.
-    """
-
-    confirm: Annotated[str, Place("model", "models")] | None = Field(default=None, min_length=1)
-
-    def check_parser(self, key: str) -> None:
-        super().check_parser(key)
-        if self.confirm is not None:
-            with naming(f"{key}.confirm"):
-                find_pipeline(self.confirm)
-            if find_pipeline(self.confirm).digest == find_pipeline(self.pipeline).digest:
-                raise WrongUse(
-                    f"{key}.confirm: {self.confirm} is the pipeline that parses already; name another one, or leave "
-                    "confirm out"
-                )
-
-
-class SceneGraphs(ConfirmedCaptions):
-    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2).
-
-    confirm: a second pipeline, by name or folder; every relation then says whether that one finds it too.
-    """
-
-    kind: Literal["scene-graphs"]
-
-    generator = "twinset.generators.scene_graphs.source:SceneGraphGenerator"
-    paper = GENECIS
-    verb = "parsed from"
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        second = (
-            f"; of each it is marked whether `{self.confirm}` finds it too, for stages that ask" if self.confirm else ""
-        )
-        return f"Relations were read off each caption as the spaCy pipeline `{self.pipeline}` parses it{second}."
-
-    reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
-
+from twinset.shards.contracts import Source
 
 #: Number, secret of eight to ten hexadecimal digits, and size. A secret of decimal digits alone is believed where it
 #: has ten, none of them padding, after a number as long as Flickr's: frames and dates are written so
@@ -136,16 +68,57 @@ class CaptionCandidate(Candidate):
     place: str
 
 
-S = TypeVar("S", bound=ParsedCaptions)
+class ParsedCaptions(Source):
+    """Captions and the pipeline that parses them, for tables made of them.
 
+    captions: files or folders of captions, read in this order (`generators.captions.sources`).
+    pipeline: spaCy's, by name or folder: ``en_captions_sm`` comes with twinset. licence: of the captions.
+    """
 
-class CaptionGenerator(Generator[S]):
-    """Plans from captions."""
+    captions: SeveralFiles
+    pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
+    licence: str = ""
+
+    makes = "table"
+    reference = Reference("captions")  # of any data set: the licence says which
+    group = "caption"
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        super().check_inputs(key, needs)
+        if "annotations" in needs:
+            with naming(f"{key}.captions"):
+                CaptionSources(self.captions)
+        if "models" in needs:
+            self.check_parser(key)
+
+    def check_parser(self, key: str) -> None:
+        """Raise `WrongUse` where the parser is not installed. key: as `check_inputs`."""
+        check_installed(key, self.pipeline, *LIBRARIES)
+
+    isolation = "process"  # spaCy holds the interpreter's lock
+    micro_batch: ClassVar[int] = BATCH
+    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+
+    def runs_on(self) -> str | None:
+        """The parser is a neural network on the CPU."""
+        return "cpu"
+
+    def weights(self) -> Mapping[str, str]:
+        return {"pipeline": self._pipeline.digest}
+
+    @property
+    def parser(self) -> SceneGraphParser:
+        """Raises `WrongUse` when the pipeline cannot be used."""
+        return parser_of(self._pipeline)
+
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        return find_pipeline(self.pipeline)
 
     def inputs(self) -> str:
         return self._captions.digest()
 
-    def captions(self) -> Iterator[Caption]:
+    def read_captions(self) -> Iterator[Caption]:
         """Captions in the order of the files, for `plan`; memory grows by 8 bytes a caption.
 
         Raises `WrongUse` when nothing of a source can be read, or an id is that of two captions.
@@ -167,38 +140,27 @@ class CaptionGenerator(Generator[S]):
 
     @cached_property
     def _captions(self) -> CaptionSources:
-        return CaptionSources(self.source.captions)
+        return CaptionSources(self.captions)
 
 
-class ParsedCaptionGenerator(CaptionGenerator[S]):
-    """Plans from captions, and works on their parse."""
+class ConfirmedCaptions(ParsedCaptions):
+    """Captions that a second pipeline may parse too.
 
-    isolation = "process"  # spaCy holds the interpreter's lock
-    micro_batch = BATCH
-    libraries: ClassVar[tuple[str, ...]] = LIBRARIES
+    confirm: that one, by name or folder, for a second opinion.
+    """
 
-    def device(self) -> str:
-        """The parser is a neural network on the CPU."""
-        return "cpu"
+    confirm: Annotated[str, Place("model", "models")] | None = Field(default=None, min_length=1)
 
-    def weights(self) -> Mapping[str, str]:
-        return {"pipeline": self._pipeline.digest}
-
-    @property
-    def parser(self) -> SceneGraphParser:
-        """Raises `WrongUse` when the pipeline cannot be used."""
-        return parser_of(self._pipeline)
-
-    @cached_property
-    def _pipeline(self) -> Pipeline:
-        return find_pipeline(self.source.pipeline)
-
-
-C = TypeVar("C", bound=ConfirmedCaptions)
-
-
-class ConfirmedCaptionGenerator(ParsedCaptionGenerator[C]):
-    """Works on two parses of each caption, where a second pipeline is named."""
+    def check_parser(self, key: str) -> None:
+        super().check_parser(key)
+        if self.confirm is not None:
+            with naming(f"{key}.confirm"):
+                find_pipeline(self.confirm)
+            if find_pipeline(self.confirm).digest == find_pipeline(self.pipeline).digest:
+                raise WrongUse(
+                    f"{key}.confirm: {self.confirm} is the pipeline that parses already; name another one, or leave "
+                    "confirm out"
+                )
 
     def weights(self) -> Mapping[str, str]:
         confirm = {"confirm": self._confirm.digest} if self._confirm is not None else {}
@@ -211,21 +173,37 @@ class ConfirmedCaptionGenerator(ParsedCaptionGenerator[C]):
 
     @cached_property
     def _confirm(self) -> Pipeline | None:
-        return find_pipeline(self.source.confirm) if self.source.confirm is not None else None
+        return find_pipeline(self.confirm) if self.confirm is not None else None
 
 
-class SceneGraphGenerator(ConfirmedCaptionGenerator[SceneGraphs]):
-    """Relations of captions, in the order of `sng_parser`, with the characters at which their phrases stand."""
+class SceneGraphs(ConfirmedCaptions):
+    """Relations "subject, predicate, object" that a parser reads off captions (GeneCIS, section 5.2).
+
+    confirm: a second pipeline, by name or folder; every relation then says whether that one finds it too.
+    """
+
+    kind: Literal["scene-graphs"]
+
+    paper = GENECIS
+    verb = "parsed from"
+
+    def how_made(self, reports: Mapping[str, Any]) -> str:
+        second = (
+            f"; of each it is marked whether `{self.confirm}` finds it too, for stages that ask" if self.confirm else ""
+        )
+        return f"Relations were read off each caption as the spaCy pipeline `{self.pipeline}` parses it{second}."
+
+    reasons: ClassVar[Mapping[str, str]] = {**CAPTION_REASONS, **reasons_beside(__file__, "scene-graphs")}
 
     version = 6
     candidate = CaptionCandidate
-    columns = pa.schema(
+    row_schema = pa.schema(
         [pa.field(name, kind, nullable=False) for name, kind in {**TYPES, **GRAMMAR, PHOTO: pa.string()}.items()]
         + [pa.field(CONFIRMED, pa.bool_())]
     )
 
     def plan(self) -> Iterator[CaptionCandidate]:
-        for read in self.captions():
+        for read in self.read_captions():
             yield CaptionCandidate(
                 **self.identified(read.caption_id, terms=read.terms),
                 **{name: getattr(read, name) for name in (*TEXTS, "place")},

@@ -19,21 +19,6 @@ Bools = NDArray[np.bool_]
 NONE = -1  # in place of a relation: there is none
 
 
-class Growing:
-    """A column that grows in place: memory of a list of many small arrays is not given back when they are joined."""
-
-    def __init__(self, kind: type[np.generic]) -> None:
-        self._kind, self._bytes = kind, bytearray()
-
-    def add(self, values: NDArray[Any]) -> None:
-        """Add values, of its kind."""
-        self._bytes += values.astype(self._kind, copy=False).tobytes()
-
-    def whole(self) -> NDArray[Any]:
-        """All of them; nothing can be added after that."""
-        return np.frombuffer(self._bytes, self._kind)
-
-
 def first_of_each(ordered: NDArray[Any]) -> Bools:
     """Of sorted values, whether each is the first of its equals."""
     new = np.ones(len(ordered), dtype=np.bool_)
@@ -56,7 +41,9 @@ def numbered(values: NDArray[np.int64]) -> Codes:
 
 
 def found_in(ordered: NDArray[np.int64], values: NDArray[np.int64]) -> Bools:
-    """Whether each value is among sorted ones, of which there is at least one."""
+    """Whether each value is among sorted ones."""
+    if not len(ordered):
+        return np.zeros(len(values), dtype=np.bool_)
     at = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
     return np.asarray(ordered[at] == values)
 

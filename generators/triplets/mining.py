@@ -3,16 +3,16 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.triplets.draws import NONE, Codes, Draws, Floats
-from twinset.generators.triplets.graphs import Relations
-from twinset.generators.triplets.pool import Pool
-from twinset.generators.triplets.proposals import nothing
-from twinset.generators.triplets.rules import PublishedRules, StrictRules
+from twinset.generators.triplets.published import PublishedRules
+from twinset.generators.triplets.strict import StrictRules
 
 ATTEMPTS = 1000  # at one triplet, after which its number is left out
 BATCH = 1 << 16  # attempts held at once
@@ -25,9 +25,9 @@ COLUMNS = ("number", "reference", "target", "distractor", "concreteness")
 class TripletTable:
     """Mined triplets, one entry each in the order of their numbers.
 
-    number: 0, 1, …; reference, target, distractor: relations, as places in the columns of `Relations`, `NONE` for no
-    distractor; concreteness: the mean rating that was held against the threshold. left_out: numbers of the range for
-    which nothing passed. used: those whose triplet `Uses` refused.
+    number: 0, 1, …; reference, target, distractor: relations of the pool, `NONE` for no distractor; concreteness: the
+    mean rating that was held against the threshold. left_out: numbers of the range for which nothing passed. used:
+    those whose triplet `Uses` refused.
     """
 
     number: NDArray[np.int64]
@@ -48,13 +48,8 @@ class Uses:
     The same two are not let pass again.
     """
 
-    def __init__(self, relations: Relations, most: int) -> None:
-        """Raises ValueError for relations without facts. most: times."""
-        if relations.facts is None:
-            raise ValueError("a limit of uses needs the facts of relations")
-        texts = relations.texts["caption"].combine_chunks().dictionary_encode().indices.to_numpy()
-        # Photos of the web share captions, and a photo has several of its own.
-        self._photo, self._text = relations.facts.photo, texts[relations.caption]
+    def __init__(self, most: int) -> None:
+        """most: times."""
         self._most = most
         self._begin()
 
@@ -63,19 +58,11 @@ class Uses:
         self._times = Counter[tuple[str, int]]()
         self._pairs = set[tuple[int, int]]()
 
-    def admitted(self, table: TripletTable) -> TripletTable:
-        """The triplets of the next table that it lets pass."""
-        parts = [
-            names[part].tolist() for part in (table.reference, table.target) for names in (self._photo, self._text)
-        ]
-        passes = np.array([self._admits(*one) for one in zip(*parts, strict=True)], dtype=np.bool_)
-        columns = {name: getattr(table, name)[passes] for name in COLUMNS}
-        return replace(table, **columns, used=table.number[~passes])
-
-    def _admits(self, reference: int, its_text: int, target: int, other_text: int) -> bool:
-        uses = (("reference", reference), ("of it", its_text), ("target", target), ("of the target", other_text))
-        pair = (its_text, other_text)
-        if pair in self._pairs or any(self._times[one] >= self._most for one in uses):
+    def admits(self, photo: int, text: int, target_photo: int, target_text: int) -> bool:
+        """Whether the next triplet may pass; photos and texts of reference and target."""
+        uses = (("photo", photo), ("text", text), ("target", target_photo), ("target's text", target_text))
+        pair = (text, target_text)
+        if pair in self._pairs or any(self._times[use] >= self._most for use in uses):
             return False
         self._pairs.add(pair)
         self._times.update(uses)
@@ -86,27 +73,10 @@ class Uses:
 
 
 class Miner:
-    """Mines one pool at one threshold."""
+    """Mines by one set of rules."""
 
-    def __init__(self, pool: Pool, threshold: float, distractors: bool = True, max_unsaid: float = 1.0) -> None:
-        """Prepare the rules of the pool.
-
-        Args:
-            distractors: whether every triplet needs one; the published rules always draw one, to score it.
-            max_unsaid: under the strict rules, as `generators.triplets.source.Triplets`.
-
-        Raises:
-            WrongUse: no triplet can pass.
-        """
-        if not pool.eligible.any():
-            lower = "min_images or min_support" if pool.rules == "strict" else "min_images"
-            raise WrongUse(f"{nothing(pool)}; give more captions, or lower {lower}")
-        self.pool = pool
-        self.rules: PublishedRules | StrictRules = (
-            PublishedRules(pool, threshold)
-            if pool.rules == "published"
-            else StrictRules(pool, threshold, distractors, max_unsaid)
-        )
+    def __init__(self, rules: PublishedRules | StrictRules) -> None:
+        self.rules = rules
 
     def mine(self, draws: Draws, first: int, last: int) -> TripletTable:
         """The triplets with numbers from ``first`` up to, without, ``last``; memory grows with how many these are."""
@@ -128,7 +98,7 @@ class Miner:
             missing = missing[~found]
             attempt += tries
         mined = np.flatnonzero(~np.isnan(mean))
-        reference, target, distractor = np.where(relations == NONE, NONE, self.pool.row[relations])[:, mined]
+        reference, target, distractor = relations[:, mined]
         return TripletTable(mined + first, reference, target, distractor, mean[mined], left_out=len(missing))
 
     def stream(self, draws: Draws, max_uses: int | None = None) -> Iterator[TripletTable]:
@@ -138,19 +108,27 @@ class Miner:
 
         Raises `WrongUse` for a block in which none passes: ones after it would look for ever.
         """
-        first, uses = 0, None
-        if max_uses is not None and self.pool.rules == "strict":
-            uses = Uses(self.pool.relations, max_uses)
-        while True:
+        uses = Uses(max_uses) if max_uses is not None and isinstance(self.rules, StrictRules) else None
+        for first in count(0, BLOCK):
             table = self.mine(draws, first, first + BLOCK)
             if not len(table):
                 raise WrongUse(
-                    f"no triplet in {BLOCK} times {ATTEMPTS} draws under the {self.pool.rules} rules, where only pairs "
-                    "that nearly always break one are left; give more captions or lower the threshold"
+                    f"no triplet in {BLOCK} times {ATTEMPTS} draws under the {self.rules.pool.rules} rules, where only "
+                    "pairs that nearly always break one are left; give more captions or lower the threshold"
                 )
             if uses is not None:
-                table = uses.admitted(table)
+                table = self._admitted(table, uses)
                 if not len(table):
                     return
             yield table
-            first += BLOCK
+
+    def _admitted(self, table: TripletTable, uses: Uses) -> TripletTable:
+        rules = cast(StrictRules, self.rules)
+        named = [
+            names[part].tolist()
+            for part in (table.reference, table.target)
+            for names in (rules.pool.image, rules.texts)
+        ]
+        passes = np.array([uses.admits(*names) for names in zip(*named, strict=True)], dtype=np.bool_)
+        columns = {name: getattr(table, name)[passes] for name in COLUMNS}
+        return replace(table, **columns, used=table.number[~passes])

@@ -9,7 +9,8 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -25,21 +26,20 @@ from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.papers import GENECIS
-from twinset.generators.triplets.captions import concepts
+from twinset.generators.triplets.concepts import concepts
 from twinset.generators.triplets.draws import NONE, Draws
-from twinset.generators.triplets.graphs import Relations, load_relations
-from twinset.generators.triplets.mining import Miner
-from twinset.generators.triplets.pool import Pool
-from twinset.generators.triplets.ratings import Balance, load_ratings
-from twinset.generators.triplets.report import make_report
+from twinset.generators.triplets.ratings import load_ratings
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder, Media
 
+if TYPE_CHECKING:
+    from twinset.generators.triplets.mining import Miner, TripletTable
+    from twinset.generators.triplets.relations import Relations
+
 MINING = "mining.json"
-
-
+MOST_BLOCKS = 32  # of numbers, for which texts are looked up at once
 LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 
 
@@ -99,7 +99,7 @@ class Triplets(Source):
     min_support: int = Field(default=2, ge=1)
     max_unsaid: float = Field(default=0.03, ge=0, le=1)
     max_uses: int | None = Field(default=None, ge=1)
-    balance: Balance = "images"
+    balance: Literal["images", "subjects"] = "images"
     distractors: bool = False
     licence: str = ""
 
@@ -127,11 +127,11 @@ class Triplets(Source):
         if "annotations" in needs:
             check_installed(key, ("inflect",), "text")
             with naming(f"{key}.concreteness"):
-                load_ratings(self.concreteness, "strict")
+                load_ratings(self.concreteness)
 
     version = 7
     candidate = TripletCandidate
-    libraries = ("numpy", "pillow")
+    libraries = ("numpy", "pillow", "polars")
 
     @cached_property
     def _images(self) -> ImageFiles | None:
@@ -145,8 +145,9 @@ class Triplets(Source):
 
     def report_files(self) -> Mapping[str, bytes]:
         """``mining.json`` (`generators.triplets.report.make_report`)."""
-        ratings = load_ratings(self.concreteness, self.rules)
-        report = make_report(self._relations, ratings, self, Draws(self.stage.seed, self.stage.name))
+        from twinset.generators.triplets.report import make_report
+
+        report = make_report(self._relations, self._miner, self._draws)
         return {MINING: json.dumps(report, ensure_ascii=False).encode() + b"\n"}  # in the order of steps
 
     def plan(self) -> Iterator[TripletCandidate]:
@@ -154,10 +155,7 @@ class Triplets(Source):
 
         Raises `WrongUse` when the scene graphs are not finished, or nothing can be mined from them.
         """
-        source = self
-        ratings = load_ratings(source.concreteness, source.rules)
-        pool = Pool(self._relations, ratings, source.rules, source.min_images, source.min_support, source.balance)
-        candidates = self._candidates(Miner(pool, source.threshold, source.distractors, source.max_unsaid))
+        candidates = self._candidates()
         first = list(islice(candidates, LOOKED_AT))
         self._refuse_addresses(first)
         yield from first
@@ -168,36 +166,86 @@ class Triplets(Source):
         return self.stage.earlier(self.graphs)
 
     @cached_property
-    def _relations(self) -> Relations:
-        return load_relations(self._graphs, judged=self.rules == "strict")
+    def _scratch(self) -> TemporaryDirectory[str]:
+        return TemporaryDirectory()
 
-    def _candidates(self, miner: Miner) -> Iterator[TripletCandidate]:
-        following, used = 0, set[int]()
-        for table in miner.stream(Draws(self.stage.seed, self.stage.name), self.max_uses):
-            used = {*table.used.tolist(), *(one for one in used if one >= following)}
-            distractor = table.distractor if self.distractors else np.full_like(table.distractor, NONE)
-            told = [self._relations.texts_of(part) for part in (table.reference, table.target, distractor)]
-            for at, (number, mean) in enumerate(zip(table.number.tolist(), table.concreteness.tolist(), strict=True)):
+    @cached_property
+    def _relations(self) -> Relations:
+        from twinset.generators.triplets.relations import load_relations
+
+        return load_relations(self._graphs, Path(self._scratch.name))
+
+    @cached_property
+    def _draws(self) -> Draws:
+        return Draws(self.stage.seed, self.stage.name)
+
+    @cached_property
+    def _miner(self) -> Miner:
+        from twinset.generators.triplets.mining import Miner
+        from twinset.generators.triplets.published import PublishedRules
+        from twinset.generators.triplets.strict import StrictRules
+
+        relations, ratings = self._relations, load_ratings(self.concreteness)
+        if self.rules == "published":
+            return Miner(PublishedRules(relations, ratings, self.threshold, self.min_images))
+        return Miner(
+            StrictRules(
+                relations,
+                ratings,
+                self.threshold,
+                self.min_images,
+                self.min_support,
+                self.max_unsaid,
+                self.balance,
+                self.distractors,
+            )
+        )
+
+    def _candidates(self) -> Iterator[TripletCandidate]:
+        following, used, blocks = 0, set[int](), 1
+        stream = self._miner.stream(self._draws, self.max_uses)
+        # Texts of a million triplets take as long to look up as those of one: a pass over all captions.
+        while tables := list(islice(stream, blocks)):
+            blocks = min(2 * blocks, MOST_BLOCKS)
+            used = {number for number in used if number >= following}
+            used.update(np.concatenate([table.used for table in tables]).tolist())
+            for number, mean, texts in self._with_texts(tables):
                 for missed in range(following, number):
                     if missed not in used:
                         self.excluded.add("no-triplet", f"draw {missed}")
                 following = number + 1
-                parts = {name: tuple(part[name][at] for part in told) for name in told[0]}
-                yield TripletCandidate(
-                    **self.identified(
-                        number, group=f"triplet-{number:07d}", shows=list(map(Terms.unpacked, parts["terms"]))
-                    ),
-                    number=number,
-                    condition=f"{parts['predicate'][1]} {parts['object'][1]}",  # of the target (GeneCIS, section 5.2)
-                    concreteness=mean,
-                    subjects=parts["subject"],
-                    predicates=parts["predicate"],
-                    objects=parts["object"],
-                    caption_ids=parts["caption_id"],
-                    captions=parts["caption"],
-                    image_ids=parts["image_id"],
-                    images=tuple(map(looked_for_by, parts["image"], parts["image_id"])),
-                )
+                yield self._candidate(number, mean, texts)
+
+    def _with_texts(self, tables: Sequence[TripletTable]) -> Iterator[tuple[int, float, list[dict[str, str]]]]:
+        """Number, concreteness and what reference, target and distractor say, "" for none, of each triplet."""
+        row = np.append(self._miner.rules.pool.row, NONE)  # the last is that of `NONE`
+        reference, target, distractor, number, mean = (
+            np.concatenate([getattr(table, name) for table in tables])
+            for name in ("reference", "target", "distractor", "number", "concreteness")
+        )
+        parts = [row[reference], row[target], row[distractor if self.distractors else np.full_like(reference, NONE)]]
+        texts = self._relations.texts(np.concatenate(parts)).drop("row").fill_null("")
+        of_part = (texts.slice(start, len(number)).iter_rows(named=True) for start in range(0, len(texts), len(number)))
+        yield from zip(number.tolist(), mean.tolist(), map(list, zip(*of_part, strict=True)), strict=True)
+
+    def _candidate(self, number: int, mean: float, texts: list[dict[str, str]]) -> TripletCandidate:
+        def of_each(name: str) -> tuple[str, ...]:
+            return tuple(text[name] for text in texts)
+
+        terms = [Terms.of(text) for text in texts if text["caption_id"]]
+        return TripletCandidate(
+            **self.identified(number, group=f"triplet-{number:07d}", shows=terms),
+            number=number,
+            condition=f"{texts[1]['predicate']} {texts[1]['object']}",  # of the target (GeneCIS, section 5.2)
+            concreteness=mean,
+            subjects=of_each("subject"),
+            predicates=of_each("predicate"),
+            objects=of_each("object"),
+            caption_ids=of_each("caption_id"),
+            captions=of_each("caption"),
+            image_ids=of_each("image_id"),
+            images=tuple(looked_for_by(text["image"], text["image_id"]) for text in texts),
+        )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
         """Triplets with their images, or why one has none: the reasons of `generators.image_files.ImageFiles.read`, and

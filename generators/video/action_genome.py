@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
@@ -17,7 +19,8 @@ from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pairs import FRAME_REASONS, Addressing, FramePairCandidate, FramePairSource
+from twinset.generators.video.frame_pair import Addressing, FramePairCandidate
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairSource
 from twinset.generators.video.relation_captions import captions, official, relation
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
@@ -39,6 +42,40 @@ class View:
     def differs_from(self, other: View) -> bool:
         """Whether at least two of the three relations differ (EqBen's rule against near-identical pairs)."""
         return sum(set(mine) != set(theirs) for mine, theirs in zip(self.relations, other.relations, strict=True)) >= 2
+
+
+def _printable(word: str) -> str:
+    if not word or not word.isprintable():
+        raise ValueError("a word is printable")
+    return word
+
+
+def _listed(names: Any) -> Any:
+    return () if names is None else names  # of what is invisible
+
+
+Word = Annotated[str, AfterValidator(_printable)]
+Names = Annotated[
+    tuple[Annotated[Word, AfterValidator(lambda name: relation(name) or name)], ...], BeforeValidator(_listed)
+]
+
+
+class AnnotatedObject(BaseModel):
+    """An object of a frame; JSON lines list visible ones alone."""
+
+    object_class: Word = Field(alias="class")
+    visible: bool = True
+    attention_relationship: Names = ()
+    spatial_relationship: Names = ()
+    contacting_relationship: Names = ()
+
+    @property
+    def relations(self) -> Relations:
+        """In the order attention, spatial, contacting."""
+        return self.attention_relationship, self.spatial_relationship, self.contacting_relationship
+
+
+_OBJECT = TypeAdapter(AnnotatedObject)
 
 
 class ActionGenome(FramePairSource):
@@ -71,17 +108,22 @@ class ActionGenome(FramePairSource):
 
     version = 2
 
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        """Pairs that are planned, and those of which one caption is true of both frames."""
+        return Counter()
+
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
         videos = self._views()
-        self.planned_pairs = self.shared_pairs = 0
+        self._counts.clear()
         for video in sorted(videos):
             for kind, views in sorted(videos[video].items()):
                 views.sort(key=lambda view: view.number)
                 yield from self._pairs(video, kind, views)
 
     def report_files(self) -> Mapping[str, bytes]:
-        return {CAPTIONS: canonical_json({"pairs": self.planned_pairs, "one true of both": self.shared_pairs})}
+        return {CAPTIONS: canonical_json({name: self._counts[name] for name in ("pairs", "one true of both")})}
 
     def addressing(self) -> Addressing:
         return "dump" if self.frames == "dump" else "numbers"
@@ -103,19 +145,19 @@ class ActionGenome(FramePairSource):
         if not first.differs_from(second):
             return None
         grammar = self.grammar
-        said0, said1 = (captions(view.object_class, *view.relations[1:], grammar) for view in (first, second))
+        all0, all1 = (captions(view.object_class, *view.relations[1:], grammar) for view in (first, second))
         place = f"{self.annotations.name} {kind} of {first.frame} and {second.frame}"
-        if not said0 or not said1:
+        if not all0 or not all1:
             self.excluded.add("pair-unsayable", place)
             return None
         # A caption of its own leads, so that the first two differ as soon as one frame has one.
-        captions0, captions1 = _own_first(said0, said1), _own_first(said1, said0)
-        shared0, shared1 = captions0[0] in said1, captions1[0] in said0
+        captions0, captions1 = _own_first(all0, all1), _own_first(all1, all0)
+        shared0, shared1 = captions0[0] in all1, captions1[0] in all0
         if (shared0 and shared1) or (self.exclusive and (shared0 or shared1)):
             self.excluded.add("pair-said-alike", place)
             return None
-        self.planned_pairs += 1
-        self.shared_pairs += shared0 or shared1
+        self._counts["pairs"] += 1
+        self._counts["one true of both"] += shared0 or shared1
         provenance = {"video": video, "object": kind}
         for side, view in enumerate((first, second)):
             provenance[f"frame{side}"] = view.frame
@@ -125,54 +167,55 @@ class ActionGenome(FramePairSource):
         return self.planned(identity, (captions0, captions1), at, "relation", provenance)
 
     def _views(self) -> dict[str, dict[str, list[View]]]:
+        """The visible objects of each video and class."""
         videos: dict[str, dict[str, list[View]]] = {}
         shared: dict[Any, Any] = {}  # a few hundred combinations of relations serve half a million views
-        seen: set[tuple[str, int]] = set()
+        frames: set[tuple[str, int]] = set()
         for place, frame, objects in _frames(self.annotations):
-            if isinstance(frame, Skipped):
-                self.excluded.add(frame.reason, place)
+            match = FRAME.fullmatch(frame) if isinstance(frame, str) else None
+            address = (match["video"], int(match["number"])) if match else ("", 0)
+            if reason := _problem(frame, objects) or ("repeated-frame" if address in frames else ""):
+                self.excluded.add(reason, place)
                 continue
-            if not isinstance(frame, str) or not isinstance(objects, list):
-                self.excluded.add("frame-malformed", place)
-                continue
-            if not is_media_name(frame):
-                self.excluded.add("unsafe-path", place)
-                continue
-            match = FRAME.fullmatch(frame)
-            if match is None:
-                self.excluded.add("frame-name", place)
-                continue
-            video, number = match["video"], int(match["number"])
-            if (video, number) in seen:
-                self.excluded.add("repeated-frame", place)
-                continue
-            seen.add((video, number))
-            here: set[str] = set()
-            for one in objects:
-                if (read := _object(one)) is None:
+            frames.add(address)
+            classes: set[str] = set()
+            for value in objects:
+                try:
+                    annotated = _OBJECT.validate_python(value)
+                except ValidationError:
                     self.excluded.add("object-malformed", place)
                     continue
-                object_class, visible, relations = read
-                if not visible:
+                if not annotated.visible:
                     continue
-                kind = official(object_class)
-                if kind in here:
+                kind = official(annotated.object_class)
+                if kind in classes:
                     self.excluded.add("repeated-object", f"{place} {kind}")
                     continue
-                here.add(kind)
-                for name in chain(*relations):
+                classes.add(kind)
+                for name in chain(*annotated.relations):
                     if relation(name) is None:
                         self.excluded.add("unknown-relation", f"{place} {kind} {name!r}")
-                views = videos.setdefault(video, {}).setdefault(shared.setdefault(kind, kind), [])
-                object_class, relations = shared.setdefault((object_class, relations), (object_class, relations))
-                views.append(View(number, frame, object_class, relations))
+                views = videos.setdefault(address[0], {}).setdefault(shared.setdefault(kind, kind), [])
+                shown = annotated.object_class, annotated.relations
+                views.append(View(address[1], frame, *shared.setdefault(shown, shown)))
         return videos
 
 
-def _own_first(said: tuple[str, ...], elsewhere: tuple[str, ...]) -> tuple[str, ...]:
+def _own_first(captions: tuple[str, ...], elsewhere: tuple[str, ...]) -> tuple[str, ...]:
     """The captions with the first one that the other frame does not have in the lead, where there is one."""
-    own = next((caption for caption in said if caption not in elsewhere), said[0])
-    return (own, *(caption for caption in said if caption != own))
+    own = next((caption for caption in captions if caption not in elsewhere), captions[0])
+    return (own, *(caption for caption in captions if caption != own))
+
+
+def _problem(frame: Any, objects: Any) -> str:
+    """Why an annotated frame cannot be used; empty where it can."""
+    if isinstance(frame, Skipped):
+        return frame.reason
+    if not isinstance(frame, str) or not isinstance(objects, list):
+        return "frame-malformed"
+    if not is_media_name(frame):
+        return "unsafe-path"
+    return "" if FRAME.fullmatch(frame) else "frame-name"
 
 
 def _frames(path: Path) -> Iterator[tuple[str, Any, Any]]:
@@ -190,24 +233,6 @@ def _frames(path: Path) -> Iterator[tuple[str, Any, Any]]:
 
 
 _REMEDY = "source.annotations must be object_bbox_and_relationship.pkl, or lines of {frame, objects: [...]}"
-
-
-def _object(one: Any) -> tuple[str, bool, Relations] | None:
-    """Class, visibility (JSON lines list visible objects alone) and relations (None where invisible) of an object.
-
-    None for anything else.
-    """
-    if not isinstance(one, dict) or not _is_word(one.get("class")):
-        return None
-    lists = [() if one.get(kind) is None else one[kind] for kind in RELATIONS]
-    if not all(isinstance(names, list | tuple) and all(map(_is_word, names)) for names in lists):
-        return None
-    attention, spatial, contacting = (tuple(relation(name) or name for name in names) for names in lists)
-    return one["class"], bool(one.get("visible", True)), (attention, spatial, contacting)
-
-
-def _is_word(value: Any) -> bool:
-    return isinstance(value, str) and value != "" and value.isprintable()
 
 
 def _is_pickle(path: Path) -> bool:

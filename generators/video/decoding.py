@@ -19,7 +19,7 @@ from av.video.reformatter import Interpolation
 from numpy.typing import NDArray
 
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.video.container.video_file import PacketTable, PlacedPacket, VideoFile
+from twinset.generators.video.video_file import PacketTable, PlacedPacket, VideoFile
 
 #: A wanted time may lie this long (s) after the end of the last frame: annotators' durations are rounded.
 END_TOLERANCE = Fraction(1, 2)

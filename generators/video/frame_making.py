@@ -10,9 +10,9 @@ from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.generators.image_files import UnusableImage, rgb
-from twinset.generators.video.container.video_file import MAX_PIXELS, BrokenMedia
-from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate, dumped_frame
+from twinset.generators.video.frame_pair import Addressing, FramePairCandidate, dumped_frame
 from twinset.generators.video.frames import read_frames
+from twinset.generators.video.video_file import MAX_PIXELS, BrokenMedia
 from twinset.shards.media.decode import UnreadableImage, open_image
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder, StoredImage
 

@@ -1,51 +1,37 @@
-"""What the three video sources share: settings, captions as sentences, and the planned pair of frames of one video."""
+"""What sources of pairs of frames share: settings, captions as sentences, and the planned pair of one video."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, TypeVar, cast
 
-from twinset.contracts.candidate import Candidate, CaptionedCandidate
+from pydantic import TypeAdapter, ValidationError
+
+from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.references import reasons_beside
+from twinset.contracts.references import Reference, reasons_beside
 from twinset.generators.annotation_files import is_media_name, refuse_unusable
 from twinset.generators.image_files import VideoFolderSource
 from twinset.generators.papers import EQBEN
+from twinset.generators.video.frame_pair import Addressing, FramePairCandidate, dumped_frame
 from twinset.shards.media.media_folder import MediaFolder
 
-Addressing = Literal["seconds", "numbers", "dump"]
+T = TypeVar("T")
 
 #: Why a pair of frames cannot be made.
 FRAME_REASONS = reasons_beside(__file__, "frames")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FramePairCandidate(CaptionedCandidate):
-    """Two addresses in one video and the captions of both.
-
-    video: name of the video as `shards.media.media_folder.MediaFolder.find` takes it.
-    at0, at1: seconds (GEBC, YouCook2) or 1-based output frame numbers of ffmpeg (Action Genome).
-    change: what differs between the twins. provenance: flat canonical JSON, the same keys for all of a source.
-    """
-
-    video: str
-    at0: float
-    at1: float
-    change: str
-    provenance: str
-
-
 class FramePairSource(VideoFolderSource):
-    """A source of EqBen's: two frames of a video, and what annotations say of each."""
+    """Two frames of a video, and what annotations say of each, by EqBen's procedure."""
 
-    paper = EQBEN
+    paper: ClassVar[Reference | None] = EQBEN
     group = "video"
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
@@ -71,25 +57,31 @@ class FramePairSource(VideoFolderSource):
         return "seconds"
 
     def media_names(self, candidate: Candidate) -> tuple[str, ...]:
-        one = cast(FramePairCandidate, candidate)
+        pair = cast(FramePairCandidate, candidate)
         if self.addressing() == "dump":
-            return dumped_frame(one.video, one.at0), dumped_frame(one.video, one.at1)
-        return (one.video,)
+            return dumped_frame(pair.video, pair.at0), dumped_frame(pair.video, pair.at1)
+        return (pair.video,)
 
     def usable_videos(
-        self, path: Path, videos: Mapping[str, Any], is_usable: Callable[[Any], bool], remedy: str
-    ) -> Iterator[tuple[str, str]]:
-        """Names and places of the videos of a file's JSON object, sorted; raises `WrongUse` where none can be used."""
+        self, path: Path, videos: Mapping[str, Any], entry: TypeAdapter[T], remedy: str
+    ) -> Iterator[tuple[str, T, str]]:
+        """Names, entries and places of the videos of a file's JSON object, sorted by name.
+
+        Raises `WrongUse` where none can be used.
+        """
         usable = False
         for video in sorted(videos):
             place = f"{path.name} video {video!r}"
             if not is_media_name(video, self.folder):
                 self.excluded.add("unsafe-path", place)
-            elif not is_usable(videos[video]):
+                continue
+            try:
+                checked = entry.validate_python(videos[video])
+            except ValidationError:
                 self.excluded.add("video-malformed", place)
-            else:
-                usable = True
-                yield video, place
+                continue
+            usable = True
+            yield video, checked, place
         if not usable:
             refuse_unusable(path, self.excluded, remedy)
 
@@ -120,11 +112,6 @@ class FramePairSource(VideoFolderSource):
             change=change,
             provenance=canonical_json(provenance).decode(),
         )
-
-
-def dumped_frame(video: str, number: float) -> str:
-    """The picture of a frame that was dumped, as Action Genome's official tool names it."""
-    return f"{video}/{int(number):06d}.png"
 
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # Unicode's category Cc

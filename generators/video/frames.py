@@ -13,8 +13,8 @@ import av
 
 from twinset.contracts.kinds.samples import Pixels
 from twinset.generators.image_files import UnusableImage
-from twinset.generators.video.container.video_file import MICROSECONDS, BrokenMedia, PacketTable, VideoFile
 from twinset.generators.video.decoding import ListedFrame, Timeline, best_effort, decode_from_start, take_frames
+from twinset.generators.video.video_file import MICROSECONDS, BrokenMedia, PacketTable, VideoFile
 
 # Codecs whose every packet is one shown frame with the packet's own pts, so that demuxing tells all there is to know.
 # Others hide or pack frames (VP8, MPEG-4), and AVI has no pts: there frames are decoded from the start, twice (to list

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
-from twinset.contracts.source import Need
-from twinset.generators.annotation_files import AnnotationFiles, read_json, seconds
-from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
+from twinset.generators.annotation_files import AnnotationFiles, read_json
+from twinset.generators.record_fields import OptionalSeconds, OptionalText, Seconds, misfit
+from twinset.generators.video.frame_pair import FramePairCandidate
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairSource, as_sentence
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")
 
 
-_Record = tuple[str, Any]  # where it stands, and what should be a boundary
+class BoundaryRecord(BaseModel):
+    """What one annotator says of a moment."""
+
+    timestamp: Seconds
+    prev_timestamp: OptionalSeconds = None
+    next_timestamp: OptionalSeconds = None
+    boundary_id: OptionalText = ""
+    subject: OptionalText = ""
+    status_before: OptionalText = ""
+    status_after: OptionalText = ""
+
+    def caption(self, status: str) -> str:
+        """A subject alone, or a flag in place of words, says nothing of what is to be seen: then it is empty."""
+        worded = as_sentence(self.subject) and as_sentence(status) and status.strip() not in FLAGS
+        return as_sentence(self.subject, status) if worded else ""
+
+
+_RECORD, _RECORDS = TypeAdapter(BoundaryRecord), TypeAdapter(list[Any])
 
 
 @dataclass(slots=True)
@@ -36,6 +54,18 @@ class Boundary:
     ids: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     after: list[str] = field(default_factory=list)
+
+    def add(self, record: BoundaryRecord) -> None:
+        """What one record says; neighbours on the wrong side of the boundary are not believed."""
+        if record.prev_timestamp is not None and record.prev_timestamp < self.time:
+            self.previous = max(self.previous, record.prev_timestamp)
+        if record.next_timestamp is not None and record.next_timestamp > self.time:
+            self.next = min(self.next, record.next_timestamp)
+        if record.boundary_id:
+            self.ids.append(record.boundary_id)
+        for captions, status in ((self.before, record.status_before), (self.after, record.status_after)):
+            if (caption := record.caption(status)) and caption not in captions:
+                captions.append(caption)
 
 
 class Gebc(FramePairSource):
@@ -59,13 +89,6 @@ class Gebc(FramePairSource):
     )
     reasons: ClassVar[Mapping[str, str]] = {**FRAME_REASONS, **reasons_beside(__file__, "gebc")}
 
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        super().check_inputs(key, needs)
-        files = [path.resolve() for path in self.annotations]
-        for path in self.annotations:
-            if files.count(path.resolve()) > 1:
-                raise WrongUse(f"{key}.annotations: {path} is named more than once; name each file once")
-
     version = 3
 
     def inputs(self) -> str:
@@ -74,16 +97,14 @@ class Gebc(FramePairSource):
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the files and in them."""
-        videos: dict[str, tuple[str, list[_Record]]] = {}
+        videos: dict[str, tuple[str, list[tuple[str, Any]]]] = {}
         for path in self.annotations:
             whole = read_json(path)
             if not isinstance(whole, dict):
                 raise WrongUse(f"{path}: not a mapping of videos to boundaries; {_REMEDY}")
-            for video, place in self.usable_videos(path, whole, lambda entry: isinstance(entry, list), _REMEDY):
-                found = [(f"{place} boundary {number}", record) for number, record in enumerate(whole[video], 1)]
-                others = videos.setdefault(video, (place, []))[1]
-                _refuse_repeated(others, found)
-                others += found
+            for video, records, place in self.usable_videos(path, whole, _RECORDS, _REMEDY):
+                placed = [(f"{place} boundary {number}", record) for number, record in enumerate(records, 1)]
+                videos.setdefault(video, (place, []))[1].extend(placed)
         for video, (place, records) in sorted(videos.items()):
             boundaries = self._boundaries(records)
             for first, second in zip(boundaries, boundaries[self.skip :], strict=False):
@@ -94,26 +115,23 @@ class Gebc(FramePairSource):
     def media_urls(self) -> Mapping[str, str]:
         """Of the videos on YouTube that Kinetics' clips are cut from: a video's name is its id there."""
         videos = [video for path in self.annotations for video in read_json(path)]
-        return {one: f"https://www.youtube.com/watch?v={one}" for one in videos if re.fullmatch(r"[\w-]{11}", one)}
+        return {name: f"https://www.youtube.com/watch?v={name}" for name in videos if re.fullmatch(r"[\w-]{11}", name)}
 
-    def _boundaries(self, records: list[_Record]) -> list[Boundary]:
+    def _boundaries(self, records: list[tuple[str, Any]]) -> list[Boundary]:
         """Distinct moments in time order, each with the tightest interval that the annotation gives on either side."""
         boundaries: dict[float, Boundary] = {}
-        seen: set[str] = set()
-        for place, record in records:
-            if not isinstance(record, dict):
-                self.excluded.add("boundary-malformed", place)
+        ids: set[str] = set()
+        for place, value in records:
+            try:
+                record = _RECORD.validate_python(value)
+            except ValidationError as error:
+                self.excluded.add("boundary-without-time" if misfit(error)[0] else "boundary-malformed", place)
                 continue
-            time = seconds(record.get("timestamp"))
-            if time is None:
-                self.excluded.add("boundary-without-time", place)
+            if record.boundary_id in ids:
+                self.excluded.add("boundary-repeated", f"{place} ({record.boundary_id})")
                 continue
-            if (name := _name(record)) is not None:
-                if name in seen:
-                    self.excluded.add("boundary-repeated", f"{place} ({name})")
-                    continue
-                seen.add(name)
-            _add(boundaries.setdefault(time, Boundary(time)), record)
+            ids |= {record.boundary_id} - {""}
+            boundaries.setdefault(record.timestamp, Boundary(record.timestamp)).add(record)
         ordered = [boundaries[time] for time in sorted(boundaries)]
         for earlier, later in pairwise(ordered):
             later.previous = max(later.previous, earlier.time)
@@ -121,7 +139,7 @@ class Gebc(FramePairSource):
         return ordered
 
     def _pair(self, video: str, first: Boundary, second: Boundary, place: str) -> FramePairCandidate | None:
-        captions0, captions1 = tuple(dict.fromkeys(first.before)), tuple(dict.fromkeys(second.after))
+        captions0, captions1 = tuple(first.before), tuple(second.after)
         times = f"{place} boundaries at {first.time:g} and {second.time:g} s"
         if not captions0 or not captions1:
             self.excluded.add("pair-unsayable", times)
@@ -143,37 +161,3 @@ class Gebc(FramePairSource):
 
 
 _REMEDY = "source.annotations must be a GEBC file of {VIDEO: [{boundary_id, timestamp, ...}]}"
-
-
-def _refuse_repeated(records: list[_Record], more: list[_Record]) -> None:
-    """Raise `WrongUse` where a boundary of one file is in another one too: what is in it twice is left out."""
-    named = {name: place for place, record in records if (name := _name(record)) is not None}
-    for place, record in more:
-        if (name := _name(record)) in named:
-            raise WrongUse(
-                f"{place}: {name} is also {named[name]}; source.annotations must be files of different boundaries: "
-                "leave one of them out"
-            )
-
-
-def _name(record: Any) -> str | None:
-    name = record.get("boundary_id") if isinstance(record, dict) else None
-    return name if isinstance(name, str) else None
-
-
-def _add(boundary: Boundary, record: dict[str, Any]) -> None:
-    """Takes over what one annotator's record says; neighbours on the wrong side of the boundary are not believed."""
-    previous, following = seconds(record.get("prev_timestamp")), seconds(record.get("next_timestamp"))
-    if previous is not None and previous < boundary.time:
-        boundary.previous = max(boundary.previous, previous)
-    if following is not None and following > boundary.time:
-        boundary.next = min(boundary.next, following)
-    if (name := _name(record)) is not None:
-        boundary.ids.append(name)
-    for captions, name in ((boundary.before, "status_before"), (boundary.after, "status_after")):
-        subject, status = record.get("subject"), record.get(name)
-        if not isinstance(subject, str) or not isinstance(status, str):
-            continue
-        # A subject alone, or a flag in place of words, says nothing of what is to be seen.
-        if as_sentence(subject) and as_sentence(status) and status.strip() not in FLAGS:
-            captions.append(as_sentence(subject, status))

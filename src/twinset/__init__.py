@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from twinset.contracts.kinds.kind import Stored
     from twinset.contracts.kinds.pair import Pair
     from twinset.contracts.kinds.samples import Drop, Frame, Keep, Rejected, Score, TableRows, Verdict
-    from twinset.contracts.parts import CaptionFilter, Filter, FrameFilter, LeftOut, PairFilter
+    from twinset.contracts.parts import Filter, LeftOut
     from twinset.contracts.recipe import Recipe, load_recipe
     from twinset.contracts.references import Reference
     from twinset.contracts.source import AnnotationFile, MediaFolderPath, Place, StageName
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from twinset.generators.contract import check_source
     from twinset.generators.image_files import ImageFiles, ImageFolderSource, UnusableImage, VideoFolderSource
     from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
-    from twinset.shards.contracts import Context, Generator, RowCandidate, RowStage, Source, TableStage
+    from twinset.shards.contracts import Context, RowCandidate, RowStage, Source, TableStage
     from twinset.stages.build import Progress
     from twinset.stages.publishing.publish import publish
     from twinset.training.tasks import OnProgress as OnStep
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
 __all__ = ["build", "compare", "evaluate", "export", "load", "look", "plan", "publish", "scores", "status", "train"]
 __all__ += ["verify"]
-__all__ += ["AnnotationFile", "BuildFailed", "Candidate", "CaptionFilter", "CaptionedCandidate", "Context"]
-__all__ += ["DecisionsMissing", "Drop", "Filter", "Frame", "FrameFilter", "Generator", "ImageFiles"]
-__all__ += ["ImageFolderSource", "Keep", "LeftOut", "MediaFolderPath", "NamedPairCandidate", "NamedPairSource"]
-__all__ += ["NamedPairSource", "Pair", "PairFilter", "Place", "Recipe", "Reference", "Rejected", "Score", "Source"]
+__all__ += ["AnnotationFile", "BuildFailed", "Candidate", "CaptionedCandidate", "Context"]
+__all__ += ["DecisionsMissing", "Drop", "Filter", "Frame", "ImageFiles"]
+__all__ += ["ImageFolderSource", "Keep", "LeftOut", "MediaFolderPath", "NamedPairCandidate"]
+__all__ += ["NamedPairSource", "Pair", "Place", "Recipe", "Reference", "Rejected", "Score", "Source"]
 __all__ += ["RowCandidate", "RowStage", "TableStage"]
 __all__ += ["StageName", "TableRows", "TwinsetError", "UnusableImage", "Verdict", "VideoFolderSource", "WrongUse"]
 __all__ += [

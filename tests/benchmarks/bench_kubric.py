@@ -68,7 +68,7 @@ def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int
         scene += kb.PerspectiveCamera(
             position=VIEW.camera, look_at=VIEW.target, focal_length=VIEW.focal_length, sensor_width=VIEW.sensor_width
         )
-        shelf = AssetShelf(manifest, Path(scratch))
+        shelf = AssetShelf(manifest)
         for thing in pair(shelf, number)[picture]:
             scene += shelf.create(
                 thing.asset, scale=thing.scale, position=thing.position, quaternion=thing.quaternion, static=True
@@ -87,20 +87,19 @@ def studio_way(manifest: str, size: int, samples: int, threads: int, device: Any
     from twinset.generators.kubric_scenes.studio.studio import Studio
 
     marks = {"cycles": 0.0, "at": 0.0}
-    with tempfile.TemporaryDirectory() as scratch:
-        shelf = AssetShelf(manifest, Path(scratch))
-        studio = Studio(shelf, (size, size), samples, device=device, threads=threads)
-        bpy.app.handlers.render_pre.append(lambda *_: marks.update(at=time.perf_counter()))
-        bpy.app.handlers.render_post.append(
-            lambda *_: marks.update(cycles=marks["cycles"] + time.perf_counter() - marks["at"])
-        )
-        print(json.dumps({"seconds": time.perf_counter() - began}), flush=True)
-        for line in sys.stdin:
-            marks["cycles"], began = 0.0, time.perf_counter()
-            for placements in pair(shelf, int(line)):
-                studio.render(VIEW, placements, seed=int(line))
-            took = {"seconds": time.perf_counter() - began, "cycles": marks["cycles"]}
-            print(json.dumps(took | {"memory": psutil.Process().memory_info().rss >> 20}), flush=True)
+    shelf = AssetShelf(manifest)
+    studio = Studio(shelf, (size, size), samples, device=device, threads=threads)
+    bpy.app.handlers.render_pre.append(lambda *_: marks.update(at=time.perf_counter()))
+    bpy.app.handlers.render_post.append(
+        lambda *_: marks.update(cycles=marks["cycles"] + time.perf_counter() - marks["at"])
+    )
+    print(json.dumps({"seconds": time.perf_counter() - began}), flush=True)
+    for line in sys.stdin:
+        marks["cycles"], began = 0.0, time.perf_counter()
+        for placements in pair(shelf, int(line)):
+            studio.render(VIEW, placements, seed=int(line))
+        took = {"seconds": time.perf_counter() - began, "cycles": marks["cycles"]}
+        print(json.dumps(took | {"memory": psutil.Process().memory_info().rss >> 20}), flush=True)
 
 
 class StudioProcess:

@@ -34,15 +34,15 @@ sys.path.insert(0, str(ROOT))
 
 from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, save_stable_diffusion  # noqa: E402
 from twinset.generators.prompt_to_prompt import pipeline as prompt_to_prompt  # noqa: E402
-from twinset.generators.prompt_to_prompt.alignment import Edit  # noqa: E402
 from twinset.generators.prompt_to_prompt.attention import Injection  # noqa: E402
-from twinset.generators.prompt_to_prompt.pipeline import load_model  # noqa: E402
+from twinset.generators.prompt_to_prompt.edits import Edit  # noqa: E402
+from twinset.generators.prompt_to_prompt.pipeline import DrawnPair, load_model  # noqa: E402
 
 EDITS = [
     Edit(("a photo of a cat", "a photo of a dog")),
-    Edit(("a squirrel eating a burger", "a lion eating a burger"), word_replace_steps={"lion": 0.4}),
+    Edit(("a squirrel eating a burger", "a lion eating a burger")),
     Edit(("a photo of a cat", "a photo of a cat in the winter")),
-    Edit(("a red square", "a blue square"), weights={"blue": 2.0}),
+    Edit(("a red square", "a blue square")),
 ]
 
 
@@ -107,15 +107,21 @@ def main() -> None:
         pipeline = load_model(str(save_stable_diffusion(Path(folder), **widths)), device)
     shape = (options.pairs, 4, options.latent, options.latent)
     noise = torch.from_numpy(np.random.default_rng(0).standard_normal(shape, dtype=np.float32))
-    edits = [EDITS[n % len(EDITS)] for n in range(options.pairs)]
+    alignments = [pipeline.align(EDITS[n % len(EDITS)]) for n in range(options.pairs)]
+
+    def images_of(pairs: list[DrawnPair]) -> NDArray[np.uint8]:
+        return np.array([pair.images for pair in pairs])
 
     def batched(steps: int) -> NDArray[np.uint8]:
-        return pipeline(edits, noise, steps=steps, guidance=7.5).images
+        return images_of(pipeline(alignments, noise, steps=steps, guidance=7.5))
 
     def one_by_one(steps: int) -> NDArray[np.uint8]:
         with patch.object(prompt_to_prompt, "Injection", ExplicitInjection):
-            made = [pipeline([edit], noise[n : n + 1], steps=steps, guidance=7.5) for n, edit in enumerate(edits)]
-        return np.concatenate([pair.images for pair in made])
+            drawn = [
+                pipeline([alignment], noise[n : n + 1], steps=steps, guidance=7.5)
+                for n, alignment in enumerate(alignments)
+            ]
+        return np.concatenate([images_of(pairs) for pairs in drawn])
 
     ways: dict[str, Callable[[int], NDArray[np.uint8]]] = {"batched, fused": batched, "published way": one_by_one}
     seconds: dict[str, list[float]] = {way: [] for way in ways}

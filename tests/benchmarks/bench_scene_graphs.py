@@ -33,7 +33,7 @@ from twinset.contracts.kinds.samples import TableRows  # noqa: E402
 from twinset.generators.captions.sources import caption_source  # noqa: E402
 from twinset.generators.captions.tables import Caption  # noqa: E402
 from twinset.generators.scene_graphs.relations import BATCH, ZONE, _relations, parser_of  # noqa: E402
-from twinset.generators.scene_graphs.source import CaptionCandidate, SceneGraphGenerator, SceneGraphs  # noqa: E402
+from twinset.generators.scene_graphs.source import CaptionCandidate, SceneGraphs  # noqa: E402
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, _import_spacy_alone, find_pipeline  # noqa: E402
 from twinset.shards.contracts import Context  # noqa: E402
 
@@ -59,7 +59,7 @@ def sng(pipeline: Pipeline) -> Any:
 
 
 @cache
-def generator(captions: str, pipeline: str) -> SceneGraphGenerator:
+def generator(captions: str, pipeline: str) -> SceneGraphs:
     settings = {"kind": "scene-graphs", "captions": captions, "pipeline": pipeline}
     return SceneGraphs.model_validate(settings).open(Context("scene-graphs"))
 

@@ -39,9 +39,9 @@ from measured import row
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.video.container.video_file import VideoFile
 from twinset.generators.video.decoding import upright_rgb
 from twinset.generators.video.frames import VideoFrame, read_frames
+from twinset.generators.video.video_file import VideoFile
 
 SECONDS, RATE, SIZE = 40, 25, (640, 360)
 ROUNDS = 3

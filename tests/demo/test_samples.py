@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from twinset.generators.edited_pairs.vocabulary import load_captions, vocabulary_file
+from twinset.generators.prompt_to_prompt.vocabulary import load_captions, vocabulary_file
 from twinset.generators.video import safe_pickle
 from twinset.models.files import ModelFolder, local_folder
 from twinset_demo import HERE, MINIATURE, PROCEDURAL

@@ -14,10 +14,10 @@ import pytest
 import yaml
 from setuptools import find_packages
 
-from twinset.generators.kubric_scenes.generator import KubricGenerator
+from twinset.generators.kubric_scenes.source import Kubric
 from twinset.generators.video.action_genome import ActionGenome
 from twinset.generators.video.gebc import Gebc
-from twinset.generators.video.youcook2 import YouCook2
+from twinset.generators.video.segments import YouCook2
 
 CHECKOUT = Path(__file__).parents[2]
 DOCKER = CHECKOUT / "docker"
@@ -139,8 +139,8 @@ def installed(target: str) -> set[str]:
 
 def test_who_plans_has_all_whose_versions_plans_record() -> None:
     planner = installed(SERVICES["main"]["build"]["target"])
-    for generator in (ActionGenome, Gebc, YouCook2, KubricGenerator):
-        maker = installed("render" if generator is KubricGenerator else "cpu")
+    for generator in (ActionGenome, Gebc, YouCook2, Kubric):
+        maker = installed("render" if generator is Kubric else "cpu")
         assert set(generator.libraries) <= planner & maker, generator
 
 

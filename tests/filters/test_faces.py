@@ -9,32 +9,25 @@ from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Literal
-from unittest.mock import patch
 
 import av
 import cv2
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
-from twinset.contracts.errors import TwinsetError
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Verdict
-from twinset.filters.faces import Faces, FacesFilter
+from twinset.filters.faces import Faces
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = ROOT / "../shared/data/videos"
 FACE = cv2.cvtColor(cv2.imread(str(ROOT / "demo/twinset_demo/samples/face.jpg")), cv2.COLOR_BGR2RGB)
 
 
-def judge(pictures: list[Pixels], mode: Literal["exact", "fast"] = "exact") -> list[Verdict]:
+def judge(pictures: list[Pixels], model: Literal["hog", "cnn"] = "hog") -> list[Verdict]:
     frames = [Frame(str(n), pixels, -1.0, MediaFile("made", 0, "")) for n, pixels in enumerate(pictures)]
-    return list(FacesFilter(Faces(kind="faces", mode=mode))(frames))
-
-
-def judge_cnn(pictures: list[Pixels]) -> list[Verdict]:
-    frames = [Frame(str(n), pixels, -1.0, MediaFile("made", 0, "")) for n, pixels in enumerate(pictures)]
-    return list(FacesFilter(Faces(kind="faces", model="cnn"))(frames))
+    return list(Faces(kind="faces", model=model).judge(frames))
 
 
 def locate(pictures: list[Pixels], model: str = "hog") -> list[bool]:
@@ -42,30 +35,6 @@ def locate(pictures: list[Pixels], model: str = "hog") -> list[bool]:
         warnings.simplefilter("ignore")  # face_recognition_models imports pkg_resources
         import face_recognition
     return [bool(face_recognition.face_locations(pixels, model=model)) for pixels in pictures]
-
-
-def best_scores(pictures: list[Pixels], limit: float) -> list[tuple[float | None, float | None]]:
-    """Best score above a limit: by dlib over its whole pyramid, and level by level."""
-    import dlib
-
-    from twinset.models.faces.dlib_detector import level_detector, level_sizes
-
-    whole, single = dlib.get_frontal_face_detector(), level_detector()
-    found = []
-    for pixels in pictures:
-        level, scores = pixels, []
-        for rows, columns in level_sizes(*pixels.shape[:2]):
-            level = dlib.resize_image(level, rows, columns)
-            scores += single.run(level, 0, limit)[1]
-        found.append((max(whole.run(pixels, 1, limit)[1], default=None), max(scores, default=None)))
-    return found
-
-
-def load_from_another_dlib() -> None:
-    from twinset.models.faces import dlib_detector
-
-    with patch.object(dlib_detector, "ALL_LEVELS", 999):
-        dlib_detector.level_detector.__wrapped__()
 
 
 @pytest.fixture(scope="module")
@@ -110,19 +79,6 @@ def test_verdicts_are_face_recognitions_own(child: ProcessPoolExecutor) -> None:
     ours = child.submit(judge, pictures).result()
     assert [isinstance(verdict, Drop) for verdict in ours] == theirs
     assert theirs[0] is False and theirs[4:7] == [True, True, True] and theirs[7] is False
-    drops = [verdict for verdict in ours if isinstance(verdict, Drop)]
-    assert all(drop.reason == "face" and drop.score is not None and drop.score > 0 for drop in drops)
-
-
-def test_levels_asked_one_by_one_score_as_the_whole_pyramid(child: ProcessPoolExecutor) -> None:
-    """Every shape of frame has dlib's own levels: odd ones, narrow ones, smaller than a window."""
-    random = np.random.default_rng(7)
-    shapes = [(1, 1), (31, 200), (38, 38), (39, 77), (240, 320), *random.integers(20, 250, (25, 2)).tolist()]
-    pictures = [cv2.resize(FACE, (width, height)) for height, width in shapes]
-    for limit in (0.0, -2.0):
-        scores = child.submit(best_scores, pictures, limit).result()
-        assert [ours for _, ours in scores] == [theirs for theirs, _ in scores]
-        assert sum(theirs is not None for theirs, _ in scores) > 8
 
 
 def test_a_verdict_does_not_depend_on_order_or_batch(child: ProcessPoolExecutor) -> None:
@@ -133,23 +89,24 @@ def test_a_verdict_does_not_depend_on_order_or_batch(child: ProcessPoolExecutor)
     assert child.submit(judge, []).result() == []
 
 
-def test_fast_finds_plain_faces_and_leaves_the_rest(child: ProcessPoolExecutor) -> None:
-    pictures = [plain(), cartoon(), with_face(110), with_face(130), with_face(160)]
-    verdicts = child.submit(judge, pictures, "fast").result()
-    assert [isinstance(verdict, Drop) for verdict in verdicts] == [False, False, True, True, True]
-
-
 def test_cnn_has_face_recognitions_verdict(child: ProcessPoolExecutor) -> None:
     pictures = [plain(60, 80), with_face(100, left=10, top=10, height=120, width=120)]
     assert child.submit(locate, pictures, "cnn").result() == [False, True]
-    keep, drop = child.submit(judge_cnn, pictures).result()
+    keep, drop = child.submit(judge, pictures, "cnn").result()
     assert keep == Keep()
-    assert isinstance(drop, Drop) and drop.reason == "face" and drop.score is not None and drop.score > 0
+    assert drop == Drop("face")
+
+
+def test_equal_frames_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Pixels]()
+    module = SimpleNamespace(face_locations=lambda pixels, model: asked.append(pixels) or [])
+    monkeypatch.setitem(sys.modules, "face_recognition", module)
+    assert judge([plain(), plain(), cartoon(), plain()]) == [Keep()] * 4 and len(asked) == 2
 
 
 def test_the_digest_gets_the_weights_that_are_files() -> None:
-    assert FacesFilter(Faces(kind="faces")).weights() == {}
-    (name, digest), *rest = FacesFilter(Faces(kind="faces", model="cnn")).weights().items()
+    assert Faces(kind="faces").weights() == {}
+    (name, digest), *rest = Faces(kind="faces", model="cnn").weights().items()
     package = find_spec("face_recognition_models")
     assert package is not None and package.origin is not None
     weights = Path(package.origin).parent / "models/mmod_human_face_detector.dat"
@@ -163,16 +120,6 @@ def test_dlib_loads_with_the_first_frame_only() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     assert run.stdout.split() == ["process", "{}", "False"], run.stderr
-
-
-def test_another_detector_in_dlib_is_refused(child: ProcessPoolExecutor) -> None:
-    with pytest.raises(TwinsetError, match=r"dlib-bin 20\.0\.1.*requirements\.lock"):
-        child.submit(load_from_another_dlib).result()
-
-
-def test_fast_is_for_hog() -> None:
-    with pytest.raises(ValidationError, match="mode: exact"):
-        FacesFilter(Faces(kind="faces", model="cnn", mode="fast"))
 
 
 def test_real_clips_get_face_recognitions_verdicts(child: ProcessPoolExecutor) -> None:

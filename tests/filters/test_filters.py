@@ -21,14 +21,12 @@ from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Score
-from twinset.contracts.parts import BrokenContract, CaptionFilter, Filter, FrameFilter, OutOfMemory, PairFilter
+from twinset.contracts.parts import BrokenContract, Filter, OutOfMemory
 from twinset.contracts.recipe import load_recipe, parse_recipe
-from twinset.contracts.source import FILTERS, SOURCES
-from twinset.filters.blank import Blank
-from twinset.filters.directional_similarity import DirectionalSimilarity, DirectionalSimilarityFilter
-from twinset.filters.equal_captions import EqualCaptions, EqualCaptionsFilter, words
-from twinset.filters.motion_words import MotionWords, MotionWordsFilter
-from twinset.filters.true_of_both import TrueOfBoth, TrueOfBothFilter
+from twinset.contracts.source import SOURCES
+from twinset.filters.captions import EqualCaptions, MotionWords, words
+from twinset.filters.clip_scores import DirectionalSimilarity, TrueOfBoth
+from twinset.filters.pixels import Blank
 from twinset.models import files
 from twinset.models.encoders.image_towers import clip_files
 from twinset.models.files import ModelMissing
@@ -59,7 +57,7 @@ def candidate(captions0: tuple[str, ...], captions1: tuple[str, ...]) -> Caption
     ],
 )
 def test_motion_words_are_taken_away(caption: str) -> None:
-    moves = MotionWordsFilter(MotionWords(kind="motion-words"))
+    moves = MotionWords(kind="motion-words").judge
     assert moves(candidate((caption,), ("Man stands.",))) == Drop("motion-word")
     assert moves(candidate(("Man stands.",), (caption,))) == Drop("motion-word")
     kept = moves(candidate((caption, "Man sits."), ("Dog sits.", caption)))
@@ -71,17 +69,17 @@ def test_motion_words_are_taken_away(caption: str) -> None:
 )
 def test_parts_of_words_do_not_count(caption: str) -> None:
     still = candidate((caption,), (caption,))
-    assert MotionWordsFilter(MotionWords(kind="motion-words"))(still) == still
+    assert MotionWords(kind="motion-words").judge(still) == still
 
 
 def test_the_list_of_words_is_the_recipes() -> None:
     both = candidate(("Man go up.",), ("Man pick   Up it.", "Man is in."))
-    assert MotionWordsFilter(MotionWords(kind="motion-words", words=("pick up",)))(both) == candidate(
+    assert MotionWords(kind="motion-words", words=("pick up",)).judge(both) == candidate(
         ("Man go up.",), ("Man is in.",)
     )
-    assert MotionWordsFilter(MotionWords(kind="motion-words", words=("M.n", "(")))(both) == both
+    assert MotionWords(kind="motion-words", words=("M.n", "(")).judge(both) == both
     for words_ in ((), ("",), (" ",)):
-        assert MotionWordsFilter(MotionWords(kind="motion-words", words=words_))(both) == both
+        assert MotionWords(kind="motion-words", words=words_).judge(both) == both
 
 
 @pytest.mark.parametrize(
@@ -97,7 +95,7 @@ def test_the_list_of_words_is_the_recipes() -> None:
 def test_captions_that_differ_take_the_lead(
     captions0: tuple[str, ...], captions1: tuple[str, ...], led0: tuple[str, ...], led1: tuple[str, ...]
 ) -> None:
-    assert EqualCaptionsFilter()(candidate(captions0, captions1)) == candidate(led0, led1)
+    assert EqualCaptions(kind="equal-captions").judge(candidate(captions0, captions1)) == candidate(led0, led1)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +108,9 @@ def test_captions_that_differ_take_the_lead(
     ],
 )
 def test_case_spacing_and_punctuation_make_no_difference(caption0: str, caption1: str) -> None:
-    assert EqualCaptionsFilter()(candidate((caption0, caption1), (caption1,))) == Drop("equal-captions")
+    assert EqualCaptions(kind="equal-captions").judge(candidate((caption0, caption1), (caption1,))) == Drop(
+        "equal-captions"
+    )
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,9 @@ def test_case_spacing_and_punctuation_make_no_difference(caption0: str, caption1
 )
 def test_words_numbers_and_marks_do(caption0: str, caption1: str) -> None:
     assert words(caption0) != words(caption1)
-    assert isinstance(EqualCaptionsFilter()(candidate((caption0,), (caption1,))), CaptionedCandidate)
+    assert isinstance(
+        EqualCaptions(kind="equal-captions").judge(candidate((caption0,), (caption1,))), CaptionedCandidate
+    )
 
 
 FIRST, SECOND, THIRD = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), np.uint8)
@@ -137,7 +139,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_clip(tmp_path_factory.mktemp("clip"))
 
 
-def scoring(clip: Path, **settings: Any) -> DirectionalSimilarityFilter:
+def scoring(clip: Path, **settings: Any) -> DirectionalSimilarity:
     chosen = DirectionalSimilarity(kind="directional-similarity", model=str(clip), **settings)
     return chosen.open()
 
@@ -160,7 +162,7 @@ def pair(image0: Pixels, image1: Pixels, captions: tuple[str, str] = CAPTIONS) -
 
 
 def test_the_direction_is_one_of_change(clip: Path) -> None:
-    judge = scoring(clip)
+    judge = scoring(clip).judge
     pairs = [pair(FIRST, SECOND), pair(SECOND, FIRST, CAPTIONS[::-1]), pair(SECOND, FIRST), pair(FIRST, FIRST)]
     assert {score.name for score in judge(pairs)} == {"direction"}
     there, both_turned, one_turned, nothing = (score.value for score in judge(pairs))
@@ -176,12 +178,12 @@ def test_a_score_is_the_cosine_of_both_steps(clip: Path) -> None:
         said = tokenizer(clip / "words")(list(CAPTIONS), padding=True, return_tensors="pt")
         out = model(**processor(images=[FIRST, SECOND], return_tensors="pt"), **said)
     image, text = out.image_embeds[1] - out.image_embeds[0], out.text_embeds[1] - out.text_embeds[0]
-    (score,) = scoring(clip)([pair(FIRST, SECOND)])
+    (score,) = scoring(clip).judge([pair(FIRST, SECOND)])
     assert score.value == pytest.approx(float(image @ text / image.norm() / text.norm()), abs=1e-5)
 
 
 def test_a_score_does_not_depend_on_the_other_pairs_of_its_pass(clip: Path) -> None:
-    judge = scoring(clip, micro_batch=2)
+    judge = scoring(clip, micro_batch=2).judge
     longer = ("A photo of a large red circle on the left.", "A photo of a large red circle on the right.")
     pairs = [pair(FIRST, SECOND), pair(SECOND, THIRD, longer), pair(THIRD, FIRST)]
     assert judge(pairs) == [judge([one])[0] for one in pairs]
@@ -192,7 +194,7 @@ def test_threads_and_precision_of_the_source_stay(clip: Path) -> None:
     threads, matmul = torch.get_num_threads(), torch.backends.cuda.matmul
     before, matmul.allow_tf32 = matmul.allow_tf32, True  # pytest's monkeypatch cannot put it back
     try:
-        scoring(clip, threads=threads + 1)([pair(FIRST, SECOND)])
+        scoring(clip, threads=threads + 1).judge([pair(FIRST, SECOND)])
         assert torch.get_num_threads() == threads and matmul.allow_tf32
     finally:
         matmul.allow_tf32 = before
@@ -200,14 +202,14 @@ def test_threads_and_precision_of_the_source_stay(clip: Path) -> None:
 
 def test_a_caption_is_never_scored_by_its_beginning(clip: Path) -> None:
     longest = " ".join(["red"] * (TOKENS - 2))
-    assert -1 <= scoring(clip)([pair(FIRST, SECOND, (CAPTIONS[0], longest))])[0].value <= 1
+    assert -1 <= scoring(clip).judge([pair(FIRST, SECOND, (CAPTIONS[0], longest))])[0].value <= 1
     with pytest.raises(WrongUse, match=r"reads only the beginning of the caption 'red .* red'; name another"):
-        scoring(clip)([pair(FIRST, SECOND, (CAPTIONS[0], f"{longest} red"))])
+        scoring(clip).judge([pair(FIRST, SECOND, (CAPTIONS[0], f"{longest} red"))])
 
 
 def test_memory_that_runs_out_is_told_from_other_trouble(clip: Path) -> None:
-    judge = scoring(clip)
-    judge._clip.model.vision_model.register_forward_pre_hook(lambda *_: torch.empty(1 << 50))
+    judge = scoring(clip).judge
+    judge.__self__._clip.model.vision_model.register_forward_pre_hook(lambda *_: torch.empty(1 << 50))
     with pytest.raises(OutOfMemory, match="can't allocate memory"):
         judge([pair(FIRST, SECOND)])
 
@@ -233,8 +235,8 @@ def test_its_files_are_looked_for_and_digested(clip: Path, tmp_path: Path) -> No
 def test_a_gpu_that_is_not_there_is_named(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(WrongUse, match="device of filter directional-similarity is gpu, but torch finds no CUDA"):
-        scoring(clip, device="gpu").device()
-    assert scoring(clip).device() == "cpu"
+        scoring(clip, device="gpu").runs_on()
+    assert scoring(clip).runs_on() == "cpu"
 
 
 def frames() -> list[Frame]:
@@ -251,23 +253,13 @@ class Bright(Filter):
     kind: Literal["bright"] = "bright"
     fault: str = ""
 
+    version = 1
     judges = "frames"
     reasons: ClassVar[Mapping[str, str]] = {"dark": "a frame is dark"}
+    calls: ClassVar[list[int]] = []
 
-    def open(self) -> Any:
-        return object() if self.fault == "another class" else BrightFilter(self.fault)
-
-
-class BrightFilter(FrameFilter):
-    """As `Bright`."""
-
-    version = 1
-
-    def __init__(self, fault: str) -> None:
-        self.fault, self.calls = fault, 0
-
-    def __call__(self, shown: Sequence[Frame]) -> Any:
-        self.calls += 1
+    def judge(self, shown: Sequence[Frame]) -> Any:
+        self.calls.append(1)
         if self.fault == "raises":
             raise KeyError("dark")
         if self.fault == "changes":
@@ -276,7 +268,7 @@ class BrightFilter(FrameFilter):
         if self.fault == "relative":
             levels = [level - min(levels) for level in levels]
         if self.fault == "state":
-            levels = [level + self.calls for level in levels]
+            levels = [level + len(self.calls) for level in levels]
         if self.fault == "place":
             levels = [level + place for place, level in enumerate(levels)]
         if self.fault == "half":
@@ -287,7 +279,6 @@ class BrightFilter(FrameFilter):
 @pytest.mark.parametrize(
     ("fault", "problem"),
     [
-        ("another class", "gives a object; judges = 'frames': FrameFilter"),
         ("raises", r"bright: a call raises KeyError: 'dark'"),
         ("state", "f0: .* a second time; a verdict depends on the sample alone"),
         ("place", "f0: .* in another order; a verdict depends"),
@@ -316,16 +307,6 @@ def test_filters_that_keep_it_pass() -> None:
 
 
 NEEDED = {kind: {"model": "somebody/clip"} for kind in ("directional-similarity", "true-of-both")}
-KINDS = {"captions": CaptionFilter, "frames": FrameFilter, "pairs": PairFilter}
-
-
-@pytest.mark.parametrize("kind", FILTERS.kinds())
-def test_settings_open_a_filter_of_what_they_judge(kind: str) -> None:
-    settings = FILTERS.find(kind).model_validate({"kind": kind, **NEEDED.get(kind, {})})
-    assert isinstance(settings, Filter) and (settings.reasons or kind == "directional-similarity")  # it drops nothing
-    opened = settings.open()
-    assert isinstance(opened, KINDS[settings.judges])
-    assert opened.version >= 1 and opened.isolation in ("thread", "process")
 
 
 def test_looking_up_settings_imports_nothing_heavy() -> None:
@@ -345,7 +326,7 @@ def test_looking_up_settings_imports_nothing_heavy() -> None:
 REASON = "true-of-both"
 
 
-def judging(**settings: Any) -> TrueOfBothFilter:
+def judging(**settings: Any) -> TrueOfBoth:
     return TrueOfBoth(kind="true-of-both", model="small-clip", micro_batch=8, **settings).open()
 
 
@@ -364,7 +345,7 @@ def test_a_preference_is_the_smaller_of_two_differences() -> None:
 
 
 def test_captions_of_their_own_images_are_preferred_to_ones_of_both(twins: list[Pair]) -> None:
-    judge = judging()
+    judge = judging().judge
     scores = judge(twins)
     assert all(isinstance(one, Score) and one.name == "preference" for one in scores)
     # One sentence of two pictures cannot be nearer to both.
@@ -377,14 +358,14 @@ def test_captions_of_their_own_images_are_preferred_to_ones_of_both(twins: list[
 
 def test_pairs_are_dropped_only_where_it_is_asked_for(twins: list[Pair]) -> None:
     told_alike = [replace(one, captions1=one.captions0) for one in twins[:2]]
-    dropped = judging(drop_at_most=0)(told_alike)
+    dropped = judging(drop_at_most=0).judge(told_alike)
     assert [one.reason for one in dropped if isinstance(one, Drop)] == [REASON] * 2
 
 
 def test_a_model_that_gives_no_number_is_refused(twins: list[Pair], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TrueOfBothFilter, "measure", lambda *_: torch.tensor([0.5, float("nan")] * 4))
+    monkeypatch.setattr(TrueOfBoth, "measure", lambda *_: torch.tensor([0.5, float("nan")] * 4))
     with pytest.raises(WrongUse, match=f"small-clip gives nan for {twins[1].key}: its weights are damaged"):
-        judging()(twins[:2])
+        judging().judge(twins[:2])
 
 
 def test_a_build_flags_them_and_the_card_counts_them(tmp_path: Path) -> None:

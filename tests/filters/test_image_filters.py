@@ -5,9 +5,16 @@ import pytest
 
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels
-from twinset.filters.blank import Blank, BlankFilter, contrast
-from twinset.filters.near_identical import NearIdentical, NearIdenticalFilter, difference, thumbnail
-from twinset.filters.scene_cut import SceneCut, SceneCutFilter, histogram, similarity
+from twinset.filters.pixels import (
+    Blank,
+    NearIdentical,
+    SceneCut,
+    contrast,
+    difference,
+    histogram,
+    similarity,
+    thumbnail,
+)
 
 
 def plain(red: int, green: int, blue: int, height: int = 90, width: int = 160) -> Pixels:
@@ -37,7 +44,7 @@ def pair(first: Pixels, second: Pixels, name: str = "a") -> Pair:
 
 
 def test_a_difference_below_the_threshold_is_near_identical() -> None:
-    judge = NearIdenticalFilter(NearIdentical(kind="near-identical", threshold=2.0))
+    judge = NearIdentical(kind="near-identical", threshold=2.0).judge
     base = plain(100, 100, 100)
     one_level, two_levels = pair(base, base + 1, "one"), pair(base, base + 2, "two")
     assert judge([one_level, two_levels]) == [Drop("near-identical", 1.0), Keep()]
@@ -62,7 +69,7 @@ def test_a_thumbnail_is_the_mean_of_its_cells_whatever_the_size() -> None:
 
 
 def test_frames_without_contrast_are_blank() -> None:
-    judge = BlankFilter(Blank(kind="blank", contrast=4.0))
+    judge = Blank(kind="blank", contrast=4.0).judge
     faint, enough = plain(50, 50, 50), plain(50, 50, 50)
     faint[:, ::2] += 6
     enough[:, ::2] += 8
@@ -81,7 +88,7 @@ def test_contrast_is_numpys_standard_deviation_of_the_liveliest_channel() -> Non
 
 
 def test_twins_of_two_scenes_are_cut() -> None:
-    judge = SceneCutFilter(SceneCut(kind="scene-cut", similarity=0.3))
+    judge = SceneCut(kind="scene-cut", similarity=0.3).judge
     beach, forest = plain(230, 200, 120), plain(20, 90, 30)
     walk = beach.copy()
     walk[:, :60] = (120, 30, 30)

@@ -13,7 +13,7 @@ from twinset.contracts.kinds.samples import TableRows
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.receipt import IndexRecord
 from twinset.contracts.stage import Stage, stage_facts
-from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.contracts import Context, Source
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -25,7 +25,7 @@ def finish(
     source: Source, folder: Path, name: str = "scene-graphs", row_group: int = 1000, context: Context | None = None
 ) -> FinishedStage:
     """Plan and make all of a table source below a folder."""
-    generator: Generator[Any] = source.open(context or Context(name))
+    generator: Source = source.open(context or Context(name))
     planned, rows, rejected = 0, [], []
     for candidates in _batches(list(generator.plan()), generator.batch_size() or 1):
         planned += len(candidates)

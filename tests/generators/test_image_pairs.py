@@ -1,5 +1,7 @@
 """Pairs on disk become a subset without code, whatever form the list has; what is dirty is left out with its place."""
 
+import csv
+import gzip
 import io
 import json
 import math
@@ -20,8 +22,8 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Keep, Rejected
 from twinset.contracts.recipe import load_recipe
-from twinset.filters.equal_captions import EqualCaptions
-from twinset.filters.near_identical import NearIdentical
+from twinset.filters.captions import EqualCaptions
+from twinset.filters.pixels import NearIdentical
 from twinset.generators.image_pairs import ImagePairs
 from twinset.shards.contracts import Context
 
@@ -61,6 +63,14 @@ def written(folder: Path, form: str, records: list[Any]) -> Path:
         path.write_text(json.dumps(records))
     elif form == "jsonl":
         path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    elif "sv" in form:
+        delimiter = "\t" if form.endswith(".tsv") or form == "tsv" else ";" if "semicolons" in form else ","
+        text = io.StringIO()
+        table = csv.DictWriter(text, list(records[0]), delimiter=delimiter)
+        table.writeheader()
+        table.writerows(records)
+        content = text.getvalue().encode("utf-16" if "utf-16" in form else "utf-8-sig")
+        path.write_bytes(gzip.compress(content) if form.endswith(".gz") else content)
     else:
         pq.write_table(pa.Table.from_pylist(records), path)
     return path
@@ -71,7 +81,7 @@ def pairs(annotations: Path, media: Path, **settings: Any) -> ImagePairs:
     return ImagePairs(annotations=annotations, media=media, **given).open(Context("mine"))
 
 
-@pytest.mark.parametrize("form", ["json", "jsonl", "parquet"])
+@pytest.mark.parametrize("form", ["json", "jsonl", "parquet", "csv", "tsv", "semicolons.csv", "utf-16.tsv", "csv.gz"])
 def test_every_form_gives_the_same_pairs(tmp_path: Path, media: Path, form: str) -> None:
     made = pairs(written(tmp_path, form, RECORDS), media)
     planned = list(made.plan())

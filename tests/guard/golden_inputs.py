@@ -49,6 +49,8 @@ def write(folder: Path) -> None:
         "annotations": [{"image_id": number, "category_id": 1, "bbox": BOX} for number in range(len(NEGATIVES))],
     }
     (folder / "instances.json").write_text(json.dumps(instances))
+    segments = "-Salad0mini,0.3,1.8,slice it\n-Salad0mini,2.1,3.6,cut it\n-Salad0mini,3.9,5.4,put it into a bowl\n"
+    (folder / "segments.csv").write_text("video,start,end,caption\n" + segments)
     pairs = []
     for number, (caption0, caption1, change) in enumerate(PAIRS):
         for side in (0, 1):

@@ -17,7 +17,7 @@ from tests.models.language_models import tiny_model
 from tests.models.pipelines.tiny_pipelines import save as save_pipeline
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.filters.directional_similarity import DirectionalSimilarity
+from twinset.filters.clip_scores import DirectionalSimilarity
 from twinset.models.diffusion.settings import DiffusionImages
 from twinset.models.language_models.settings import Transformers as LanguageModel
 from twinset.models.pipelines.settings import DiffusersImages

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from contextlib import nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ import torch
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.parts import Filter
 from twinset.filters.faces import Faces
-from twinset.filters.scene_cut import SceneCut
+from twinset.filters.pixels import SceneCut
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.generators.kubric_scenes.source import Kubric
@@ -122,11 +121,6 @@ def test_other_engines_say_where_they_work() -> None:
     ("chosen", "needed"),
     [
         (SceneCut(kind="scene-cut"), True),
-        pytest.param(
-            Faces(kind="faces", detectors="any-of"),
-            True,
-            marks=pytest.mark.skipif(find_spec("yuface") is None, reason="there is no yuface for this Python"),
-        ),
         (Faces(kind="faces"), False),
     ],
 )

@@ -88,7 +88,7 @@ def stage_of(
             one.binding,
             generator.needed(one),
             known.get(one.key, ""),
-            asking=generator.asked_as(one),
+            survey=generator.survey_of(one),
         )
         for one in candidates
     )

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageCms, ImageOps, PngImagePlugin
 
-from tests.review.asked import PaintedTasks, all_kinds, painted_desk, survey_of
+from tests.review.asked import Painted, all_kinds, painted_desk, survey_of
 from tests.review.test_queue import Room
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.decisions.answers import Answer, read_answers
@@ -74,7 +74,7 @@ def test_a_broken_image_is_left_as_it_is(form: str, content: bytes) -> None:
 
 
 def test_what_people_see_is_unmarked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(PaintedTasks, "picture", lambda *_: marked("PNG", 1))
+    monkeypatch.setattr(Painted, "picture", lambda *_: marked("PNG", 1))
     tasks = painted_desk(tmp_path, all_kinds(tmp_path)).tasks
     assert SECRET not in tasks.picture(tasks.now().tasks[0], 0).content
 

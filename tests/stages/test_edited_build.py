@@ -158,9 +158,9 @@ def test_a_full_graphics_card_does_not_stop_a_build(
 ) -> None:
     import torch
 
-    from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline
+    from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt
 
-    draw, asked = PromptToPromptPipeline.__call__, []
+    draw, asked = PromptToPrompt.__call__, []
 
     def small(self: Any, edits: Any, noise: Any, **settings: Any) -> Any:
         asked.append(len(edits))
@@ -168,7 +168,7 @@ def test_a_full_graphics_card_does_not_stop_a_build(
             raise torch.OutOfMemoryError("CUDA out of memory")
         return draw(self, edits, noise, **settings)
 
-    monkeypatch.setattr(PromptToPromptPipeline, "__call__", small)
+    monkeypatch.setattr(PromptToPrompt, "__call__", small)
     done = state(build(recipe, tmp_path / "out")).done
     assert asked == [2, 1, 1] * 3 and sum(done.column("kept")) == 6
     assert {(one.micro_batch, bool(one.requested_runtime)) for one in done.receipts()} == {(1, True)}

@@ -10,7 +10,7 @@ from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Dark, Greys
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from twinset.generators.kubric_scenes.generator import KubricGenerator
+from twinset.generators.kubric_scenes.source import Kubric
 from twinset.shards.storage.store import Store
 from twinset.stages import job
 from twinset.stages.job import Job, worker_of
@@ -69,7 +69,7 @@ def test_other_backgrounds(planned: Any, tmp_path: Path) -> None:
 
 
 def test_other_code(planned: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KubricGenerator, "version", KubricGenerator.version + 1)
+    monkeypatch.setattr(Kubric, "version", Kubric.version + 1)
     with pytest.raises(BuildFailed, match="differs in generator"):
         planned()
 

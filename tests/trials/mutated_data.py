@@ -185,7 +185,7 @@ def released(folder: Path) -> None:
 
 
 def vocabularies(folder: Path) -> None:
-    from twinset.generators.edited_pairs.vocabulary import vocabulary_file
+    from twinset.generators.prompt_to_prompt.vocabulary import vocabulary_file
 
     shutil.copy(vocabulary_file("figure-15"), "words.yaml")
     recipe(pictures={**of_source("stable-diffusion", model="./model", vocabulary="./words.yaml"), "count": 4})

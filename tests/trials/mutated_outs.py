@@ -97,7 +97,7 @@ def screened(folder: Path) -> None:
     """Pairs that two people screened, and their answers exported in every form."""
     from tests.generators.decisions.tasks import insert
     from twinset.contracts.recipe import load_recipe
-    from twinset.generators.decisions.answers import FILE, Answer, schema
+    from twinset.generators.decisions.answers import FILE, Answer, create_tables
     from twinset.generators.decisions.source import Decisions
     from twinset.stages.job import Job
 
@@ -109,7 +109,7 @@ def screened(folder: Path) -> None:
     assert isinstance(asking, Decisions)
     Path("out", FILE).parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(Path("out", FILE))) as connection:
-        schema(connection)
+        create_tables(connection)
         insert(connection, [
             Answer(stage="mine-decisions", task=task.key, binding=task.binding, annotator=name, answer="keep")
             for task in asking.gathered.tasks for name in ("ann", "ben")

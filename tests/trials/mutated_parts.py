@@ -82,11 +82,11 @@ def backgrounds(folder: Path) -> None:
 
 
 def look_at_backgrounds(folder: Path) -> None:
-    """Read their sizes, as planning does; Blender reads the rest in a process of its own."""
-    from twinset.generators.kubric_scenes.scene.panoramas import refuse_huge
+    """Read them, as composing a scene does."""
+    from twinset.generators.kubric_scenes.scene.panoramas import read_panorama
 
     for name in ("a.hdr", "b.exr"):
-        refuse_huge(folder / name)
+        read_panorama(folder / name)
 
 
 def paid(folder: Path) -> None:

@@ -14,7 +14,7 @@ from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
 from twinset.generators.image_verification.questions import LONGEST
 from twinset.generators.image_verification.source import ImageVerification
-from twinset.generators.screened_pairs.source import ScreenedPairs
+from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.generators.triplets.source import Triplets
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers, Unanswered
 from twinset.shards.contracts import Context

@@ -92,7 +92,7 @@ def test_a_row_tells_questions_answers_and_scores(tmp_path: Path, monkeypatch: p
         ("Is the dog on the bench?", [1, 2], "relation", 0.9, True),
     ]
     assert (row["question_count"], row["caption_score"], row["original_score"]) == (4, 0.75, 0.25)
-    assert row["image_key"] == planned.image_key and row["image_sha256"] == planned.image_sha256
+    assert row["image_key"] == planned.subject and (row["image_sha256"],) == planned.sha256s
     # Both captions have the bench, which is asked for once.
     assert len(engine.met) == 1 and engine.met[0].questions.count("Is there a bench?") == 1
     assert engine.met[0].media_type == "image/jpeg" and engine.met[0].image[:2] == b"\xff\xd8"
@@ -131,14 +131,13 @@ def test_captions_without_questions_and_captions_that_are_too_long(
     ]
     generator, _ = opened(tmp_path, drawn, monkeypatch, lambda *_: 1.0)
     planned = list(generator.plan())
-    assert dict(generator.excluded) == {"caption-too-long": 1} and len(planned) == 5
     made = list(generator.make(planned))
     reasons = [one.reason if isinstance(one, Rejected) else None for one in made]
-    assert reasons[:3] == ["no-question", "no-question", None]
-    assert isinstance(made[2], TableRows) and made[2].rows[0]["original_score"] is None
+    assert reasons[:4] == ["no-question", "no-question", "caption-too-long", None]
+    assert isinstance(made[3], TableRows) and made[3].rows[0]["original_score"] is None
     # What a caption asks for is asked of the image; it is no instruction to the engine.
-    assert isinstance(made[4], TableRows) and all(
-        one["question"][-1] == "?" for one in json.loads(made[4].rows[0]["questions"])
+    assert isinstance(made[5], TableRows) and all(
+        one["question"][-1] == "?" for one in json.loads(made[5].rows[0]["questions"])
     )
 
 
@@ -185,7 +184,7 @@ def test_the_contract_is_kept_and_rows_do_not_depend_on_the_batch(
     assert together == [made for one in planned for made in generator.make([one])]
     assert generator.runs_on() == "cpu" and {"answers", "pipeline", "vocabulary"} == set(generator.weights())
     smaller = generator.with_micro_batch(1)
-    assert smaller.micro_batch == 1
+    assert smaller.batch_size() == 1
     for one, other in zip(together, smaller.make(planned), strict=True):
         assert one.key == other.key and type(one) is type(other)
         if isinstance(one, TableRows) and isinstance(other, TableRows):

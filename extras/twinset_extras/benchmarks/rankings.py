@@ -9,8 +9,7 @@ from twinset.contracts.recipe import recipe_from_json
 from twinset.evaluation.benchmarks.reader import Item, Reader
 from twinset.evaluation.examples import LeftOut, Picture, Query
 from twinset.generators.decisions.pictures import picture_of_stage
-from twinset.generators.decisions.question import TaskCandidate, planned_tasks
-from twinset.generators.decisions.source import decision_of
+from twinset.generators.decisions.question import TaskCandidate, decision_of, planned_tasks
 from twinset.shards.finished_stage import FinishedStage, earlier_stage
 from twinset.shards.records import planned_stage, stages_in
 from twinset.shards.storage.layout import recipe as recipe_file

@@ -1,20 +1,74 @@
 """Settings of twins that are found: photographs whose captions differ in one word."""
 
-from collections.abc import Collection, Mapping
-from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from __future__ import annotations
 
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal, cast
+
+import numpy as np
 from pydantic import Field
 
-from twinset.contracts.errors import naming
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import canonical_json, digest, mixed, sha256_of_file
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.licences.terms import together
 from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import MediaFolderPath, Need, Place
-from twinset.generators.captions.tables import CAPTION_REASONS
-from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE
+from twinset.generators.captions.tables import CAPTION_REASONS, Caption
+from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, looked_for_by
+from twinset.generators.named_pairs import NamedPairCandidate, paired
 from twinset.generators.scene_graphs.source import ConfirmedCaptions
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.shards.media.media_folder import ImageFolder, Media
+from twinset_extras.caption_twins.choice import Limits, choose
+from twinset_extras.caption_twins.roles import role_of
+from twinset_extras.caption_twins.search import Bools, Captions, Twins, phrases_in, span_of, twins
+from twinset_extras.caption_twins.vocabulary import vocabulary
+
+RATED = ("object", "place", "attribute")
+
+
+OTHER_ROLE = "other-role"
+
+
+LOOKED_AT = 64  # pairs whose images' names tell whether the captions name any files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TwinCandidate(NamedPairCandidate):
+    """A pair whose captions differ in words of one set.
+
+    words: of both captions, as the vocabulary has them. start: where they begin (`search.span_of`). set_name: theirs.
+    """
+
+    words: tuple[str, ...]
+    start: int
+    set_name: str
+
+    @property
+    def own(self) -> tuple[str, str]:
+        """The two captions that differ."""
+        return self.captions0[0], self.captions1[0]
+
+
+def _why_none(captions: Captions) -> str:
+    """What is wrong with captions without twins, and what to do."""
+    many = len(captions.rows)
+    if len(captions.of_photo) == 1:
+        return "all captions are of one photograph; name captions of more images, with the image of each"
+    if len(np.unique(captions.hashes)) == 1:
+        return f"all {many} captions have the same words; is the column of captions the right one?"
+    listed = len(np.unique(phrases_in(captions, vocabulary().phrases).caption))
+    if listed < many / 2:
+        return f"{listed} of {many} captions have a word of twins.yaml; are they in English?"
+    return "no captions of two photographs differ in one word of twins.yaml alone; name more captions"
 
 
 class CaptionTwins(ConfirmedCaptions):
@@ -38,7 +92,6 @@ class CaptionTwins(ConfirmedCaptions):
     uses_of_words: int = Field(default=100, ge=1)
     licence: str = ""
 
-    generator = "twinset_extras.caption_twins.generator:CaptionTwinGenerator"
     makes = "pair"
     reference = Reference("captions", bibtex=bibtex("brysbaert2014concreteness"))
     group = "photo set"
@@ -58,4 +111,105 @@ class CaptionTwins(ConfirmedCaptions):
         super().check_inputs(key, needs)
         if "annotations" in needs:
             with naming(f"{key}.concreteness"):
-                load_ratings(self.concreteness, "strict")
+                load_ratings(self.concreteness)
+
+    version = 3
+    candidate = TwinCandidate
+    libraries: ClassVar[tuple[str, ...]] = (*ConfirmedCaptions.libraries, "pillow")
+
+    def inputs(self) -> str:
+        return digest([super().inputs(), sha256_of_file(self.concreteness)[0], vocabulary().digest])
+
+    def plan(self) -> Iterator[TwinCandidate]:
+        """Twins, group by group. Raises `WrongUse` where there is none."""
+        captions, words = Captions(self.read_captions()), vocabulary()
+        found = twins(captions, words, self._rated(), self._salt)
+        limits = Limits(self.uses_of_image, self.uses_of_word, self.uses_of_words)
+        drawn = captions.random(self._salt)[found.caption]
+        groups = choose(found.photo, found.line, mixed(drawn[:, 0] ^ drawn[:, 1]), limits)
+        if not groups:
+            raise WrongUse(f"{', '.join(map(str, self.captions))}: {_why_none(captions)}")
+        self._refuse_addresses([captions.rows[one] for one in found.caption[:LOOKED_AT, 0].tolist()])
+        for rows in groups:
+            group = ""
+            for row in rows:
+                candidate = self._planned(captions, found, row, group)
+                group = group or candidate.key
+                yield candidate
+
+    def _refuse_addresses(self, captions: Sequence[Caption]) -> None:
+        """Raise `WrongUse` where the captions name no file of any image."""
+        names = [looked_for_by(one.image, one.image_id) for one in captions]
+        if all("://" in name for name in names):
+            raise WrongUse(
+                f"{', '.join(map(str, self.captions))}: name their images by address alone, such as {names[0]}; "
+                "download them with img2dataset and name the folder of its tars as captions and images"
+            )
+
+    def _rated(self) -> Bools:
+        """Whether the rating of each phrase is high enough, or not asked for."""
+        words, ratings = vocabulary(), load_ratings(self.concreteness)
+        pairs = zip(map(str.lower, words.phrases), map(str.lower, words.bases), strict=True)
+        rating = np.array([ratings.rated.get(word, ratings.rated.get(base, np.nan)) for word, base in pairs])
+        asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
+        return np.asarray(~asked | (rating >= self.threshold))
+
+    def _planned(self, captions: Captions, found: Twins, row: int, group: str) -> TwinCandidate:
+        words = vocabulary()
+        one, other = (captions.rows[place] for place in found.caption[row].tolist())
+        texts = [
+            [caption.caption, *(captions.rows[place].caption for place in captions.of_photo[photo])]
+            for caption, photo in zip((one, other), found.photo[row].tolist(), strict=True)
+        ]
+        shown = together([caption.terms.filled(self.terms) for caption in (one, other)])
+        phrases = tuple(words.phrases[phrase] for phrase in found.phrase[row].tolist())
+        line = words.lines[found.line[row, 0]]
+        about = {"kind": line.kind, "set": line.set_name, "word0": phrases[0], "word1": phrases[1]}
+        for side, caption in enumerate((one, other)):
+            about |= {f"caption_id{side}": caption.caption_id, f"image_id{side}": caption.image_id}
+        return TwinCandidate(
+            **self.identified(one.caption_id, other.caption_id, terms=shown, group=group),
+            captions0=tuple(dict.fromkeys(texts[0])),
+            captions1=tuple(dict.fromkeys(texts[1])),
+            image0=looked_for_by(one.image, one.image_id),
+            image1=looked_for_by(other.image, other.image_id),
+            change=line.kind,
+            provenance=canonical_json(about).decode(),
+            words=phrases,
+            start=int(found.start[row]),
+            set_name=line.set_name,
+        )
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Pairs with their images, or why one has none; ``other-role`` where a parse contradicts."""
+        planned = cast(Sequence[TwinCandidate], candidates)
+        agreed = self.agreed(planned)
+        names = (name for one, good in zip(planned, agreed, strict=True) if good for name in (one.image0, one.image1))
+        read = self._images.read(names)
+        for one, good in zip(planned, agreed, strict=True):
+            yield paired(one, read) if good else Rejected(one.key, OTHER_ROLE, " / ".join(one.words))
+
+    def agreed(self, planned: Sequence[TwinCandidate]) -> list[bool]:
+        """Whether the words of each pair play the same part in both captions, by each parser."""
+        sides = [(text, word, one) for one in planned for text, word in zip(one.own, one.words, strict=True)]
+        agreed = [True] * len(planned)
+        for parser in filter(None, (self.parser, self.second_parser)):
+            with parser.nlp.memory_zone():
+                docs = parser.docs(text for text, _, _ in sides)
+                roles = [
+                    role_of(doc, *span_of(doc.text, word, one.start), one.change, one.set_name)
+                    for doc, (_, word, one) in zip(docs, sides, strict=True)
+                ]
+            for number, both in enumerate(zip(roles[::2], roles[1::2], strict=True)):
+                agreed[number] = agreed[number] and both[0] is not None and both[0] == both[1]
+        return agreed
+
+    @property
+    def _salt(self) -> np.uint64:
+        """What depends on the seed of the recipe."""
+        hashed = hashlib.blake2b(canonical_json(["twins", self.stage.seed, self.stage.name]), digest_size=8).digest()
+        return np.uint64(int.from_bytes(hashed, "big"))
+
+    @cached_property
+    def _images(self) -> ImageFiles:
+        return ImageFiles(self.images, upright=True)

@@ -156,7 +156,7 @@ class ConfusedPairs(Source):
     version = 1
     candidate = ConfusedCandidate
     libraries = ("numpy", "pillow")
-    micro_batch = 32  # pairs that are made together: their photographs are looked for in each tar once
+    micro_batch: ClassVar[int] = 32  # pairs that are made together: their photographs are looked for in each tar once
 
     def inputs(self) -> str:
         return digest([self.stage.earlier(one).digest for one in self.reads])

@@ -31,8 +31,8 @@ from twinset.generators.image_verification.questions import (
 )
 from twinset.models.device import check_opencv
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS, Answers, Inquiry, QuestionAnswererSettings
-from twinset.shards.media.comparison import Box, regions
 from twinset.shards.media.decode import decode
+from twinset_extras.comparison import Box, regions
 from twinset_extras.image_questions.settings import Facts
 
 

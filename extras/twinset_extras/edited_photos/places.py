@@ -16,7 +16,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
 from twinset.contracts.parts import LeftOut
 from twinset.generators.annotation_files import read_json, refuse_unusable, text_of
-from twinset.shards.media.comparison import Bools
+from twinset_extras.comparison import Bools
 
 SIDES = 2  # numbers of a corner
 FARTHEST = 1e9  # pixels

@@ -27,9 +27,9 @@ from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.models.device import check_opencv
 from twinset.models.engines import EngineSource
 from twinset.models.image_engine import Drawn
-from twinset.shards.media.comparison import RADIUS, UNKNOWN, Bools, box_of, differences, grown, likeness, shifts
 from twinset.shards.media.decode import decode
 from twinset.shards.media.media_folder import ImageFolder, Media
+from twinset_extras.comparison import RADIUS, UNKNOWN, Bools, box_of, differences, grown, likeness, shifts
 from twinset_extras.edited_photos.image_editor import Edit, ImageEditorEngine
 from twinset_extras.edited_photos.places import BadMask, Instances, chosen, largest_overlap, mask_of, stored
 from twinset_extras.edited_photos.wording import Nouns, Wanted, names_of, wanted

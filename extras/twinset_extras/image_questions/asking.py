@@ -7,12 +7,9 @@ parents of those that are about what these are like.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from twinset.generators.image_verification.questions import ImageQuestion
-from twinset.generators.scene_graphs.relations import parser_of
-from twinset.models.spacy_pipelines import find_pipeline
 from twinset_extras.image_questions.entities import Entities
 from twinset_extras.image_questions.facts import (
     Fact,
@@ -28,8 +25,6 @@ from twinset_extras.image_questions.vocabulary import vocabulary
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
-
-    from twinset_extras.image_questions.settings import Facts
 
 KINDS = ("global", "entity", "count", "attribute", "relation")
 
@@ -72,24 +67,3 @@ def questions_of(doc: Doc) -> list[ImageQuestion]:
             number, parents, fact.kind, fact.words, fact.question, (fact.kind, *meaning)
         )
     return list(asked.values())
-
-
-class FactWriter:
-    """As `generators.image_verification.questions.QuestionWriter`."""
-
-    def __init__(self, settings: Facts) -> None:
-        self._pipeline = find_pipeline(settings.pipeline)
-
-    def questions(self, captions: Sequence[str]) -> list[list[ImageQuestion]]:
-        """Those of each caption, all parsed together."""
-        parser = parser_of(self._pipeline)
-        with parser.nlp.memory_zone():
-            return [*map(questions_of, parser.docs(map(prepared, captions)))]
-
-    def device(self) -> str:
-        """The parser is a network on the CPU."""
-        return "cpu"
-
-    def weights(self) -> Mapping[str, str]:
-        """Digests of the parser and of the word lists."""
-        return {"pipeline": self._pipeline.digest, "vocabulary": vocabulary().digest}

@@ -1,14 +1,12 @@
-"""Assets by id, from a manifest in the layout of Google Scanned Objects, through Kubric's own AssetSource."""
+"""Assets by id, from a manifest in the layout of Google Scanned Objects. Kubric's own AssetSource trusts archives."""
 
-import copy
 import hashlib
 import json
 import os
 import shutil
 import tempfile
 import weakref
-from collections import OrderedDict
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,12 +14,11 @@ from urllib.parse import urlsplit
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import MediaFile
-from twinset.generators.kubric_scenes.assets.archives import Mesh, check_collisions, check_materials, read_mesh, unpack
+from twinset.generators.kubric_scenes.assets.archives import Mesh, read_mesh, unpack
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
 from twinset.shards.media.media_folder import EscapesRoot, inside
 from twinset.shards.storage.store import Store
 
-KEPT = 64  # unpacked assets (10-60 MB each) and meshes that are kept, the last used
 REMEDY = (
     "name a manifest that can be read: a local mirror of Kubric's bucket (without `data_dir` the archives are looked"
     " for beside it), or s3://…, https://…, gs://… (which needs gcsfs)"
@@ -42,7 +39,7 @@ class AssetShelf:
 
     manifest: path or URL of ``{"data_dir": …, "assets": {ID: …}}``, as Kubric publishes it. An absent `data_dir` means
     the manifest's own folder, a relative one is taken from there; none but a URL leads out, of http(s) one of the
-    manifest's own host. scratch: where assets are unpacked, in a folder of this object's own that goes when it goes.
+    manifest's own host. What is unpacked lies in a temporary folder that goes with this object.
 
     listing: the manifest's file. entries: by asset id. data: folder or URL of the archives; recorded: what their names
     are recorded with, the folder below the manifest's own or the URL.
@@ -51,7 +48,7 @@ class AssetShelf:
     archive is; OSError when a store cannot be reached for now.
     """
 
-    def __init__(self, manifest: Path | str, scratch: Path) -> None:
+    def __init__(self, manifest: Path | str) -> None:
         self.manifest = str(manifest)
         folder, _, name = self.manifest.rpartition("/")
         folder = folder or "."
@@ -71,41 +68,34 @@ class AssetShelf:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
             raise WrongUse(f"{self.manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
         self.data, self.recorded = _archives(self.manifest, folder, str(content.get("data_dir") or "."))
-        self._unpack_in = scratch
         self._sources: dict[str, MediaFile] = {}
-        self._unpacked: OrderedDict[str, Path] = OrderedDict()
-        self._kept_mesh = lru_cache(KEPT)(self._mesh)
+        self._unpacked: dict[str, Path] = {}
+        self._meshes: dict[str, Mesh] = {}
 
     def create(self, asset: str, **kwargs: Any) -> Any:
         """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""
         from traitlets import TraitError  # which comes with Kubric
 
-        # AssetSource writes what it is given back into the entry, where the next object would find it.
-        self._kubric._assets[asset] = copy.deepcopy(self._entry(asset))
-        for key in ("render_filename", "simulation_filename"):
-            self._file(asset, key)
+        files = {key: str(self._file(asset, key)) for key in ("render_filename", "simulation_filename")}
         try:
-            return self._kubric.create(asset, **kwargs)
+            traits = {**self._entry(asset)["kwargs"], **files, **kwargs}
+            return load_kubric().FileBasedObject(asset_id=asset, **traits)
         except (KeyError, TypeError, TraitError) as error:
             raise WrongUse(f"{self.manifest}: assets.{asset} is no asset of Kubric's ({error}); correct it") from error
 
     def mesh(self, asset: str) -> Mesh:
         """Vertices (n, 3) float32 in the asset's units and triangles (m, 3) int32 of what is rendered."""
-        return self._kept_mesh(asset)
-
-    def _mesh(self, asset: str) -> Mesh:
-        path, urdf = self._file(asset, "render_filename"), self._file(asset, "simulation_filename")
-        try:
-            check_materials(path)
-            check_collisions(urdf)
-            return read_mesh(path)
-        except ValueError as error:
-            raise self.unusable(asset, str(error)) from error
+        if asset not in self._meshes:
+            path = self._file(asset, "render_filename")
+            try:
+                self._meshes[asset] = read_mesh(path)
+            except ValueError as error:
+                raise self.unusable(asset, str(error)) from error
+        return self._meshes[asset]
 
     def source(self, asset: str) -> MediaFile:
         """The asset's archive, for provenance."""
-        if asset not in self._sources:
-            self._folder(asset)
+        self._folder(asset)
         return self._sources[asset]
 
     def unusable(self, asset: str, why: str) -> UnusableAsset:
@@ -114,27 +104,14 @@ class AssetShelf:
         return UnusableAsset(
             f"{self.data}/{name}: {why}; fetch it again, or leave {asset!r} out of {self.manifest}",
             self.recorded + name,
-            self.source(asset).size,
+            self._sources[asset].size,
         )
 
     @cached_property
     def _scratch(self) -> Path:
-        self._unpack_in.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="assets-", dir=self._unpack_in))
-        self._remove_scratch = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix="assets-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
-
-    def close(self) -> None:
-        """Remove what was unpacked, if anything was."""
-        if "_scratch" in self.__dict__:
-            self._remove_scratch()
-
-    @cached_property
-    def _kubric(self) -> Any:
-        """Kubric's AssetSource, which finds archives unpacked by us: its own unpacking trusts every archive."""
-        source = load_kubric().AssetSource("shelf", self._scratch, {}, scratch_dir=self._scratch)
-        source.fetch = lambda _path, asset: self._folder(asset)
-        return source
 
     def _entry(self, asset: str) -> dict[str, Any]:
         if asset not in self.entries:
@@ -161,19 +138,14 @@ class AssetShelf:
             folder = inside(self._scratch, asset)
             shutil.rmtree(folder, ignore_errors=True)
             archive = self._scratch / "archive.tar.gz"
-            source = self._sources[asset] = self._fetch(self._archive(asset), archive)
+            self._sources[asset] = self._fetch(self._archive(asset), archive)
             try:
                 unpack(archive, asset, folder)
             except ValueError as error:
-                why = f"archive of the asset {asset!r}: {error}; fetch it again, or leave the asset out"
-                raise UnusableAsset(why, source.path, source.size) from error
+                raise self.unusable(asset, str(error)) from error
             finally:
                 archive.unlink()
             self._unpacked[asset] = folder
-        self._unpacked.move_to_end(asset)
-        while len(self._unpacked) > KEPT:
-            _, oldest = self._unpacked.popitem(last=False)
-            shutil.rmtree(oldest, ignore_errors=True)
         return self._unpacked[asset]
 
     def _fetch(self, name: str, target: Path) -> MediaFile:

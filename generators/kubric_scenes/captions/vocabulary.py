@@ -43,7 +43,6 @@ class Entry(Settings):
 
     extent: longest side. footprint: width and depth, as it faces the viewer. top: width and depth of the part that can
     carry another thing. All in scene units, of a thing of ordinary size.
-    front: whether it is known by one side, which must stay in view.
     plural: the name and an "s" when empty. unit: what such things are counted in; a pair takes "are".
     kind: the attribute set that such a thing belongs to.
     """
@@ -52,7 +51,6 @@ class Entry(Settings):
     footprint: tuple[Length, Length]
     top: tuple[Length, Length] | None = None
     can_lie_on_top: bool = True
-    front: bool = False
     plural: str = ""
     unit: Literal["", "pair", "piece"] = ""
     kind: str = ""

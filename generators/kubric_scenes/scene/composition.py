@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
-from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from twinset.generators.kubric_scenes.scene.camera import FOCAL_LENGTH, SENSOR_WIDTH, frame_things, sample_shot
-from twinset.generators.kubric_scenes.scene.look import PLAIN, Look
+from twinset.generators.kubric_scenes.scene.camera import frame_things
+from twinset.generators.kubric_scenes.scene.panoramas import lit_by_background
 from twinset.generators.kubric_scenes.scene.parts import (
     Colour,
     Drawn,
@@ -18,19 +17,14 @@ from twinset.generators.kubric_scenes.scene.parts import (
     NamedAsset,
     Placement,
     Points,
+    Refuted,
     Vector,
     View,
     model_of,
+    sun_at,
     vector,
 )
 from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
-from twinset.generators.kubric_scenes.scene.surroundings import (
-    lit_by_background,
-    lit_by_sun_and_sky,
-    sample_azimuth,
-    sample_ground,
-    sun_at,
-)
 
 GAP = (0.25, 0.5)  # scene units beside each other: what is nearer takes light from each other
 ASIDE = 0.2  # of the narrower one's width by which what is in front or behind may stand aside
@@ -40,6 +34,16 @@ LAYOUTS_TRIED, PLACES_TRIED = 20, 60
 CROWDED = np.array([0.62, 0.55])  # how near to each other counted things are: half of what a square of them would take
 CLEARED = 1.15  # of the height of what stands in front is cleared by rays to the foot of what stands behind
 FLATTER = math.radians(4)  # rays in the upper part of a picture are flatter than its middle one by up to this much
+
+SENSOR_WIDTH = 36.0  # millimetres
+FOCAL_LENGTH = 80.0  # millimetres: from afar, so that sizes can be compared
+ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low enough to see what they are
+STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at most
+#: Degrees from +X, and above the floor: from behind the viewer and high, so that the shadow of a thing falls behind it
+#: and reaches none beside it.
+SUN_AZIMUTH, SUN_HEIGHT = (-120.0, -60.0), (58.0, 70.0)
+SUN_STRENGTH = (3.2, 4.0)  # W/m²
+AMBIENT: Colour = (0.45, 0.48, 0.54)  # radiance of an even sky: a thing takes the more of it from the floor around
 
 #: Muted, so that no thing vanishes before it: linear RGB.
 FLOORS: tuple[Colour, ...] = (
@@ -52,27 +56,18 @@ FLOORS: tuple[Colour, ...] = (
 )
 
 SEEN_OVER = 0.5  # of the height of counted things is cleared by rays to those behind them
-UNTURNED = 4  # tries with things turned freely; later ones have them face the viewer, which fits more often
 
 DROP = 0.02  # scene units above what a thing will lie on
 
 
-class Refuted(Exception):
-    """A try at a pair that found no place, or does not show its captions; `reason` is short and countable."""
-
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
-        self.reason = reason
-
-
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A thing that stands in a scene. rests_on: numbers of what it touches at rest, -1 the floor."""
+    """A thing that stands in a scene. carried: whether it lies on the subject, else on the floor."""
 
     thing: NamedAsset
     model: Model
     placement: Placement
-    rests_on: frozenset[int] = frozenset({-1})
+    carried: bool = False
 
     @property
     def points(self) -> Points:
@@ -96,58 +91,49 @@ def compose(
     rng: np.random.Generator,
     backgrounds: Sequence[Path],
     attempt: int = 0,
-    look: Look = PLAIN,
 ) -> Composition:
     """One try at a scene; raises `Refuted` when the things find no place.
 
     Args:
         size_ratio: how much longer a large object is than a small one.
-        backgrounds: HDRI files, of which one is taken; none for a plain sky.
+        backgrounds: HDRI files, of which one is taken; none for a plain floor under an even sky.
         attempt: of the same pair, from 0; each looks down a little more steeply, so that less is hidden.
-        look: how much varies besides.
     """
-    shot = sample_shot(look, attempt, rng)
-    view = replace(lit_from(sunlight(rng), rng), focal_length=shot.focal_length)
-    if look.light == "varied":
-        view = lit_by_sun_and_sky(view, rng)
-    if look.grounds:
-        view = replace(view, ground=sample_ground(look.grounds, rng))
-    background = backgrounds[int(rng.integers(len(backgrounds)))] if backgrounds else None
-    azimuth = sample_azimuth(rng)
-    if background is not None:
-        view = lit_by_background(view, background, azimuth)
-    if attempt >= UNTURNED:
-        look = look.model_copy(update={"turns": "facing"})
+    view = sample_view(rng, backgrounds)
+    elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
     if drawn.aspect == "counting":
-        things0, things1 = _count(drawn, model_of(drawn.object0, shelf, size_ratio), rng, shot.flattest, look)
+        things0, things1 = _count(drawn, model_of(drawn.object0, shelf, size_ratio), rng, elevation - FLATTER)
     else:
-        things0, things1 = _relate(drawn, shelf, size_ratio, rng, shot.flattest, look)
+        things0, things1 = _relate(drawn, shelf, size_ratio, rng, elevation - FLATTER)
     points = np.concatenate([thing.points for thing in {id(t): t for t in (*things0, *things1)}.values()])
-    return Composition(frame_things(view, points, shot.elevation, shot.filled, shot.aside), things0, things1)
+    return Composition(frame_things(view, points, elevation), things0, things1)
 
 
-def sunlight(rng: np.random.Generator) -> Vector:
-    """Where the light shines from: high, and from the viewer's side."""
-    azimuth, height = math.radians(rng.uniform(-150, -30)), math.radians(rng.uniform(45, 65))
-    return sun_at(azimuth, height)
-
-
-def lit_from(sun: Vector, rng: np.random.Generator) -> View:
-    """A view of lenses that all scenes share, with a light and a floor of its own; its camera stands nowhere yet."""
-    return View(
+def sample_view(rng: np.random.Generator, backgrounds: Sequence[Path]) -> View:
+    """A light with a floor or a background; its camera stands nowhere yet."""
+    azimuth, height = math.radians(rng.uniform(*SUN_AZIMUTH)), math.radians(rng.uniform(*SUN_HEIGHT))
+    view = View(
         camera=(0.0, -1.0, 1.0),
         target=(0.0, 0.0, 0.0),
         focal_length=FOCAL_LENGTH,
         sensor_width=SENSOR_WIDTH,
-        sun=sun,
-        sun_strength=float(rng.uniform(2.2, 3.0)),
-        ambient=(0.75, 0.8, 0.9),
+        sun=sun_at(azimuth, height),
+        sun_strength=float(rng.uniform(*SUN_STRENGTH)),
+        ambient=AMBIENT,
         floor=FLOORS[int(rng.integers(len(FLOORS)))],
     )
+    if not backgrounds:
+        return view
+    return lit_by_background(view, backgrounds[int(rng.integers(len(backgrounds)))], azimuth)
+
+
+def _turn(most: float, rng: np.random.Generator) -> float:
+    """An angle around the vertical axis, radians. most: degrees, away from how a thing faces the viewer."""
+    return math.radians(rng.uniform(-most, most))
 
 
 def _relate(
-    drawn: Drawn, shelf: AssetShelf, size_ratio: float, rng: np.random.Generator, flattest: float, look: Look
+    drawn: Drawn, shelf: AssetShelf, size_ratio: float, rng: np.random.Generator, flattest: float
 ) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
     """The subject on the floor, and each image's object where its relation to the subject says.
 
@@ -155,13 +141,8 @@ def _relate(
     """
     assert drawn.subject is not None
     model = model_of(drawn.subject, shelf, size_ratio)
-    # A thing's own front is where the viewer is, when a caption says what is in front of it or behind.
-    faced = look if not {"in-front", "behind"} & {drawn.relation0, drawn.relation1} else PLAIN
-    entry = load_vocabulary().entry
-    around = faced.turn(entry(drawn.subject.name).front, TURN, rng)
-    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, around))
-    # Both members of an attribute set are turned alike.
-    turned = look.turn(entry(drawn.object0.name).front or entry(drawn.object1.name).front, TURN, rng)
+    subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, _turn(TURN, rng)))
+    turned = _turn(TURN, rng)  # both members of an attribute set are turned alike
     gap, slide, spot = float(rng.uniform(*GAP)), float(rng.uniform(-1, 1)), float(rng.uniform())
 
     # Both members of a set stand where the larger one has room.
@@ -206,30 +187,27 @@ def _lie(
     """room: width, depth and height of the largest thing that lies there."""
     x, y, height = resting_place(subject.points, subject.model.faces, room[:2], spot)
     dropped = model.on_floor(x, y, turned, height + DROP)
-    settled = settle(shelf, [subject.placement], dropped)
-    if not settled.still:
-        raise Refuted("never-still", f"{thing.name} was still moving on {subject.thing.name}")
-    # Numbers of the simulation are of its one fixed thing, which is the second of the scene.
-    return Standing(thing, model, settled.placement, frozenset(1 if n == 0 else n for n in settled.touching))
+    placement, carried = settle(shelf, subject.placement, dropped)
+    return Standing(thing, model, placement, carried)
 
 
 def _count(
-    drawn: Drawn, model: Model, rng: np.random.Generator, flattest: float, look: Look
+    drawn: Drawn, model: Model, rng: np.random.Generator, flattest: float
 ) -> tuple[tuple[Standing, ...], tuple[Standing, ...]]:
     """As many as the larger count, of which the other image shows the first ones: the rest stay where they are."""
     width, depth, height = np.ptp(model.points, axis=0)
     radius = math.hypot(width, depth) / 2
     most = max(drawn.count0, drawn.count1)
     # Rows must be far enough apart that a thing in front leaves those behind to be seen.
-    rows = (max(width, depth) if look.turns == "free" else depth) + SEEN_OVER * height / math.tan(flattest) + 0.15
+    rows = depth + SEEN_OVER * height / math.tan(flattest) + 0.15
     apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), rows])
     places = _scatter(most, apart, rng)
     if not places:
         raise Refuted("no-room", f"no place for {most} of {drawn.object0.name}")
     things = []
     for x, y in places:
-        turned = look.turn(load_vocabulary().entry(drawn.object0.name).front, COUNTED_TURN, rng)
-        things.append(Standing(drawn.object0, model, model.on_floor(float(x), float(y), turned)))
+        placement = model.on_floor(float(x), float(y), _turn(COUNTED_TURN, rng))
+        things.append(Standing(drawn.object0, model, placement))
     return tuple(things[: drawn.count0]), tuple(things[: drawn.count1])
 
 

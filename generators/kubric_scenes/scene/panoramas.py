@@ -1,7 +1,9 @@
-"""Panoramas for backgrounds: how many pixels one claims, and its radiance."""
+"""HDRI panoramas for backgrounds, none trusted: read, measured, and turned to the light that a scene asks for."""
 
+import math
 import re
-import struct
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import cv2
@@ -9,67 +11,92 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.shards.media.decode import UnreadableImage, image_size
+from twinset.generators.kubric_scenes.scene.parts import View, sun_at
 
 MOST_PIXELS = 16384 * 8192  # decoded 2 GB, of which Cycles holds a copy; a frame shows less of finer ones than it has
-FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "BMP", "JPEG2000", "TGA", "SGI", "DDS")  # that Blender reads too
-HEADER = 1 << 16  # bytes that are looked at
-
+HEADER = 1 << 16  # bytes in which a Radiance file must say its size
+WIDTH = 128  # pixels across in which the brightest place is looked for
+LOWEST = math.radians(15)  # shadows of a lower lamp have no end
 _RADIANCE = re.compile(rb"\n\n[-+][XY] +(\d{1,9}) +[-+][XY] +(\d{1,9})\n")
-_EXR = b"\x76\x2f\x31\x01"
-_WINDOW = re.compile(rb"(?:dataWindow|displayWindow)\0box2i\0\x10\0\0\0(.{16})", re.DOTALL)
-
-
-def refuse_huge(file: Path) -> None:
-    """Raise `WrongUse` where a picture has more than `MOST_PIXELS`; what cannot be read is left to Blender.
-
-    Radiance (``.hdr``) says its size in the line after the header, OpenEXR in the corners of its windows.
-    """
-    try:
-        with file.open("rb") as stream:
-            start = stream.read(HEADER)
-    except OSError:
-        return
-    if start.startswith(b"#?"):
-        found = _RADIANCE.search(start)
-        most = int(found[1]) * int(found[2]) if found else 0
-    elif start.startswith(_EXR):
-        corners = [struct.unpack("<4i", window) for window in _WINDOW.findall(start)]
-        most = max(((right - left + 1) * (below - above + 1) for left, above, right, below in corners), default=0)
-    else:
-        most = _of_another_format(file)
-    if most > MOST_PIXELS:
-        limit = f"at most {MOST_PIXELS:,} (16,384 × 8,192) are read, so make it smaller"
-        raise WrongUse(f"{file}: a picture of {most:,} pixels; {limit}")
-
-
-def _of_another_format(file: Path) -> int:
-    """Pixels, as Pillow reads them off a header, 0 where it cannot; Blender goes by what a file holds, not its name."""
-    try:
-        width, height = image_size(file, FORMATS)
-    except UnreadableImage as error:
-        return error.pixels
-    return width * height
 
 
 def read_panorama(file: Path) -> NDArray[np.float32]:
-    """(height, width, 3), linear, of an OpenEXR or Radiance file; raises `WrongUse`: it is neither, or too large."""
-    refuse_huge(file)
-    pixels = None
-    if file.suffix.lower() == ".exr":
-        import OpenEXR
+    """(height, width, 3), linear RGB, at least 0, of an OpenEXR (.exr) or Radiance file (.hdr).
 
-        try:
-            channels = OpenEXR.File(str(file)).channels()
-            merged = [channels[name].pixels[..., :3] for name in ("RGB", "RGBA") if name in channels]
-            pixels = merged[0] if merged else np.stack([channels[name].pixels for name in "RGB"], axis=2)
-        except (RuntimeError, KeyError, ValueError, OSError):
-            pixels = None
-    elif file.is_file():
-        content = file.read_bytes()
-        # OpenCV would try twenty formats, and understands more headers than `refuse_huge`.
-        if content.startswith(b"#?") and _RADIANCE.search(content[:HEADER]):
-            pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
-    if pixels is None or pixels.ndim != 3 or not np.isfinite(pixels).all():
-        raise WrongUse(f"{file} is damaged; give HDRI files (.hdr, .exr) that can be read")
-    return np.ascontiguousarray(pixels[..., :3], dtype=np.float32)
+    Raises:
+        WrongUse: it is neither, is damaged, too large, or gives no light.
+    """
+    try:
+        pixels = _read_exr(file) if file.suffix.lower() == ".exr" else _read_radiance(file)
+    except (RuntimeError, KeyError, ValueError, TypeError, OSError, cv2.error) as error:
+        raise WrongUse(f"{file} cannot be read ({error}); give HDRI files (.hdr, .exr) that can be read") from error
+    pixels = np.maximum(pixels[..., :3], 0.0, dtype=np.float32)
+    if not 0 < pixels.mean(dtype=np.float64) < math.inf:  # likewise false of what is not a number
+        raise WrongUse(f"{file} gives no light, or holds pixels that are not numbers; give another HDRI file")
+    return np.ascontiguousarray(pixels)
+
+
+def _read_exr(file: Path) -> NDArray[np.float32]:
+    import OpenEXR
+
+    (left, top), (right, bottom) = OpenEXR.File(str(file), header_only=True).header()["dataWindow"]
+    _check_size(int(right) - int(left) + 1, int(bottom) - int(top) + 1)
+    channels = OpenEXR.File(str(file)).channels()
+    merged = [channels[name].pixels for name in ("RGB", "RGBA") if name in channels]
+    return np.asarray(merged[0] if merged else np.stack([channels[name].pixels for name in "RGB"], axis=2), np.float32)
+
+
+def _read_radiance(file: Path) -> NDArray[np.float32]:
+    content = file.read_bytes()
+    # OpenCV would try twenty formats, and understands more headers than this one.
+    size = _RADIANCE.search(content[:HEADER])
+    if not content.startswith(b"#?") or size is None:
+        raise ValueError("it is no Radiance file")
+    _check_size(int(size[2]), int(size[1]))
+    pixels = cv2.imdecode(np.frombuffer(content, np.uint8), cv2.IMREAD_UNCHANGED)
+    if pixels is None or pixels.ndim != 3:
+        raise ValueError("it is damaged")
+    return np.asarray(pixels[..., ::-1], np.float32)
+
+
+def _check_size(width: int, height: int) -> None:
+    if width * height > MOST_PIXELS:
+        raise ValueError(f"{width:,} × {height:,} pixels, more than 16,384 × 8,192; make it smaller")
+
+
+def lit_by_background(view: View, file: Path, azimuth: float) -> View:
+    """The view inside of a background, turned so that its brightest light comes from an azimuth (radians from +X).
+
+    Raises:
+        WrongUse: the file cannot be read.
+    """
+    own, height = brightest(file)
+    # The background brings its own light, sky and ground; `sun` only says where it comes from.
+    return replace(
+        view,
+        background=file,
+        background_yaw=(own - azimuth) % (2 * math.pi),
+        sun=sun_at(azimuth, max(height, LOWEST)),
+        sun_strength=0.0,
+    )
+
+
+@lru_cache(256)
+def brightest(file: Path) -> tuple[float, float]:
+    """Azimuth from +X and height above the horizon of a panorama's brightest place in its upper half, radians."""
+    grey = read_panorama(file).mean(axis=2)
+    light = cv2.resize(grey, (WIDTH, WIDTH // 2), interpolation=cv2.INTER_AREA)[: WIDTH // 4]
+    light = cv2.GaussianBlur(light, (0, 0), 2.0)
+    row, column = np.unravel_index(int(light.argmax()), light.shape)
+    # Blender: the picture's middle is +X, its left quarter +Y.
+    return math.pi * (1 - 2 * (float(column) + 0.5) / WIDTH), math.pi * (0.5 - (float(row) + 0.5) / (WIDTH // 2))
+
+
+def light_of(panorama: NDArray[np.float32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of a panorama, by channel: the irradiance of level ground under it, and the mean radiance of its lower half."""
+    rows = cv2.resize(panorama, (128, 64), interpolation=cv2.INTER_AREA).mean(axis=1).astype(np.float64)
+    height = math.pi / 2 - (np.arange(len(rows)) + 0.5) / len(rows) * math.pi  # radians above the horizon
+    # E = ∫ L sin h cos h dh dφ over the upper half; a row's L is a mean over φ.
+    weight = np.where(height > 0, np.sin(height) * np.cos(height), 0.0) * math.pi / len(rows) * 2 * math.pi
+    below = np.where(height < 0, np.cos(height), 0.0)
+    return weight @ rows, below @ rows / below.sum()

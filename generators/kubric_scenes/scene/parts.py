@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
-from twinset.generators.kubric_scenes.scene.look import Material
 
 Aspect = Literal["location", "counting", "attribute"]
 Relation = Literal["in-front", "behind", "left", "right", "on-top"]
@@ -24,7 +23,6 @@ Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]  # w, x, y, z
 Colour = tuple[float, float, float]  # linear RGB, 0-1
 Points = NDArray[np.float64]
-SOFT_SUN = math.radians(12.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +68,9 @@ def vector(values: Iterable[float]) -> Vector:
     return x, y, z
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What covers the floor: a pattern that `generators.kubric_scenes.studio.grounds` draws.
-
-    light, dark: between which its parts vary; joint: of what lies between or across them.
-    size: of its parts, scene units. turn: of the pattern around Z, radians. shift: of the pattern, scene units.
-    """
-
-    material: Material
-    light: Colour
-    dark: Colour
-    joint: Colour
-    size: float
-    turn: float
-    shift: tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Sky:
-    """Radiance straight above and at the horizon; in between it goes from one to the other."""
-
-    zenith: Colour
-    horizon: Colour
+def sun_at(azimuth: float, height: float) -> Vector:
+    """The direction of a sun. azimuth: radians from +X; height: radians above the floor."""
+    return math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +78,8 @@ class View:
     """All that the two images of a pair share besides their common things.
 
     camera, target: where the camera stands and what it looks at. focal_length, sensor_width: millimetres.
-    sun: where the directional key light shines from; sun_strength: its irradiance, W/m²; sun_angle: its diameter as
-    seen from the ground, radians: the real sun's 0.009 throws hard shadows.
-    ambient: radiance of the sky when there is neither `sky` nor background; floor: its colour without a `ground`.
+    sun: where the directional key light shines from; sun_strength: its irradiance, W/m².
+    ambient: radiance of the sky when there is no background; floor: its colour, likewise.
     background: an equirectangular HDRI file that lights and surrounds the scene; background_yaw: radians around Z.
     """
 
@@ -116,10 +93,6 @@ class View:
     floor: Colour
     background: Path | None = None
     background_yaw: float = 0.0
-    sun_angle: float = SOFT_SUN
-    sun_colour: Colour = (1.0, 1.0, 1.0)
-    sky: Sky | None = None
-    ground: Ground | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -136,14 +109,12 @@ class Picture:
     depth: NDArray[np.float32]
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """Where a dropped thing came to rest. touching: numbers of the fixed placements that it rests on (from 0; -1 the
-    floor). still: whether it had come to rest when the simulation ended."""
+class Refuted(Exception):
+    """A try at a pair that found no place, or does not show its captions; `reason` is short and countable."""
 
-    placement: Placement
-    touching: frozenset[int]
-    still: bool
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
 
 
 _HALF = math.sqrt(0.5)

@@ -1,7 +1,6 @@
 """Laying a thing on another: where it is let go, and how it falls until it lies still (PyBullet, through Kubric)."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +9,13 @@ from numpy.typing import NDArray
 
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.scene.camera import paint
-from twinset.generators.kubric_scenes.scene.parts import Placement, Points, Settled
+from twinset.generators.kubric_scenes.scene.parts import Placement, Points, Refuted
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_simulator
 
 GRID = 64  # cells along the longer side of the carrying thing
 LEVEL = 0.03  # scene units: heights that differ by less carry together
 NEARLY_BEST = 0.9  # spots that carry at least this share of what the best one does
 
-FLOOR = -1
 STEPS_A_SECOND = 240
 SECONDS = 3.0
 STILL_STEPS = 48  # so long it must not have moved; a thing about to tip over stands still for a moment too
@@ -71,11 +69,17 @@ def _from_above(points: Points, faces: NDArray[np.int32], low: Points, cell: flo
     return np.where(seen < 0, -np.inf, tops[seen]).astype(np.float32)
 
 
-def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) -> Settled:
-    """Let `dropped` fall from where it is onto the floor (Z = 0) and the `fixed` placements, which do not move.
+def settle(shelf: AssetShelf, carrier: Placement, dropped: Placement) -> tuple[Placement, bool]:
+    """Let a thing fall from where it is onto the floor (Z = 0) and a carrier, which does not move.
 
     It is simulated until it has lain still for 0.2 s, for 3 s at most. The same arguments give the same floats.
     Collisions are with the asset's collision geometry, each part of it taken as convex, as Bullet does.
+
+    Returns:
+        Where it came to rest, and whether it lies on the carrier alone.
+
+    Raises:
+        Refuted: it had not come to rest when the simulation ended.
     """
     kb, module = load_kubric(), load_simulator()
     scene = kb.Scene(gravity=(0.0, 0.0, -9.81), step_rate=STEPS_A_SECOND)
@@ -83,34 +87,29 @@ def settle(shelf: AssetShelf, fixed: Sequence[Placement], dropped: Placement) ->
     bullet = view._physics_client
     try:
         scene += kb.Cube(name="floor", scale=(100.0, 100.0, 1.0), position=(0.0, 0.0, -1.0), static=True)
-        things = [
-            shelf.create(
-                one.asset,
-                scale=one.scale,
-                position=one.position,
-                quaternion=one.quaternion,
-                static=number < len(fixed),
-            )
-            for number, one in enumerate((*fixed, dropped))
-        ]
-        for thing in things:
+        bodies = []
+        for placement in (carrier, dropped):
+            traits = {"scale": placement.scale, "position": placement.position, "quaternion": placement.quaternion}
+            thing = shelf.create(placement.asset, static=placement is carrier, **traits)
             try:
                 scene += thing
             except module.pb.error as error:
-                raise shelf.unusable(thing.asset_id, f"PyBullet cannot load its URDF ({error})") from error
-        numbers = {thing.linked_objects[view]: number for number, thing in enumerate(things)}
+                raise shelf.unusable(placement.asset, f"PyBullet cannot load its URDF ({error})") from error
+            bodies.append(thing.linked_objects[view])
         for body in range(bullet.getNumBodies()):
             bullet.changeDynamics(bullet.getBodyUniqueId(body), -1, **DYNAMICS)
         # Kubric allows no slop at all, so that contacts open and close for ever: 60 of 72 things came to rest, now 72.
         bullet.setPhysicsEngineParameter(contactSlop=0.001)
-        return _fall(bullet, things[-1].linked_objects[view], numbers, dropped)
+        placement, touching = _fall(bullet, bodies[1], dropped)
+        return placement, touching == {bodies[0]}
     finally:
         # A later scene starts from nothing then: body ids and contact order are part of the result.
         bullet.disconnect()
         bullet._client = -1  # or its __del__, whenever that runs, disconnects a later client of the same number
 
 
-def _fall(bullet: Any, body: int, numbers: dict[int, int], dropped: Placement) -> Settled:
+def _fall(bullet: Any, body: int, dropped: Placement) -> tuple[Placement, set[int]]:
+    """Where a body came to rest, and the bodies that it rests on."""
     still = 0
     touching: set[int] = set()
     for _ in range(int(SECONDS * STEPS_A_SECOND)):
@@ -123,10 +122,8 @@ def _fall(bullet: Any, body: int, numbers: dict[int, int], dropped: Placement) -
         still += 1
         # A contact: [2] the other body, [7] normal towards `body`, [9] force.
         contacts = bullet.getContactPoints(bodyA=body)
-        touching |= {numbers.get(one[2], FLOOR) for one in contacts if one[9] > 0 and one[7][2] > UPWARDS}
+        touching |= {contact[2] for contact in contacts if contact[9] > 0 and contact[7][2] > UPWARDS}
         if still >= STILL_STEPS:
-            break
-    position, (x, y, z, w) = bullet.getBasePositionAndOrientation(body)
-    return Settled(
-        replace(dropped, position=position, quaternion=(w, x, y, z)), frozenset(touching), still >= STILL_STEPS
-    )
+            position, (x, y, z, w) = bullet.getBasePositionAndOrientation(body)
+            return replace(dropped, position=position, quaternion=(w, x, y, z)), touching
+    raise Refuted("never-still", f"{dropped.asset} was still moving after {SECONDS:g} s")

@@ -140,19 +140,3 @@ def import_obj(path: str) -> Any:
         raise WrongUse(f"{path}: Blender finds no mesh in it") from error
     found.data[FILE] = path
     return found
-
-
-def hold_textures(mesh: Any, most: int) -> None:
-    """Keep a mesh's textures in memory, at most `most` pixels wide and high.
-
-    Cycles decodes a texture that lies in a file again for every picture: 0.1 s for 4096 × 4096.
-    """
-    for material in mesh.materials:
-        for node in material.node_tree.nodes:
-            image = getattr(node, "image", None)
-            if image is None or image.packed_file is not None:
-                continue
-            image.pack()
-            width, height = image.size
-            if max(width, height) > most:
-                image.scale(max(1, width * most // max(width, height)), max(1, height * most // max(width, height)))

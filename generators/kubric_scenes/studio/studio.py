@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections import Counter, OrderedDict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,15 +13,12 @@ from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.scene.parts import Picture, Placement, View
 from twinset.generators.kubric_scenes.studio.cycles import choose_device, enable_passes, read_picture, set_up_cycles
-from twinset.generators.kubric_scenes.studio.grounds import new_material
-from twinset.generators.kubric_scenes.studio.kubric_import import hold_textures, load_kubric, load_renderer, quiet
+from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, quiet
 from twinset.generators.kubric_scenes.studio.world import World
 
-CACHED = 24  # assets whose meshes and textures stay in Blender, the last used
-TEXTURE = 2048  # pixels; Google Scanned Objects come with 4096, which 24 assets would fill 1.6 GB with
 PAINT = {"Roughness": 0.7, "Specular IOR Level": 0.2, "IOR": 1.45}  # of the floor
 FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
-MAX_PLACEMENTS = 255  # masks are uint8
+SUN_ANGLE = math.radians(12.0)  # its diameter as seen from the ground: the real sun's 0.5 throws hard shadows
 
 
 class Studio:
@@ -29,7 +27,7 @@ class Studio:
     A picture depends on (view, placements, seed) alone: not on what was rendered before, nor on the number of threads.
     Blender has one scene a process: opening another Studio closes the one before.
 
-    resolution: (width, height) in pixels. samples: rays a pixel. denoise: by Intel's Open Image Denoise.
+    resolution: (width, height) in pixels. samples: rays a pixel; Intel's Open Image Denoise cleans the rest.
     device: "gpu" renders with OptiX, else CUDA. threads: of Cycles, 0 for all cores.
     Raises WrongUse when "gpu" is asked for and Blender finds none.
     """
@@ -41,7 +39,6 @@ class Studio:
         shelf: AssetShelf,
         resolution: tuple[int, int],
         samples: int,
-        denoise: bool = True,
         device: Literal["cpu", "gpu"] = "cpu",
         threads: int = 0,
     ) -> None:
@@ -52,24 +49,19 @@ class Studio:
         self._scratch = tempfile.TemporaryDirectory(prefix="studio-")
         self._scene = kb.Scene(resolution=resolution)
         with quiet(1):
-            self._blender = renderer.Blender(
-                self._scene, self._scratch.name, samples_per_pixel=samples, use_denoising=denoise
-            )
+            self._blender = renderer.Blender(self._scene, self._scratch.name, samples_per_pixel=samples)
             set_up_cycles(bpy.context.scene, threads)
             choose_device(bpy.context, device)
             enable_passes(bpy.context.scene)
             self._furnish(kb)
-        self._props: OrderedDict[str, list[Any]] = OrderedDict()
-        self._covered: object = None
+        self._props: defaultdict[str, list[Any]] = defaultdict(list)  # by asset; what is not shown is in no collection
         self._world = World(bpy)
         Studio._open = self
 
     def render(self, view: View, placements: Sequence[Placement], seed: int) -> Picture:
-        """A picture of the placements, which are numbered from 1 in its masks: at most 255."""
+        """A picture of the placements, which are numbered from 1 in its masks."""
         if Studio._open is not self:
             raise RuntimeError("another Studio was opened in this process since; use that one")
-        if len(placements) > MAX_PLACEMENTS:
-            raise ValueError(f"{len(placements)} placements; masks number at most {MAX_PLACEMENTS}")
         scene = self._bpy.context.scene
         with quiet(1):
             self._look(view)
@@ -81,7 +73,7 @@ class Studio:
         return read_picture(file)
 
     def _furnish(self, kb: Any) -> None:
-        """What every picture has: camera, key light, floor, and where props stand and wait."""
+        """What every picture has: camera, key light, floor, and where props stand."""
         bpy = self._bpy
         self._camera = kb.PerspectiveCamera(max_render_distance=10 * FLOOR_SIZE)
         self._sun = kb.DirectionalLight()
@@ -89,15 +81,13 @@ class Studio:
         bpy.ops.mesh.primitive_plane_add(size=FLOOR_SIZE)
         self._floor = bpy.context.active_object
         self._plain = material = bpy.data.materials.new("paint")
-        material.use_fake_user = True  # or it is purged while another one covers the floor
         material.use_nodes = True
         self._paint = material.node_tree.nodes["Principled BSDF"].inputs
         for socket, value in PAINT.items():
             self._paint[socket].default_value = value
         self._floor.data.materials.append(material)
-        self._stage, self._store = bpy.data.collections.new("stage"), bpy.data.collections.new("store")
+        self._stage = bpy.data.collections.new("stage")
         bpy.context.scene.collection.children.link(self._stage)
-        self._store.use_fake_user = True  # is in no scene, and would be purged with what it holds
 
     def _look(self, view: View) -> None:
         self._camera.position = view.camera
@@ -107,26 +97,11 @@ class Studio:
         self._sun.position = view.sun
         self._sun.look_at((0.0, 0.0, 0.0))
         self._sun.intensity = view.sun_strength
-        light = self._sun.linked_objects[self._blender].data
-        light.angle, light.color = view.sun_angle, view.sun_colour
+        self._sun.linked_objects[self._blender].data.angle = SUN_ANGLE
         self._world.surround(view)
-        self._cover(view)
-
-    def _cover(self, view: View) -> None:
-        """What the floor is made of; a pair's second picture finds the first one's."""
         self._paint["Base Color"].default_value = (*view.floor, 1.0)
-        made_for = (view.ground, view.background, view.background_yaw, view.camera) if view.background else view.ground
-        if made_for == self._covered:
-            return
         (slot,) = self._floor.material_slots
-        former = slot.material
-        if view.background is not None:
-            slot.material = self._world.floor_below(view)
-        else:
-            slot.material = self._plain if view.ground is None else new_material(self._bpy, view.ground)
-        if former != self._plain:
-            self._bpy.data.materials.remove(former)
-        self._covered = made_for
+        slot.material = self._plain if view.background is None else self._world.floor_below(view)
 
     def _arrange(self, placements: Sequence[Placement]) -> None:
         """Put the props of the placements, and nothing else, on the stage, in the order given."""
@@ -141,25 +116,16 @@ class Studio:
             thing = prop.linked_objects[self._blender]
             thing.pass_index = number
             self._stage.objects.link(thing)
-        while len(self._props) > max(CACHED, len(used)):
-            _, forgotten = self._props.popitem(last=False)
-            for prop in forgotten:
-                self._scene.remove(prop)
-            self._bpy.data.orphans_purge(do_recursive=True)
 
     def _prop(self, asset: str, number: int) -> Any:
         """The n-th object of an asset; objects of one asset share its mesh."""
-        props = self._props.setdefault(asset, [])
-        self._props.move_to_end(asset)
+        props = self._props[asset]
         while len(props) <= number:
             prop = self._shelf.create(asset)
             try:
                 self._scene += prop
             except WrongUse as error:
                 raise self._shelf.unusable(asset, str(error)) from error
-            thing = prop.linked_objects[self._blender]
-            self._bpy.context.scene.collection.objects.unlink(thing)
-            self._store.objects.link(thing)
-            hold_textures(thing.data, TEXTURE)
+            self._bpy.context.scene.collection.objects.unlink(prop.linked_objects[self._blender])
             props.append(prop)
         return props[number]

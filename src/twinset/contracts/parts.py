@@ -1,24 +1,21 @@
 """The contracts that filters keep, and what every part has: isolation, version, what it says of records left out.
 
-A filter is a subclass of `Filter` (its settings) whose `open` gives a `CaptionFilter`, `FrameFilter` or `PairFilter`.
+A filter is a subclass of `Filter`, whose fields are its settings.
 `twinset.shards.contracts` has those of sources.
 """
 
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import PrivateAttr
 
-from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import TwinsetError, in_words
-from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.samples import Drop, Frame, Verdict
 from twinset.contracts.source import FilterSettings, Need, PlacedSettings, check_places
 
 Isolation = Literal["thread", "process"]
@@ -63,7 +60,7 @@ class Component(ABC):
     version: raised when bytes or verdicts change. isolation: ``process`` when its libraries need one of their own
     (Blender, dlib, spaCy). libraries: distributions whose version can change the bytes. micro_batch: samples that one
     pass of its network makes, 0 without one; threads: of the network's library; the runtime class names both, since
-    they decide a sample's last bits. passes: micro-batches that `Generator.make` is given at a time, more than one
+    they decide a sample's last bits. passes: micro-batches that `Source.make` is given at a time, more than one
     where it works on the next while the last is encoded.
     """
 
@@ -134,28 +131,7 @@ class Part(PlacedSettings):
 
 
 class OutOfMemory(Exception):
-    """Raised by `Generator.make` when a pass of its network does not fit: the shard starts again with smaller ones."""
-
-
-class CaptionFilter(Component):
-    """Judges captions before anything is decoded: narrows both lists, or drops the candidate."""
-
-    @abstractmethod
-    def __call__(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop: ...
-
-
-class FrameFilter(Component):
-    """Judges one image, once, however many samples share it."""
-
-    @abstractmethod
-    def __call__(self, frames: Sequence[Frame]) -> Sequence[Verdict]: ...
-
-
-class PairFilter(Component):
-    """Judges a whole pair."""
-
-    @abstractmethod
-    def __call__(self, samples: Sequence[Pair]) -> Sequence[Verdict]: ...
+    """Raised by `Source.make` when a pass of its network does not fit: the shard starts again with smaller ones."""
 
 
 class Filter(FilterSettings, Part):
@@ -166,7 +142,7 @@ class Filter(FilterSettings, Part):
         `CaptionedCandidate` with fewer captions, or a `Drop`. The same again, alone, or in another order."""
         raise NotImplementedError(f"{type(self).__name__} has no method judge")
 
-    def open(self) -> AnyFilter:
+    def open(self) -> Self:
         """This filter, to judge with: a copy, since what it loads belongs to one worker."""
         return self.model_copy()
 
@@ -175,7 +151,6 @@ class Filter(FilterSettings, Part):
         check_places(self, key, needs)
 
 
-AnyFilter = CaptionFilter | FrameFilter | PairFilter | Filter
 T = TypeVar("T")
 
 

@@ -32,7 +32,7 @@ class Stage(Model):
 
     facts: all that decides the bytes of the shards but the runtime class, which each receipt names; content: its
     digest. plan: digest over all slices. count: how many candidates were requested, None for all. plan_inputs: digest
-    of what else decides the plan (`shards.contracts.Generator.plan_inputs`). kinds: candidates by what they are counted
+    of what else decides the plan (`shards.contracts.Source.plan_inputs`). kinds: candidates by what they are counted
     as. excluded: what planning left out, by reason; examples: the first of it, reason and place.
     """
 

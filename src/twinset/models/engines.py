@@ -15,7 +15,7 @@ from twinset.contracts.parts import Component, Isolation
 from twinset.contracts.source import Need, Place, PlacedSettings, Pool, Tally
 from twinset.models.device import OnDevice, check_installed, load_within_memory
 from twinset.models.files import ModelFiles
-from twinset.shards.contracts import Context, Source, StageGenerator
+from twinset.shards.contracts import Source
 
 
 class Engine(Protocol):
@@ -195,36 +195,3 @@ class EngineSource(Source):
         smaller = self.model_copy()
         smaller.__dict__["worker"] = self.worker.with_micro_batch(micro_batch)
         return smaller
-
-
-S = TypeVar("S", bound=EngineSource)
-
-
-class EngineGenerator(StageGenerator[S]):
-    """A generator whose samples an engine makes.
-
-    engine: at work. Subclasses say of which type, since each asks it something else.
-    """
-
-    engine: Engine
-
-    def __init__(self, source: S, context: Context) -> None:
-        super().__init__(source, context)
-        self.engine = source.engine.open()
-        self.micro_batch, self.threads = self.engine.micro_batch, self.engine.threads
-        if isinstance(self.engine, Component):  # each has its own; of a class as a rule
-            self.isolation, self.libraries = self.engine.isolation, self.engine.libraries  # type: ignore[misc]
-
-    def device(self) -> str | None:
-        return self.engine.device()
-
-    def weights(self) -> Mapping[str, str]:
-        weights = self.engine.weights()
-        if isinstance(self.engine, Component):
-            return {"engine": digest([self.source.engine.kind, self.engine.version]), **weights}
-        return weights
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        other = super().with_micro_batch(micro_batch)
-        other.engine = self.engine.with_micro_batch(micro_batch)
-        return other

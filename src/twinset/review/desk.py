@@ -11,7 +11,7 @@ from typing import Any
 from twinset.contracts.errors import in_words
 from twinset.generators.decisions.agreement import Agreement, agreement_among, decided, decisions_needed, is_tie
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.protocol import Words, of_whole_instances
+from twinset.generators.decisions.protocol import BlockText, of_whole_instances
 from twinset.review.access import ADMIN, Refused
 from twinset.review.queue import Counts, ReviewQueue
 from twinset.review.showing import Chosen, as_json, chosen
@@ -146,7 +146,7 @@ class ReviewDesk:
         """Each task of a stage, and its state by the answers that count."""
         held = self.store.held()
         counted = [[*held.get(task.asked, {}).values()] for task in stage.tasks]
-        if stage.tasks and stage.tasks[0].asking.instances:
+        if stage.tasks and stage.tasks[0].survey.instances:
             subjects = (task.candidate.subject for task in stage.tasks)
             counted = of_whole_instances(zip(subjects, counted, strict=True))
         return ((task, self._state(task, tuple(one))) for task, one in zip(stage.tasks, counted, strict=True))
@@ -169,9 +169,9 @@ class ReviewDesk:
         for stage in self.tasks.now().stages.values():
             yield from (task for task, state in self._states_of(stage) if state == TIED)
 
-    def guides(self) -> list[Words]:
+    def guides(self) -> list[BlockText]:
         """What is said of the tasks that are asked, in their order."""
-        found: list[Words] = []
+        found: list[BlockText] = []
         for task in sorted(self.tasks.now().tasks, key=lambda one: (one.stage, one.block)):
             if task.words not in found:
                 found.append(task.words)

@@ -17,7 +17,7 @@ from twinset.review.access import HOMES, PARTICIPANT_KEY, Access, Person
 from twinset.review.desk import ReviewDesk
 from twinset.review.links import Links, read_secret
 from twinset.review.store import AnswerStore
-from twinset.review.tasks import ReviewTasks, asking
+from twinset.review.tasks import ReviewTasks, stages_that_ask
 from twinset.shards.records import stages_in
 from twinset.shards.storage.spool import refuse_link
 from twinset.shards.storage.store import Store
@@ -97,7 +97,7 @@ def open_desk(out: str, only: Sequence[str] = (), on_enough: Callable[[str], Non
     store = Store(out)
     if not stages_in(store):
         raise WrongUse(f"{store.root}: holds no stages; run its build first")
-    names = [home.rpartition("/")[2] for home in asking(store)]
+    names = [home.rpartition("/")[2] for home in stages_that_ask(store)]
     for name in only:
         if name not in names:
             has = f"those that do: {', '.join(names)}" if names else "none does"

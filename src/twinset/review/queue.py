@@ -80,7 +80,7 @@ class ReviewQueue:
             for task in self._order(tasks, annotator):
                 if len(found) == count and not mine:
                     break
-                if task.asking.instances:
+                if task.survey.instances:
                     taken = task.instance in mine and _is_open(task, held.get(task.asked, {}), annotator, whole=True)
                     whole += [task] if taken else []
                 else:
@@ -89,7 +89,7 @@ class ReviewQueue:
                     taken = len(found) < count and _is_open(task, held.get(task.asked, {}), annotator, leased)
                 if taken and len(found) < count:
                     found.append(task)
-            single = [task for task in found if not task.asking.instances]
+            single = [task for task in found if not task.survey.instances]
             # Of whole instances all that is left is kept, not only what is shown.
             for kept, seconds in ((single, LEASE_SECONDS), (whole, SURVEY_SECONDS)):
                 if kept:
@@ -110,7 +110,7 @@ class ReviewQueue:
         left = Counter[str]()
         for task in tasks:
             answers = held.get(task.asked)
-            if task.asking.instances and annotator not in (answers or ()):
+            if task.survey.instances and annotator not in (answers or ()):
                 whole = task.instance in mine
                 left[task.candidate.question] += whole and _is_open(task, answers or {}, annotator, whole=True)
             elif not answers:  # most of many
@@ -131,7 +131,7 @@ class ReviewQueue:
             for task in tasks:
                 others = self._others(task, annotator, now)
                 answers = held.get(task.asked, {})
-                if task.asking.instances and task.instance not in lacked:
+                if task.survey.instances and task.instance not in lacked:
                     continue
                 if _is_open(task, answers, annotator) and not _is_open(task, answers, annotator, len(others)):
                     for name, until in others.items():
@@ -185,7 +185,7 @@ class ReviewQueue:
 
 
 def _lease_of(task: ReviewTask) -> float:
-    return SURVEY_SECONDS if task.asking.instances else LEASE_SECONDS
+    return SURVEY_SECONDS if task.survey.instances else LEASE_SECONDS
 
 
 def _band(task: ReviewTask) -> int:

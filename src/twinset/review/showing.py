@@ -64,7 +64,7 @@ def as_json(task: ReviewTask, annotator: str, image_url: Callable[[ReviewTask, i
         "stage": task.stage,
         "question": question.name,
         "block": f"{task.stage} {task.block}",
-        "part": f"part {task.block + 1} of {blocks}" if (blocks := len(task.asking.blocks)) > 1 else "",
+        "part": f"part {task.block + 1} of {blocks}" if (blocks := len(task.survey.blocks)) > 1 else "",
         "title": words.title,
         "instructions": list(words.instructions),
         "examples": [one.model_dump() for one in words.examples],

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.generators.decisions.answers import COLUMNS, INSERT, Answer, from_row, schema, to_row
+from twinset.generators.decisions.answers import COLUMNS, INSERT, Answer, create_tables, from_row, to_row
 from twinset.shards.storage.sqlite_file import connect, transaction
 
 Asked = tuple[str, str, str]  # stage, task, binding
@@ -44,7 +44,7 @@ class AnswerStore:
         with self._explained():
             self._connection = connect(path, "name another file of answers, on a disk that can be written")
             try:
-                schema(self._connection)
+                create_tables(self._connection)
                 self._follow()
                 self._file = path.stat()
             except BaseException:

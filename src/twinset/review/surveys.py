@@ -34,7 +34,7 @@ class Surveys:
     def __init__(self, tasks: Sequence[ReviewTask]) -> None:
         self._instances: dict[Instance, list[ReviewTask]] = {}
         for task in tasks:
-            if task.asking.instances:
+            if task.survey.instances:
                 self._instances.setdefault(task.instance, []).append(task)
 
     def of(self, annotator: str, held: Held, shown: Callable[[ReviewTask], Collection[str]]) -> set[Instance]:
@@ -49,7 +49,7 @@ class Surveys:
         room: dict[str, int] = {}
         for stage, subject in self._instances:
             tasks = self._instances[stage, subject]
-            room[stage] = room.get(stage, tasks[0].asking.instances) - ((stage, subject) in found)
+            room[stage] = room.get(stage, tasks[0].survey.instances) - ((stage, subject) in found)
         for one in sorted(states, key=lambda one: (*_rank(states[one]), _shuffled(one))):
             tasks, state = self._instances[one], states[one]
             if not state.done and state.others < max(task.needed for task in tasks) and room[one[0]] > 0:

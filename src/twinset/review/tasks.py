@@ -13,7 +13,7 @@ from pathlib import Path
 from twinset.contracts.errors import TwinsetError, WrongUse
 from twinset.contracts.recipe.permissions import refuse_other_answers
 from twinset.generators.decisions.pictures import Picture
-from twinset.generators.decisions.protocol import Asking, Words, own_words
+from twinset.generators.decisions.protocol import BlockText, QuestionSurvey, default_survey
 from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate, planned_tasks
 from twinset.generators.decisions.questions import question_of
 from twinset.generators.decisions.source import Decisions
@@ -37,7 +37,7 @@ class ReviewTask:
 
     id: what the page calls it, which says nothing of its key. binding: of what it shows. needed: how many people's
     answers its decision takes. gold: value of the answer that is known to be right, if any; then everyone is asked.
-    asking: how it is asked; as the question has it when absent. asked: what answers to it are found by.
+    survey: how it is asked; as the question has it when absent. asked: what answers to it are found by.
     """
 
     id: str
@@ -46,12 +46,12 @@ class ReviewTask:
     binding: str
     needed: int = 1
     gold: str = ""
-    asking: Asking = None  # type: ignore[assignment]  # set below
+    survey: QuestionSurvey = None  # type: ignore[assignment]  # set below
     asked: Asked = field(init=False)
 
     def __post_init__(self) -> None:
-        if self.asking is None:
-            object.__setattr__(self, "asking", own_words(type(self.question)))
+        if self.survey is None:
+            object.__setattr__(self, "survey", default_survey(type(self.question)))
         object.__setattr__(self, "asked", (self.stage, self.candidate.key, self.binding))
 
     @property
@@ -62,12 +62,12 @@ class ReviewTask:
     @property
     def block(self) -> int:
         """Number of the block that it is asked in."""
-        return self.asking.block_of(self.candidate)
+        return self.survey.block_of(self.candidate)
 
     @property
-    def words(self) -> Words:
+    def words(self) -> BlockText:
         """What the page says of it."""
-        return self.asking.blocks[self.block]
+        return self.survey.blocks[self.block]
 
     @property
     def instance(self) -> tuple[str, str]:
@@ -119,12 +119,12 @@ class Loaded:
     images: Mapping[str, tuple[ReviewTask, int]] = field(default_factory=dict)
 
 
-def asking(store: Store) -> list[str]:
+def stages_that_ask(store: Store) -> list[str]:
     """Homes of the stages below OUT that ask people; raises `WrongUse` for a stage whose recipe cannot be read."""
-    return [home for home in stages_in(store) if _asking(store, home) is not None]
+    return [home for home in stages_in(store) if _decisions_of(store, home) is not None]
 
 
-def _asking(store: Store, home: str) -> Decisions | None:
+def _decisions_of(store: Store, home: str) -> Decisions | None:
     """The settings of a stage that asks people; None of another."""
     source = recorded_recipe(store, home)[home.rpartition("/")[2]].source
     return source if isinstance(source, Decisions) else None
@@ -208,7 +208,7 @@ class ReviewTasks:
         return changed
 
     def _read(self, home: str, name: str) -> ReviewStage | None:
-        source = _asking(self.store, home)
+        source = _decisions_of(self.store, home)
         if source is None:
             return None
         record = planned_stage(self.store, home)
@@ -229,7 +229,7 @@ class ReviewTasks:
                 binding=binding,
                 needed=generator.needed(one),
                 gold=gold.get(one.key, ""),
-                asking=generator.asked_as(one),
+                survey=generator.survey_of(one),
             )
             for one in planned
         )

@@ -1,17 +1,15 @@
 """The contract that sources keep; the engine knows nothing else of them. Filters have theirs in `contracts.parts`.
 
-A source is a subclass of `Source` (its settings) that names its `Generator` (its work).
+A source is a subclass of `Source`, whose fields are its settings, or of `RowStage` or `TableStage`.
 """
 
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import pyarrow as pa
 from pydantic import PrivateAttr
@@ -22,7 +20,7 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.parts import Component, LeftOut, Part, Waiting
+from twinset.contracts.parts import LeftOut, Part, Waiting
 from twinset.contracts.recipe import Encoding
 from twinset.contracts.source import Need, SourceSettings, check_places
 from twinset.shards.finished_stage import FinishedStage
@@ -39,7 +37,7 @@ def _no_stage(name: str) -> FinishedStage:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a generator knows of the stage that it works for.
+    """What a source knows of the stage that it works for.
 
     name: of the stage, the first part of its samples' keys. split: that its candidates belong to. seed: of the recipe.
     earlier: opens a stage that the source reads, by the value of its setting. out: the dataset that the stage is made
@@ -64,7 +62,6 @@ class Source(SourceSettings, Part):
     time, more than one where it works on the next while the last is encoded.
     """
 
-    generator: ClassVar[str] = ""
     candidate: ClassVar[type[Candidate]] = Candidate
     row_schema: ClassVar[pa.Schema | None] = None
     numbers: ClassVar[tuple[str, ...]] = ()
@@ -73,10 +70,8 @@ class Source(SourceSettings, Part):
     _stage: Context | None = PrivateAttr(None)
     _excluded: LeftOut = PrivateAttr(default_factory=LeftOut)
 
-    def open(self, stage: Context) -> Any:
+    def open(self, stage: Context) -> Self:
         """This source at work for a stage: a copy, since what it loads belongs to one worker."""
-        if self.generator:
-            return resolve_name(self.generator)(self, stage)
         opened = self.model_copy()
         opened._stage, opened._excluded = stage, LeftOut()
         return opened
@@ -240,98 +235,3 @@ class TableStage(Source):
 
 #: Columns of an index that say which row it is, and under which terms.
 IDENTIFYING = ("key", "identity", "tar", "split", "group", *TERMS, "content", "sources")
-S = TypeVar("S", bound=SourceSettings)
-
-
-class Generator(Component, Generic[S]):
-    """A source at work for one stage.
-
-    candidate: type of its planned records. columns: of a ``table``, the columns of its rows. numbers: of samples,
-    scores that have columns in the rows besides those of their kind.
-    """
-
-    candidate: type[Candidate]
-    columns: pa.Schema | None = None
-    numbers: tuple[str, ...] = ()
-
-    def __init__(self, source: S, context: Context) -> None:
-        self.source = source
-        self.name, self.split, self.seed = context.name, context.split, context.seed
-        self.context = context
-        self.excluded = LeftOut()
-
-    def identified(
-        self, *identity: str | int | float, group: str = "", terms: Terms | None = None, shows: Sequence[Terms] = ()
-    ) -> Identified:
-        """What every candidate has. identity: tells it from all others of the source, wherever its record stands.
-
-        group: its key where empty. terms, shows: those of its record, and of rows of earlier stages
-        (`contracts.licences.terms.StatedTerms.settled`)."""
-        key, own = sample_key(self.name, *identity), identity_of(*identity)
-        found = self.source.settled((self.name, *identity), terms, shows, self.source.makes != "table").columns
-        return {"key": key, "identity": own, "group": group or key, "split": self.split, **found}
-
-    @abstractmethod
-    def inputs(self) -> str:
-        """Digest of all that `plan` reads, such as the sha256 of the annotation file."""
-
-    @abstractmethod
-    def plan(self) -> Iterator[Candidate]:
-        """Candidates in a fixed order, groups contiguous; reads annotations only, and streams.
-
-        What it leaves out is counted in `excluded`, which is empty when it begins.
-        """
-
-    def plan_inputs(self) -> str:
-        """Digest of what decides only the fields of candidates, such as people's decisions; empty without it.
-
-        When it changes, the stage is planned again, and shards whose candidates are the same stay. It belongs to the
-        same moment as the next `plan` and `waiting`, though people decide meanwhile: read such inputs once.
-        """
-        return ""
-
-    def waiting(self) -> Waiting | None:
-        """Which decisions of people are missing; None where none is. Asked after the plan, before shards are made."""
-        return None
-
-    def media_names(self, candidate: Candidate) -> tuple[str, ...]:
-        """Names of the media that a candidate needs, as `Source.media_files` takes them; none where it cannot say."""
-        return candidate.media_names
-
-    def media_urls(self) -> Mapping[str, str]:
-        """Where media can be fetched, by name, as far as annotations tell."""
-        return {}
-
-    @abstractmethod
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | TableRows | Rejected]:
-        """One result a candidate, in order; a candidate that fails becomes a `Rejected`.
-
-        Candidates of one group come together, and as many groups as fill `passes` micro-batches. Results are encoded
-        as they come where no filter judges images.
-        """
-
-    def reports(self) -> Mapping[str, bytes]:
-        """Files that describe what is planned from, by name, to lie beside the plan."""
-        return {}
-
-    def report_files(self) -> Mapping[str, bytes]:
-        """As of `Source`."""
-        return self.reports()
-
-    @property
-    def row_schema(self) -> pa.Schema | None:
-        """As of `Source`."""
-        return self.columns
-
-
-class StageGenerator(Generator[S]):
-    """Plans from the one earlier stage that the source names."""
-
-    @cached_property
-    def earlier(self) -> FinishedStage:
-        """That stage."""
-        (name,) = self.source.reads
-        return self.context.earlier(name)
-
-    def inputs(self) -> str:
-        return self.earlier.digest

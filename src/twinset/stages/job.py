@@ -38,7 +38,7 @@ class Job:
         return part
 
     def worker(self, name: str) -> StageWorker:
-        """Generator and filters of a stage, opened once."""
+        """Source and filters of a stage, opened once."""
         with self._lock:
             if name not in self._workers:
                 self._refuse_other_writes(name)

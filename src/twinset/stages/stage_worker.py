@@ -8,11 +8,11 @@ from typing import Any, cast
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import BuildFailed
-from twinset.contracts.parts import AnyFilter, Filter
+from twinset.contracts.parts import Filter
 from twinset.contracts.recipe import Recipe, Subset, content_of
 from twinset.contracts.source import FILTERS, SOURCES, PlacedSettings
 from twinset.contracts.stage import ANY_RUNTIME, Stage, runtime_facts, stage_facts
-from twinset.shards.contracts import Context, Generator, Source
+from twinset.shards.contracts import Context, Source
 
 BASE_LIBRARIES = ("numpy", "pillow", "pyarrow")  # the last writes the rows
 
@@ -28,8 +28,8 @@ class StageWorker:
 
     home: str
     subset: Subset
-    generator: Generator[Any] | Source
-    filters: Sequence[tuple[str, AnyFilter]]
+    generator: Source
+    filters: Sequence[tuple[str, Filter]]
     runtime: str = ANY_RUNTIME
     requested_runtime: str = ""
     device: str = ""
@@ -82,14 +82,14 @@ class StageWorker:
 
 
 def open_worker(recipe: Recipe, name: str, context: Context) -> StageWorker:
-    """Generator and filters of a stage."""
+    """Source and filters of a stage."""
     subset = recipe[name]
     filters = [(chosen.kind, cast(Filter, chosen).open()) for chosen in subset.filters]
     return StageWorker(recipe.home(name), subset, cast(Source, subset.source).open(context), filters)
 
 
 def facts_of(worker: StageWorker, seed: int, inputs: str) -> dict[str, Any]:
-    """All that decides the bytes of a stage's shards. inputs: `shards.contracts.Generator.inputs`."""
+    """All that decides the bytes of a stage's shards. inputs: `shards.contracts.Source.inputs`."""
     generator, source = worker.generator, worker.subset.source
     libraries = {*BASE_LIBRARIES, *generator.libraries}
     filters = []

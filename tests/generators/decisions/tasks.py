@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from twinset.generators.decisions.answers import INSERT, Answer, schema, to_row
+from twinset.generators.decisions.answers import INSERT, Answer, create_tables, to_row
 from twinset.generators.decisions.question import TaskCandidate
 
 
@@ -43,5 +43,5 @@ def say(place: Path, answers: Iterable[Answer]) -> None:
     """Commit answers to a file, which is made where it is absent."""
     place.parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(place)) as connection:
-        schema(connection)
+        create_tables(connection)
         insert(connection, answers)

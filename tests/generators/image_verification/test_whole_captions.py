@@ -14,22 +14,19 @@ from tests.generators.image_verification.finished_images import HOME, Drawn, Dra
 from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.generators.contract import check_source
-from twinset.generators.image_verification.questions import LONGEST
-from twinset.generators.image_verification.scoring import counted
+from twinset.generators.image_verification.questions import LONGEST, ImageQuestion, counted
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers
 from twinset.shards.contracts import Context
 
 
-def test_a_child_counts_only_if_its_parents_are_yes() -> None:
-    # dog, ball, red (of the ball), dog on ball
-    for yes, expected in (("1111", "1111"), ("1011", "1000"), ("0111", "0110"), ("1101", "1101")):
-        found = counted([1, 2, 3, 4], [(), (), (2,), (1, 2)], [one == "1" for one in yes])
-        assert "".join(str(int(one)) for one in found) == expected
-
-
-def test_a_parent_that_is_no_question_is_ignored() -> None:
-    assert counted([3, 1], [(1, 7), (9,)], [True, True]) == [True, True]
+@pytest.mark.parametrize(("yes", "expected"), [("1111", "1111"), ("1011", "1000"), ("0111", "0110"), ("1101", "1101")])
+def test_a_child_counts_only_if_its_parents_are_yes(yes: str, expected: str) -> None:
+    # dog, ball, red (of the ball), dog on ball; no question has the number 9.
+    parents: list[tuple[int, ...]] = [(), (9,), (2,), (1, 2)]
+    questions = [ImageQuestion(n, about, "", (), str(n), ()) for n, about in enumerate(parents, 1)]
+    found = counted(questions, {str(n): float(value) for n, value in enumerate(yes, 1)})
+    assert "".join(str(int(one)) for one in found) == expected
 
 
 DOG, CAT = "A red dog on a bench.", "A red cat on a bench."

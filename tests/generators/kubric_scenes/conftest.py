@@ -15,5 +15,5 @@ def manifest(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def shelf(manifest: Path, tmp_path: Path) -> AssetShelf:
-    return AssetShelf(manifest, tmp_path / "scratch")
+def shelf(manifest: Path) -> AssetShelf:
+    return AssetShelf(manifest)

@@ -132,7 +132,7 @@ def test_engine_version_and_weights_decide_the_bytes(earlier: Callable[[str], Fi
     finally:
         type(generator.worker).version -= 1
     halved = generator.with_micro_batch(1)
-    assert (halved.micro_batch, halved.engine.micro_batch, generator.worker.micro_batch) == (1, 1, 2)
+    assert (halved.batch_size(), halved.worker.micro_batch, generator.worker.micro_batch) == (1, 1, 2)
 
 
 def test_settings_are_those_of_the_engine(model: str) -> None:

@@ -13,7 +13,7 @@ from tests.evaluation.scorers.tiny_models import images, save_transformers
 from tests.generators.finished_stage import finish
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.neighbours import nearest as search
+from twinset.generators.neighbours import source as search
 from twinset.generators.neighbours.source import ImageFeatures, ImageNeighbours, nearest
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage

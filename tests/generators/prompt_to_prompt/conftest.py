@@ -1,16 +1,19 @@
-"""Random models on disk, one of each kind a session, and their pipelines."""
+"""Random models on disk, one of each kind a session, prompt-to-prompt with them, and sources that draw so."""
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from transformers import CLIPTokenizer
 
 from tests.generators.prompt_to_prompt import tiny_models
-from twinset.generators.prompt_to_prompt.pipeline import PromptToPromptPipeline, load_model
+from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt, load_model
+from twinset.generators.prompt_to_prompt.source import StableDiffusion
+from twinset.shards.contracts import Context
 
-Load = Callable[[str], PromptToPromptPipeline]
+Load = Callable[[str], PromptToPrompt]
 SAVED = {
     "stable-diffusion-1.4": tiny_models.save_stable_diffusion,
     "sdxl": tiny_models.save_sdxl,
@@ -34,9 +37,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def load(saved: Callable[[str], Path]) -> Load:
     """kind -> its pipeline, loaded from disk on the CPU, once."""
-    pipelines: dict[str, PromptToPromptPipeline] = {}
+    pipelines: dict[str, PromptToPrompt] = {}
 
-    def loaded(kind: str) -> PromptToPromptPipeline:
+    def loaded(kind: str) -> PromptToPrompt:
         if kind not in pipelines:
             pipelines[kind] = load_model(str(saved(kind)), "cpu", torch.float32)
         return pipelines[kind]
@@ -47,3 +50,14 @@ def load(saved: Callable[[str], Path]) -> Load:
 @pytest.fixture(scope="session")
 def words(tmp_path_factory: pytest.TempPathFactory) -> CLIPTokenizer:
     return tiny_models.tokenizer(tmp_path_factory.mktemp("words"))
+
+
+@pytest.fixture
+def drawing_with(saved: Callable[[str], Path]) -> Callable[..., StableDiffusion]:
+    """Settings -> a source of pairs of 64 x 64 pixels, two steps each."""
+
+    def source(**settings: Any) -> StableDiffusion:
+        given = {"model": str(saved("small")), "vocabulary": "small-world", "licence": "MIT", "steps": 2, **settings}
+        return StableDiffusion(kind="stable-diffusion", **given).open(Context("eq-sd"))
+
+    return source

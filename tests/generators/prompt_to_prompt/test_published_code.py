@@ -8,8 +8,8 @@ import torch
 from safetensors import safe_open
 from transformers import CLIPTokenizer
 
-from twinset.generators.prompt_to_prompt.alignment import Alignment, Edit, Schedule, Step, align
 from twinset.generators.prompt_to_prompt.attention import LocalBlend
+from twinset.generators.prompt_to_prompt.edits import Alignment, Edit, Schedule, Step, align
 
 FIXTURE = safe_open(Path(__file__).parent / "reference/attention_control.safetensors", "pt")
 CASES = json.loads(FIXTURE.metadata()["cases"])
@@ -19,13 +19,10 @@ CPU = torch.device("cpu")
 
 
 @pytest.mark.parametrize("number", range(len(CASES)))
-def test_replacement_refinement_and_reweighting(words: CLIPTokenizer, number: int) -> None:
+def test_replacement_and_refinement(words: CLIPTokenizer, number: int) -> None:
     case = CASES[number]
-    per_word = {word: share for word, share in case["cross"].items() if word != "default_"}
-    captions = (case["captions"][0], case["captions"][1])
-    edit = Edit(captions, case["cross"]["default_"], 0.4, per_word, weights=case.get("weights", {}))
-    alignment = align(captions, words)
-    schedule = Schedule([edit], [alignment], STEPS)
+    alignment = align(Edit((case["captions"][0], case["captions"][1]), case["cross"]["default_"], 0.4), words)
+    schedule = Schedule([alignment], STEPS)
     source, own = FIXTURE.get_tensor(f"{number}.given")
     expected = FIXTURE.get_tensor(f"{number}.edited")
     compared = ~moved(alignment) if alignment.kind == "replacement" else torch.ones(77, dtype=torch.bool)
@@ -55,16 +52,16 @@ def moved(alignment: Alignment) -> torch.Tensor:
     return tokens
 
 
-def test_fixture_holds_every_kind_of_edit(words: CLIPTokenizer) -> None:
-    kinds = [(align(tuple(case["captions"]), words).kind, "weights" in case) for case in CASES]
-    assert set(kinds) == {("replacement", False), ("replacement", True), ("refinement", False), ("refinement", True)}
+def test_fixture_holds_both_rules(words: CLIPTokenizer) -> None:
+    kinds = {align(Edit((case["captions"][0], case["captions"][1])), words).kind for case in CASES}
+    assert kinds == {"replacement", "refinement"}
 
 
 def test_local_blend(words: CLIPTokenizer) -> None:
     blend = json.loads(FIXTURE.metadata()["blend"])
     captions = (blend["captions"][0], blend["captions"][1])
-    edit = Edit(captions, blend=(blend["words"][0], blend["words"][1]))
-    ours = LocalBlend([edit], [align(captions, words)], (16, 16), CPU)
+    edit = Edit(captions, region=(blend["words"][0], blend["words"][1]), blend=True)
+    ours = LocalBlend([align(edit, words)], (16, 16), CPU)
     for queries, keys in zip(FIXTURE.get_tensor("blend.queries"), FIXTURE.get_tensor("blend.keys"), strict=True):
         ours.observe(queries, keys, 1.0, Step(None, None, None))
     latents = FIXTURE.get_tensor("blend.latents")

@@ -36,7 +36,7 @@ from twinset.generators.scene_graphs.relations import (
     places_in,
     single_spaced,
 )
-from twinset.generators.scene_graphs.source import SPANS, TEXTS, WORDS, SceneGraphGenerator, SceneGraphs, photo_of
+from twinset.generators.scene_graphs.source import SPANS, TEXTS, WORDS, SceneGraphs, photo_of
 from twinset.models.spacy_pipelines import ALL_EMBEDDED, EMBEDDED, find_pipeline
 from twinset.shards.contracts import Context
 
@@ -324,7 +324,7 @@ def test_relations_of_real_captions_equal_those_of_one_at_a_time(
     assert assert_equal(captions, small_parser, one_by_one) > REAL
 
 
-def graphs(*captions: Path, **settings: Any) -> SceneGraphGenerator:
+def graphs(*captions: Path, **settings: Any) -> SceneGraphs:
     source = SceneGraphs.model_validate({"kind": "scene-graphs", "captions": list(map(str, captions)), **settings})
     return source.open(Context("scene-graphs"))
 
@@ -337,7 +337,7 @@ def test_rows_are_the_relations_of_the_captions(own_tsv: Path, small_parser: Sce
         for c, relations in zip(captions, found, strict=True)
         for r in relations
     ]
-    earlier = finish(graphs(own_tsv).source, tmp_path)
+    earlier = finish(graphs(own_tsv), tmp_path)
     rows = earlier.read((*TEXTS, *WORDS, *SPANS)).to_pylist()
     assert [tuple(row.values()) for row in rows] == expected
     assert earlier.record.planned == len(captions) > earlier.record.kept > 3 * BATCH
@@ -369,7 +369,7 @@ def test_ids_with_tabs_and_line_breaks_name_one_photo_in_rows_and_rejections(tmp
     without, found = made.make(list(made.plan()))
     assert isinstance(without, Rejected) and isinstance(found, TableRows)
     (row,) = found.rows
-    # The triplets' rules look for the photo of a rejection before its first tab (`generators.triplets.graphs`).
+    # The triplets' rules look for the photo of a rejection before its first tab (`generators.triplets.relations`).
     assert without.detail.partition("\t") == (row["photo"], "\t", "dogs\tand cats")
     assert row["image_id"] == odd
 
@@ -377,7 +377,7 @@ def test_ids_with_tabs_and_line_breaks_name_one_photo_in_rows_and_rejections(tmp
 def test_the_pipeline_and_the_captions_are_part_of_what_is_made(own_tsv: Path, tmp_path: Path) -> None:
     made = graphs(own_tsv)
     assert made.weights() == {"pipeline": find_pipeline().digest}
-    assert (made.device(), made.isolation, made.micro_batch) == ("cpu", "process", BATCH)
+    assert (made.runs_on(), made.isolation, made.batch_size()) == ("cpu", "process", BATCH)
     other = tmp_path / "captions.tsv"
     other.write_text("a dog on a sofa\thttp://example.org/1.jpg\n")
     assert made.inputs() != graphs(other).inputs()
@@ -442,7 +442,7 @@ def test_inputs_are_checked_before_any_work(tmp_path: Path, settings: dict[str, 
     (tmp_path / "photo.jpg").write_bytes(b"\xff")
     (tmp_path / "c.tsv").write_text("a dog\thttp://example.org/1.jpg\n")
     captions = tmp_path / settings.pop("captions", "c.tsv")
-    source = graphs(captions, **settings).source
+    source = graphs(captions, **settings)
     with pytest.raises(WrongUse, match=problem):
         source.check_inputs("stages.graphs.source", ("annotations", "media", "models"))
 

@@ -19,11 +19,10 @@ from tests.generators.decisions.tasks import insert
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.decisions.answers import FILE, Answer, schema
+from twinset.generators.decisions.answers import FILE, Answer, create_tables
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.image_verification.pairs import COLUMNS
-from twinset.generators.screened_pairs.pair_screening import PairScreening
-from twinset.generators.screened_pairs.source import ScreenedPairs
+from twinset.generators.image_verification.source import PAIR_COLUMNS
+from twinset.generators.screened_pairs import PairScreening, ScreenedPairs
 from twinset.shards.contracts import Context
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
@@ -61,7 +60,7 @@ def recipe_of(pairs: Path, **more: Any) -> Recipe:
     return parse_recipe({"name": "screened", "subsets": {"mine": {"source": source, "shard_size": 2, **more}}})
 
 
-def asking(recipe: Recipe, out: Path) -> Decisions[Any]:
+def asking(recipe: Recipe, out: Path) -> Decisions:
     generator = Job(recipe, Store(str(out))).worker("mine-decisions").generator
     assert isinstance(generator, Decisions)
     return generator
@@ -71,7 +70,7 @@ def answer(recipe: Recipe, out: Path, dropped: Mapping[str, str], *only: str) ->
     """People drop some pairs, by id in the annotation, and keep the others; all or some are answered."""
     (out / FILE).parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(out / FILE)) as connection:
-        schema(connection)
+        create_tables(connection)
         asked = asking(recipe, out)
         rows = asked.pictured.read(["key", "identity"]).to_pylist()
         ids = {row["key"]: json.loads(row["identity"])[0] for row in rows}
@@ -195,16 +194,6 @@ def test_of_equal_pairs_one_is_asked_about_and_none_of_the_others_is_kept(pairs:
     assert (report["made"], report["duplicates"], report["shown"], report["kept"]) == (8, 2, 6, 5)
 
 
-def test_a_reason_that_the_question_does_not_have_is_not_on_a_card(pairs: Path, tmp_path: Path) -> None:
-    out, recipe = tmp_path / "out", recipe_of(pairs, screening=True)
-    with pytest.raises(DecisionsMissing):
-        twinset.build(recipe, str(out))
-    answer(recipe, out, {})
-    with closing(sqlite3.connect(out / FILE)) as connection, connection:
-        connection.execute("UPDATE answers SET answer = 'drop', reason = '<script>'")
-    assert {one.detail for one in asking(recipe, out).gathered.decisions.values()} == {""}
-
-
 @pytest.mark.parametrize(
     ("question", "said"),
     [("match", "match does not drop pairs as screened-out"), ("keep-pears", "did you mean 'keep-pair'")],
@@ -219,7 +208,7 @@ def planned_after(threshold: float | None, seen: str) -> list[Candidate]:
     shown = {"image0_sha256": "zero", "image1_sha256": "one"}
     whole = {"key": "p0", "identity": "[]", "tar": "t", "split": "test", "group": "p0", "content": "c", **shown}
     terms = {"licence": "", "credit": "", "source_url": "", "caption0": "a", "caption1": "b", "sources": []}
-    asked = {**dict.fromkeys(COLUMNS.names), "subject": "p0", **shown, "image1_sha256": seen}
+    asked = {**dict.fromkeys(PAIR_COLUMNS.names), "subject": "p0", **shown, "image1_sha256": seen}
     stages = {"pairs": [{**whole, **terms}], "verified": [asked]}
 
     def earlier(name: str) -> Any:
@@ -227,6 +216,7 @@ def planned_after(threshold: float | None, seen: str) -> list[Candidate]:
         facts = {"settings": {"source": {"threshold": threshold}}}
         none = pa.table({one: pa.array([], pa.string()) for one in ("identity", "reason", "detail")})
         found = Mock(where=name, rejected=none.select, read=table.select, columns=lambda: table.column_names)
+        found.batches = lambda columns: table.select(columns).to_batches()
         found.stage.facts = facts
         return found
 

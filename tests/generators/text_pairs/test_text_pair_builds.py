@@ -19,7 +19,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.recipe import parse_recipe
-from twinset.generators import text_pairs as module
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import Released, read_released, released_files
 from twinset.generators.text_pairs import TextPairCandidate, TextPairs
@@ -179,23 +178,17 @@ def planned(
     return list(pairs(**settings).open(Context(name, split, 0, lambda _: earlier)).plan())
 
 
-def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path: Path) -> None:
     earlier = stage_of(rows(), tmp_path, row_group=2)
     found = planned(earlier)
     assert [one.caption_id for one in found] == ["c/0", "c/2", "c/1", "c/5", "c/3", "c/4"]
     assert [one.group for one in found][:5] == [IMAGES[place] for place in (0, 2, 1, 5, 3)]
     assert found[5].group == found[5].key
-    for block in (1, 3, 4):
-        monkeypatch.setattr(module, "BLOCK", block)
-        assert planned(earlier) == found
 
 
-def test_groups_are_whole_whatever_the_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_whole(tmp_path: Path) -> None:
     images = [str(number * number % 37) if number % 5 else "" for number in range(400)]
     earlier = stage_of(rows(images), tmp_path, row_group=64)
-    monkeypatch.setattr(module, "BLOCK", 50)
     groups = [group for group, _ in groupby(planned(earlier), key=lambda one: one.group)]
     assert len(groups) == len(set(groups)) and len(groups) == 80 + len({*images} - {""})
 
@@ -248,7 +241,7 @@ def test_a_table_without_scores_will_do(tmp_path: Path) -> None:
     columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}
     earlier = write_index(pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns}), tmp_path, "plain", 1)
     (one,) = planned(earlier)
-    assert one.scores() == {} and one.negative_key == "a-1"
+    assert one.scores == "{}" and one.negative_key == "a-1"
 
 
 def test_addresses_are_no_images(photos: Path, tmp_path: Path) -> None:

@@ -4,18 +4,18 @@ import json
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
+import polars as pl
 import pytest
 
 from tests.generators.finished_stage import finish
+from twinset.contracts.licences.terms import TERMS
 from twinset.generators.captions.sources import caption_source
 from twinset.generators.captions.tables import Caption
 from twinset.generators.scene_graphs.source import SceneGraphs
-from twinset.generators.triplets.captions import Spoken
-from twinset.generators.triplets.graphs import Facts, Relations, load_relations
-from twinset.generators.triplets.ratings import Ratings, load_ratings, with_plurals
+from twinset.generators.triplets.ratings import Ratings, load_ratings
+from twinset.generators.triplets.relations import Relations, load_relations
 from twinset.shards.finished_stage import FinishedStage
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -42,62 +42,39 @@ RATED = {
 }
 
 
-def relations_of(said: list[Said], others: Sequence[tuple[str, str]] = ()) -> Relations:
-    """The relations as they would be loaded, each of a caption of its own; the last one's caption comes first.
+def relations_of(said: Sequence[Said], others: Sequence[tuple[str, str]] = (), **columns: list[Any]) -> Relations:
+    """The relations as a stage of scene graphs has them, each of a caption of its own.
 
-    others: captions without relations, as image and text.
+    others: captions without relations, as photo and text. columns: in place of what a plain relation has.
     """
-    lemma = [(LEMMAS.get(subject, subject), LEMMAS.get(object_, object_)) for _, subject, _, object_ in said]
-    words = sorted({word for _, *three in said for word in three} | {word for both in lemma for word in both})
-    images = sorted({image for image, *_ in said})
-
-    def codes(column: list[str], among: list[str]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        return np.array([among.index(one) for one in column], dtype=np.int32)
-
-    of_image, subjects, predicates, objects = (list(column) for column in zip(*said, strict=True))
-    texts = {
-        "caption_id": [str(number) for number in range(len(said))],
-        "image_id": of_image,
-        "caption": [" ".join(one[1:]) for one in said],
-        "image": [f"{image}.jpg" for image in of_image],
+    image, subject, predicate, object_ = (list(column) for column in zip(*said, strict=True))
+    lemmas = [[LEMMAS.get(word, word) for word in words] for words in (subject, object_)]
+    count = len(said)
+    table = {
+        "caption_id": [str(number) for number in range(count)],
+        "image_id": image,
+        "caption": [" ".join(words) for _, *words in said],
+        "image": [f"{name}.jpg" for name in image],
+        "photo": image,
+        "subject": subject,
+        "predicate": predicate,
+        "object": object_,
+        "subject_lemma": lemmas[0],
+        "object_lemma": lemmas[1],
+        "predicate_lemma": predicate,
+        "subject_pos": ["NOUN"] * count,
+        "object_pos": ["NOUN"] * count,
+        "subject_number": ["singular" if a == b else "plural" for a, b in zip(subject, lemmas[0], strict=True)],
+        "subject_start": [0] * count,
+        "verb": [""] * count,
+        "confirmed": [None] * count,
+        **dict.fromkeys(("negated", "backdrop", "contested", "stand_in", "plain"), [False] * count),
+        **dict.fromkeys(TERMS, [""] * count),
+        **columns,
     }
-    image = codes(of_image, images)
-    bases = [base for both in zip(*lemma, strict=True) for base in both]
-    captions = pa.chunked_array([texts["caption"], pa.array([text for _, text in others], pa.string())])
-    photos = np.concatenate([image, codes([one for one, _ in others], images)])
-    spoken = Spoken(words, set(zip([*subjects, *objects], bases, strict=True)), photos, captions)
-    never = np.zeros(len(said), dtype=np.bool_)
-    facts = Facts(
-        photo=image,
-        nouns=~never,
-        negated=never,
-        backdrop=never,
-        contested=never,
-        stand_in=never,
-        plain=never,
-        verb=never,
-        begins=~never,
-        unplaced=never,
-        number=np.array([1 + (one[1] != base) for one, (base, _) in zip(said, lemma, strict=True)], dtype=np.int32),
-        confirmed=None,
-        spoken=spoken,
-        photos=len(images),
-    )
-    return Relations(
-        subject=codes(subjects, words),
-        object=codes(objects, words),
-        subject_lemma=codes([one for one, _ in lemma], words),
-        object_lemma=codes([one for _, one in lemma], words),
-        predicate=codes(predicates, words),
-        predicate_lemma=codes(predicates, words),
-        caption=np.arange(len(said), dtype=np.int32)[::-1],
-        image=image,
-        words=words,
-        texts=pa.table({name: column[::-1] for name, column in texts.items()} | {"terms": [""] * len(said)}),
-        captions=len(said),
-        names=len(images),
-        facts=facts,
-    )
+    silent = pl.DataFrame(others, {"photo": pl.String, "caption": pl.String}, orient="row")
+    index = pl.DataFrame(table)
+    return Relations(index.with_columns(pl.col("confirmed").cast(pl.Boolean)).lazy(), silent, count)
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +104,7 @@ def own_ratings() -> Ratings:
     pytest.importorskip(
         "inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'"
     )
-    return Ratings(RATED, with_plurals(RATED))
+    return Ratings(RATED)
 
 
 @pytest.fixture(scope="session")
@@ -138,7 +115,7 @@ def real_ratings() -> Ratings:
     pytest.importorskip(
         "inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'"
     )
-    return load_ratings(path, "published")
+    return load_ratings(path)
 
 
 @pytest.fixture(scope="session")
@@ -158,5 +135,5 @@ def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> FinishedStage:
 
 
 @pytest.fixture(scope="session")
-def real_relations(real_graphs: FinishedStage) -> Relations:
-    return load_relations(real_graphs)
+def real_relations(real_graphs: FinishedStage, tmp_path_factory: pytest.TempPathFactory) -> Relations:
+    return load_relations(real_graphs, tmp_path_factory.mktemp("index"))

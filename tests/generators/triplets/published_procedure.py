@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from twinset.generators.triplets.graphs import Relations
+from twinset.generators.triplets.relations import Relations
 
 TARGET_DRAWS = 101
 
@@ -25,7 +25,7 @@ class Drawn(NamedTuple):
 class Said(NamedTuple):
     """A row of the table."""
 
-    image: int
+    image: str
     subject: str
     predicate: str
     object: str
@@ -33,19 +33,12 @@ class Said(NamedTuple):
 
 def table_of(relations: Relations) -> list[Said]:
     """A row a relation."""
-    codes = zip(
-        relations.image.tolist(),
-        relations.subject.tolist(),
-        relations.predicate.tolist(),
-        relations.object.tolist(),
-        strict=True,
-    )
-    words = relations.words
-    return [Said(image, words[subject], words[said], words[object_]) for image, subject, said, object_ in codes]
+    rows = relations.index.select("image_id", "subject", "predicate", "object").collect()
+    return [Said(*row) for row in rows.iter_rows()]
 
 
 class PublishedProcedure:
-    """rows: what a row of the table is looked up in, if not the table itself. ratings: as `with_plurals` gives them."""
+    """rows: what a row of the table is looked up in, if not the table itself. ratings: `Ratings.published`."""
 
     def __init__(
         self,
@@ -63,7 +56,7 @@ class PublishedProcedure:
         self.rows_of_subject: dict[str, list[int]] = {}
         self.rows_of_pair: dict[str, dict[str, list[int]]] = {}
         self.rows_of_object: dict[str, list[int]] = {}
-        images: dict[str, set[int]] = {}
+        images: dict[str, set[str]] = {}
         for row, (image, subject, _, object_) in enumerate(table):
             self.rows_of_subject.setdefault(subject, []).append(row)
             self.rows_of_pair.setdefault(subject, {}).setdefault(object_, []).append(row)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from twinset.generators.video.container.video_file import VideoFile
 from twinset.generators.video.decoding import upright_rgb
 from twinset.generators.video.frames import VideoFrame, read_frames
+from twinset.generators.video.video_file import VideoFile
 
 
 def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> list[VideoFrame]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from twinset.generators.video.action_genome import ActionGenome
-from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.generators.video.frame_pair import FramePairCandidate
 from twinset.shards.contracts import Context
 
 KINDS = ("attention_relationship", "spatial_relationship", "contacting_relationship")

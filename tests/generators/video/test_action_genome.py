@@ -128,11 +128,11 @@ def official(frames: Frames) -> dict[str, list[dict[str, Any]]]:
                 "class": {"cup_glass_bottle": "cup/glass/bottle", "sofa_couch": "sofa/couch"}.get(
                     one["class"], one["class"]
                 ),
-                "bbox": np.array([1.5, 2.5, 30.0, 40.0], np.float32),
-                "visible": np.bool_(True) if i % 2 else True,
+                "bbox": (1.5, 2.5, 30.0, 40.0),
+                "visible": True,
                 "metadata": {"tag": f"{frame}/{one['class']}", "set": "train"},
             }
-            for i, one in enumerate(objects)
+            for one in objects
         ]
         whole[frame].append({**thing("light", None, None, None), "bbox": None, "visible": False, "metadata": {}})
     return whole
@@ -210,9 +210,9 @@ def test_bad_files_say_what_to_do(tmp_path: Path) -> None:
     as_pickle.write_bytes(pickle.dumps([1]))
     assert "holds a list, not frames by name" in wrong(as_pickle)
     as_pickle.write_bytes(pickle.dumps({"A.mp4/000001.png": print}))
-    assert "the global builtins.print, whose code would run" in wrong(as_pickle)
+    assert "this pickle holds more than plain data" in wrong(as_pickle)
     as_pickle.rename(path)
-    assert "the global builtins.print" in wrong(path), "a pickle under another name is still read as a pickle"
+    assert "more than plain data" in wrong(path), "a pickle under another name is still read as a pickle"
 
 
 @pytest.fixture(scope="module")

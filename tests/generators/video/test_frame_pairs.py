@@ -21,7 +21,7 @@ from twinset.contracts.canonical import canonical_json
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.video.frame_making import make_pairs
-from twinset.generators.video.frame_pairs import Addressing, FramePairCandidate
+from twinset.generators.video.frame_pair import Addressing, FramePairCandidate
 from twinset.shards.media.media_folder import MediaFolder
 
 

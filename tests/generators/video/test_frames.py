@@ -14,9 +14,9 @@ import pytest
 from tests.generators.video.decoded_frames import digest, sequential, taken
 from tests.generators.video.numbered_videos import ONE, RATE, W, add_sound, draw, make_video, read
 from twinset.generators.image_files import UnusableImage
-from twinset.generators.video.container.video_file import BrokenMedia
 from twinset.generators.video.decoding import Timeline, best_effort, turned
 from twinset.generators.video.frames import VideoFrame, read_frames
+from twinset.generators.video.video_file import BrokenMedia
 
 ROOT = Path(__file__).parents[3]
 

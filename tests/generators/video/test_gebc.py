@@ -7,9 +7,8 @@ import pytest
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Drop
-from twinset.filters.equal_captions import EqualCaptionsFilter
-from twinset.filters.motion_words import MotionWords
-from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.filters.captions import EqualCaptions, MotionWords
+from twinset.generators.video.frame_pair import FramePairCandidate
 from twinset.generators.video.gebc import Gebc
 from twinset.shards.contracts import Context
 
@@ -138,21 +137,11 @@ def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
     assert len({generator(*files).inputs() for files in ((val,), (train,), (val, train))}) == 3
 
 
-def test_files_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
-    val, again = saved(tmp_path, {"v": THREE}), saved(tmp_path, {"w": THREE, "v": THREE[2:]}, "again.json")
-    with pytest.raises(WrongUse) as same:
-        list(generator(val, again).plan())
-    assert str(same.value) == (
-        "again.json video 'v' boundary 1: v_2A is also val.json video 'v' boundary 3; source.annotations must be files "
-        "of different boundaries: leave one of them out"
-    )
-    for files, message in (
-        ((val, tmp_path / "." / "val.json"), f"s.annotations: {val} is named more than once; name each file once"),
-        ((val, tmp_path / "train.json"), f"s.annotations: there is no file {tmp_path / 'train.json'}; name it with"),
-    ):
-        with pytest.raises(WrongUse) as refused:
-            generator(*files).source.check_inputs("s", ("annotations",))
-        assert message in str(refused.value)
+def test_a_boundary_that_two_files_have_counts_once(tmp_path: Path) -> None:
+    val, again = saved(tmp_path, {"v": THREE}), saved(tmp_path, {"v": THREE[2:]}, "again.json")
+    made = generator(val, again)
+    assert list(made.plan()) == list(generator(val).plan())
+    assert made.excluded == {"boundary-repeated": 1}
 
 
 def test_unusable_boundaries_are_counted(tmp_path: Path) -> None:
@@ -214,15 +203,15 @@ def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: in
     moments = json.loads(REAL.read_text("utf-8")).values()
     distinct = (len({one["timestamp"] for one in boundaries}) for boundaries in moments)
     assert count + made.excluded["pair-unsayable"] == sum(max(0, n - skip) for n in distinct)
-    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptionsFilter()
+    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptions(kind="equal-captions").open()
     kept = 0
     for pair in pairs:
         assert 0 <= pair.at0 < pair.at1
         for caption in pair.captions0 + pair.captions1:
             assert caption == " ".join(caption.split()) and "/" not in caption and " ," not in caption
             assert caption[0].isupper() and caption.endswith(".") and not caption.endswith("..")
-        still = motion(pair)
-        kept += not isinstance(still, Drop) and not isinstance(equal(still), Drop)
+        still = motion.judge(pair)
+        kept += not isinstance(still, Drop) and not isinstance(equal.judge(still), Drop)
     assert kept == left
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.generators.video.decoded_frames import digest, sequential, taken
 from twinset.generators.image_files import UnusableImage
-from twinset.generators.video.container.video_file import VideoFile
 from twinset.generators.video.decoding import best_effort
 from twinset.generators.video.frames import read_frames
+from twinset.generators.video.video_file import VideoFile
 
 CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 pytestmark = pytest.mark.skipif(not CLIPS.is_dir(), reason="no ../shared/data/videos beside this checkout")

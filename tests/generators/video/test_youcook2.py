@@ -13,9 +13,9 @@ from tests.generators.video.decoded_frames import digest
 from tests.generators.video.numbered_videos import RATE, make_video, read
 from twinset.contracts.errors import WrongUse
 from twinset.generators.image_files import UnusableImage
-from twinset.generators.video.frame_pairs import FramePairCandidate
+from twinset.generators.video.frame_pair import FramePairCandidate
 from twinset.generators.video.frames import VideoFrame, read_frames
-from twinset.generators.video.youcook2 import YouCook2
+from twinset.generators.video.segments import YouCook2
 from twinset.shards.contracts import Context
 
 COUNT, GOP = 200, 25

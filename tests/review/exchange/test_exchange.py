@@ -133,7 +133,7 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
         imported(desk, path)
     counted, *named = str(refused.value).splitlines()
     assert counted.startswith(
-        f"{path}: 1 answered otherwise, 1 duplicate, 1 no annotator, 1 not a number, 1 stale binding, "
+        f"{path}: 1 answered otherwise, 1 duplicate, 1 no annotator, 1 not an answer, 1 stale binding, "
     )
     assert "1 unknown answer, 1 unknown reason, 30 unknown task; nothing was imported" in counted
     assert len(named) == 21
@@ -145,10 +145,10 @@ def test_every_row_is_checked_and_nothing_is_half_imported(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("column", "value", "kind"),
     [
-        ("position", "1e300", "not a number"),
-        ("position", str(2**31), "not a number"),
-        ("shown", "[" * 5000, "unknown answer"),
-        ("completed_at", "=cmd|' /C calc'!A0", "not a time"),
+        ("position", "1e300", "not an answer"),
+        ("position", str(2**31), "not an answer"),
+        ("shown", "[" * 5000, "not an answer"),
+        ("completed_at", "=cmd|' /C calc'!A0", "not an answer"),
     ],
 )
 def test_a_value_that_no_answer_has_is_named(tmp_path: Path, column: str, value: str, kind: str) -> None:

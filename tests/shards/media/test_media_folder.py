@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from twinset.contracts.kinds.samples import Pixels
-from twinset.shards.media.comparison import Box, regions
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
 from twinset.shards.storage.path_ends import walk
+from twinset_extras.comparison import Box, regions
 
 
 def picture(*places: tuple[int, int, int, int]) -> Pixels:

@@ -329,11 +329,11 @@ def test_a_file_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
         write(tmp_path / "tar")
 
 
-def test_an_error_within_leaves_no_end_mark(tmp_path: Path) -> None:
+def test_an_error_within_leaves_no_tar(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="generator"), TarWriter(tmp_path / "tar") as tar:
         tar.add("a.bin", b"x" * (2 * CHUNK))
         raise RuntimeError("generator")
-    assert not (tmp_path / "tar").read_bytes().endswith(bytes(1024))
+    assert not (tmp_path / "tar").exists()
 
 
 @pytest.mark.parametrize("name", ["x" * 101, f"{'x' * 60}/{'y' * 60}", "é.txt"])

@@ -56,7 +56,7 @@ def test_a_listing_of_assets_names_no_folder_of_this_machine(tmp_path: Path) -> 
     manifest = tmp_path / "assets.json"
     manifest.write_text(json.dumps({"data_dir": f"file://{tmp_path}", "assets": {}}))
     with pytest.raises(WrongUse, match=r"data_dir: 'file://.*' is a folder of this machine"):
-        AssetShelf(manifest, tmp_path / "scratch")
+        AssetShelf(manifest)
 
 
 def test_a_listing_of_assets_names_no_other_host(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_listing_of_assets_names_no_other_host(tmp_path: Path) -> None:
     manifest = tmp_path / "assets.json"
     manifest.write_text(json.dumps({"data_dir": "http://127.0.0.1:9/latest", "assets": {}}))
     with pytest.raises(WrongUse, match=r"data_dir: 'http://127.0.0.1:9/latest' is on another host"):
-        AssetShelf(manifest, tmp_path / "scratch")
+        AssetShelf(manifest)
 
 
 def test_one_module_hands_urls_to_fsspec() -> None:

@@ -66,8 +66,8 @@ class Boundaries(FileReader):
 
     def _sampled(self, video: str, where: str, decoder: _Decoder) -> Frames | LeftOut:
         """Frames of a video at `RATE`, and their times; or why there are none."""
-        from twinset.generators.video.container.video_file import BrokenMedia  # both import av
         from twinset.generators.video.frames import frame_times
+        from twinset.generators.video.video_file import BrokenMedia  # both import av
 
         with naming(where, EscapesRoot):
             path = self._found(video)
@@ -130,8 +130,8 @@ class _Decoder:
         return as_png(held)
 
     def _decode(self, path: Path, times: NDArray[np.float64], run: int) -> None:
-        from twinset.generators.video.container.video_file import BrokenMedia  # both import av
         from twinset.generators.video.frames import read_frames
+        from twinset.generators.video.video_file import BrokenMedia  # both import av
 
         self._run, self._held = None, {}
         with naming(str(path), BrokenMedia):

@@ -1,14 +1,12 @@
 """Answers from a file into the page's own: every row is checked first, and all are taken or none."""
 
-import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from twinset.contracts.errors import WrongUse
-from twinset.generators.decisions.answers import NAME, Answer, is_position, is_time
+from twinset.generators.decisions.answers import NAME, Answer, from_row
 from twinset.review.access import ADMIN
 from twinset.review.exchange.label_studio import Row
 from twinset.review.store import AnsweredOtherwise, AnswerStore, Asked, utc_now
@@ -113,52 +111,20 @@ def _answer(
     if reason and (value not in question.drops or reason not in question.reasons):
         raise _Problem("unknown reason", f"{key}: {reason[:40]!r} is not a reason of {value!r}")
     who = annotator or str(values.get("annotator") or "")
-    adjudicated = _flag(values, "adjudicated", key)
-    if not NAME.fullmatch(who) or (who == ADMIN) != adjudicated:
-        raise _Problem("no annotator", f"{key}: {who[:70]!r} is not an annotator's name; give one with --annotator")
-    at, position = str(values.get("at") or now), int(_number(values, "position", -1, key))
-    if not is_time(at):
-        raise _Problem("not a time", f"{key}: at is {at[:40]!r}, not a time in ISO 8601")
-    if not is_position(position):
-        raise _Problem("not a number", f"{key}: position is {str(position)[:40]}")
-    answer = Answer(
-        stage=task.stage,
-        task=key,
-        binding=task.binding,
-        annotator=who,
-        answer=value,
-        reason=reason,
-        shown=_shown(values, options, key),
-        position=position,
-        seconds=max(_number(values, "seconds", 0, key), 0.0),
-        at=at,
-        adjudicated=adjudicated,
-    )
+    row = {
+        **{"stage": task.stage, "task": key, "binding": task.binding, "annotator": who},
+        **{"answer": value, "reason": reason, "shown": values.get("shown") or "[]", "at": values.get("at") or now},
+        **{name: values[name] for name in ("position", "seconds", "adjudicated") if name in values},
+    }
+    lacking = _Problem("no annotator", f"{key}: {who[:70]!r} is not an annotator's name; give one with --annotator")
+    if not NAME.fullmatch(who):
+        raise lacking
+    try:
+        answer = from_row(row)
+    except ValueError as error:
+        raise _Problem("not an answer", f"{key}: {error}") from error
+    if (who == ADMIN) != answer.adjudicated:
+        raise lacking
+    if not {*answer.shown} <= {*options}:
+        raise _Problem("unknown answer", f"{key}: shown {str(row['shown'])[:40]!r} is not a list of options")
     return answer, task
-
-
-def _shown(values: Mapping[str, Any], options: tuple[str, ...], key: str) -> tuple[str, ...]:
-    try:
-        shown = json.loads(values.get("shown") or "[]")
-    except (ValueError, TypeError, RecursionError):
-        shown = None
-    if not isinstance(shown, list) or not set(map(str, shown)) <= set(options):
-        raise _Problem("unknown answer", f"{key}: shown {str(values.get('shown'))[:40]!r} is not a list of options")
-    return tuple(map(str, shown))
-
-
-def _number(values: Mapping[str, Any], name: str, default: float, key: str) -> float:
-    try:
-        number = float(values.get(name, default))
-    except (TypeError, ValueError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise _Problem("not a number", f"{key}: {name} is {str(values.get(name))[:40]!r}")
-    return number
-
-
-def _flag(values: Mapping[str, Any], name: str, key: str) -> bool:
-    flag = {"0": False, "1": True, "false": False, "true": True}.get(str(values.get(name, False)).lower())
-    if flag is None:
-        raise _Problem("not a flag", f"{key}: {name} is {str(values.get(name))[:40]!r}, not 0 or 1")
-    return flag

@@ -21,7 +21,6 @@ from twinset.contracts.kinds.samples import (
     encodable,
     encode_image,
 )
-from twinset.contracts.parts import Filter
 from twinset.shards.fields import content_digest, fields_of
 from twinset.shards.metering import made_one
 from twinset.shards.rows import KEPT, REJECTED, Row, VerdictCheck, write_rows, write_table_rows
@@ -74,7 +73,7 @@ def write_samples(candidates: Sequence[Candidate], worker: StageWorker, tar: Tar
     """Write the samples that are kept into a tar, and a row for each candidate."""
     rows, missing = list[Row](), Missing()
     judges = [
-        Judge(VerdictCheck(settings), settings.judges, opened.judge if isinstance(opened, Filter) else opened)
+        Judge(VerdictCheck(settings), settings.judges, opened.judge)
         for settings, (_, opened) in zip(worker.subset.filters, worker.filters, strict=True)
     ]
     for batch in _batches(candidates, worker.generator.batch_size() * worker.generator.passes):

@@ -8,6 +8,9 @@ code cell that defines ``AttentionReplace`` is executed, with the names that it 
 follows (its imports, a device, a tokenizer, 77 words). ``ptp_utils`` and ``seq_aligner`` come from the checkout,
 without the notebook display that they import. Each case holds the random probabilities of a source and an edited image
 (2, heads, pixels, tokens) and those that the controller's ``forward`` makes of the edited ones, at some steps.
+
+The tensors kept here are of a longer list of cases, less those of re-weighting and of steps by word, which twinset does
+not have: a new run draws other random numbers.
 """
 
 import abc
@@ -32,19 +35,10 @@ HEADS, PIXELS, STEPS = 2, 4, 10
 AT = (0, 3, 7, 9)  # steps
 CASES: list[dict[str, Any]] = [
     {"captions": ["a photo of a cat on the soup", "a photo of a dog on the soup"], "cross": {"default_": 0.8}},
-    {"captions": ["a photo of a cat", "a photo of a dog"], "cross": {"default_": 1.0, "dog": 0.4}},
     {"captions": ["a giraffe in the red soup", "a gorilla in the blue soup"], "cross": {"default_": 0.8}},
     {"captions": ["a cat eating soup", "a giraffe eating soup"], "cross": {"default_": 0.8}},
-    {"captions": ["a giraffe eating soup", "a cat eating pea"], "cross": {"default_": 0.8, "cat": 0.2}},
     {"captions": ["a photo of a cat", "a photo of a red cat in the winter"], "cross": {"default_": 0.5}},
-    {"captions": ["soup", "pea soup with croutons"], "cross": {"default_": 0.8}, "weights": {"croutons": 3.0}},
     {"captions": ["a red cat in the winter", "a cat"], "cross": {"default_": 0.8}},
-    {
-        "captions": ["a photo of a red cat", "a photo of a red cat"],
-        "cross": {"default_": 0.8},
-        "weights": {"red": -2.0},
-    },
-    {"captions": ["a red cat", "a red dog"], "cross": {"default_": 1.0}, "weights": {"dog": 5.0, "red": 0.5}},
 ]
 BLEND = {"captions": ["a red cat", "a blue giraffe"], "words": ["cat", "giraffe"]}
 
@@ -93,12 +87,7 @@ def controller(published: SimpleNamespace, case: dict[str, Any]) -> Any:
     captions, cross = case["captions"], dict(case["cross"])
     same_words = len({len(caption.split()) for caption in captions}) == 1
     kind = published.AttentionReplace if same_words else published.AttentionRefine
-    edit = kind(captions, STEPS, cross, 0.4)
-    if "weights" not in case:
-        return edit
-    equalizers = [published.get_equalizer(captions[1], (word,), (factor,)) for word, factor in case["weights"].items()]
-    equalizer = torch.stack(equalizers).prod(0)
-    return published.AttentionReweight(captions, STEPS, cross, 0.4, equalizer, controller=edit)
+    return kind(captions, STEPS, cross, 0.4)
 
 
 def main(checkout: Path) -> None:

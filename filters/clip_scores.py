@@ -1,0 +1,217 @@
+"""Filters that score pairs by a CLIP model.
+
+Opt-in: no paper asks for them, and a limit favours what one model of the kind that is tested takes for right. So pairs
+are scored, and flagged to be looked at; dropping needs a setting of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+import numpy as np
+from PIL import Image
+from pydantic import Field
+
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop, Score, Verdict
+from twinset.contracts.parts import Filter
+from twinset.contracts.source import Need, Place
+from twinset.models.device import OnDevice
+from twinset.models.encoders.contract import DualEncoder, Floats
+from twinset.models.encoders.image_towers import InBuild, clip_files, is_open_clip
+from twinset.models.encoders.open_clip_models import OpenClip, open_open_clip
+from twinset.models.encoders.transformers_encoders import ClipEncoder
+from twinset.models.files import ModelMissing, sha256_once
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class ClipFilter(OnDevice, Filter):
+    """A base of filters that judge each pair by the unit embeddings of its images and first captions.
+
+    The last bits of a score depend on device, threads and micro-batch. A pass that is short of pairs is filled up, so
+    that they do not depend on the other pairs.
+
+    model: an id of the Hugging Face hub whose files are in the local cache, a folder (a path that is absolute or begins
+    with ``.`` or ``~``) in the layout of transformers or of open_clip, or a name that an installed package brings.
+    device, threads: as `OnDevice`. micro_batch: pairs a pass.
+    """
+
+    model: Annotated[str, Place("model", "models")] = Field(min_length=1)
+    micro_batch: int = Field(default=1, ge=1, le=1024)
+
+    version: ClassVar[int] = 1
+    isolation = "process"  # torch's number of threads is its process's
+    judges = "pairs"
+    execution = (*OnDevice.execution, "micro_batch")
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        if "models" in needs:
+            with naming(f"{key}.model", ModelMissing):
+                clip_files(self.model)
+
+    def runs_on(self) -> str:
+        return self.device_name(f"device of filter {self.kind}")
+
+    def weights(self) -> dict[str, str]:
+        """One digest of all files that decide the scores, read once a process; raises `ModelMissing`."""
+        used = clip_files(self.model).paths
+        return {"model": digest({path.name: sha256_once(path) for path in used})}
+
+    def judge(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """Verdicts in the order of the pairs.
+
+        Raises:
+            WrongUse: a caption has more tokens than the model reads; its beginning alone would be scored. Or the model
+                gives no number.
+            OutOfMemory: a pass does not fit.
+        """
+        from twinset.models.device import inference, within_memory
+
+        size, values = self.batch_size(), list[float]()
+        with inference(self.threads):
+            for start in range(0, len(pairs), size):
+                batch = list(pairs[start : start + size])
+                full = batch + batch[-1:] * (size - len(batch))
+                values += within_memory(partial(self._pass, full))[: len(batch)]
+        for pair, value in zip(pairs, values, strict=True):
+            if not math.isfinite(value):
+                raise WrongUse(
+                    f"filter {self.kind}: the model {self.model} gives {value} for {pair.key}: its weights "
+                    "are damaged or not meant for float32; name another model"
+                )
+        return [self.verdict(value) for value in values]
+
+    @abstractmethod
+    def measure(self, images: Tensor, captions: Tensor) -> Tensor:
+        """One number a pair. images, captions: (pairs, 2, channels) unit embeddings."""
+
+    @abstractmethod
+    def verdict(self, value: float) -> Verdict:
+        """What a pair's number means."""
+
+    def _pass(self, pairs: Sequence[Pair]) -> list[float]:
+        images = [np.asarray(frame.pixels) for pair in pairs for frame in (pair.image0, pair.image1)]
+        captions = [caption for pair in pairs for caption in (pair.captions0[0], pair.captions1[0])]
+        if over := self._clip.too_long(captions):
+            raise WrongUse(
+                f"filter {self.kind}: the model {self.model} reads only the beginning of the caption "
+                f"{over[0]!r}; name another model, or leave the filter out"
+            )
+        seen = self._clip.image_features([self._clip.prepare(Image.fromarray(image)) for image in images])
+        said = self._clip.text_features(captions)
+        both = (self._unit(features).reshape(len(pairs), 2, -1) for features in (seen, said))
+        return [float(value) for value in self.measure(*both)]
+
+    def _unit(self, features: Floats) -> Tensor:
+        """Features divided by their norm, to the last bit as the library of the model divides them."""
+        import torch
+
+        rows = torch.from_numpy(features)
+        if isinstance(self._clip, OpenClip):
+            return torch.nn.functional.normalize(rows, dim=-1)
+        return rows / rows.pow(2).sum(dim=-1, keepdim=True).pow(0.5)
+
+    @cached_property
+    def _clip(self) -> DualEncoder:
+        folder = clip_files(self.model).folder
+        running, parts = InBuild(self.device, self.batch_size(), self.threads), [str(folder)]
+        if is_open_clip(folder):
+            return open_open_clip(self.model, parts, running)
+        return _ClipEncoder(self.model, parts, running)
+
+
+class _ClipEncoder(ClipEncoder):
+    """With the library's own choice of an image processor, which the filters' scores were made with."""
+
+    images = None
+
+
+#: Unit embeddings of equal inputs can be this far apart, by their places in a batch: such a step has no direction.
+ROUNDING = 1e-5
+
+
+class DirectionalSimilarity(ClipFilter):
+    """Scores how well the change of the images follows that of the captions, by a CLIP model; drops nothing.
+
+    CLIP's directional similarity (Gal et al. 2021, arXiv 2108.00946). A limit would favour what one model of the kind
+    that is tested takes for right.
+
+    model, device, threads, micro_batch: as `ClipFilter`.
+    """
+
+    kind: Literal["directional-similarity"]
+
+    scored: ClassVar[Mapping[str, str]] = {
+        "direction": "cosine of the change of the images and that of the captions, by CLIP (-1 to 1); 1: alike"
+    }
+
+    def measure(self, images: Tensor, captions: Tensor) -> Tensor:
+        """Directional similarity of each pair: with unit embeddings e,
+
+            direction = cos(e(image1) - e(image0), e(caption1) - e(caption0))
+
+        1 where the images change as the captions do; 0 where neither has to do with the other, or nothing changes.
+        """
+        import torch
+
+        # (2, pairs, channels): the step of the images and that of the captions
+        steps = torch.stack([embeds[:, 1] - embeds[:, 0] for embeds in (images, captions)])
+        cosines = torch.nn.functional.cosine_similarity(steps[0], steps[1], dim=1)
+        still = (steps.norm(dim=2) < ROUNDING).any(dim=0)
+        return torch.where(still, 0.0, cosines)
+
+    def verdict(self, value: float) -> Score:
+        return Score("direction", value)
+
+
+REASON = "true-of-both"
+
+
+class TrueOfBoth(ClipFilter):
+    """Scores how much the captions of a pair prefer their own images, by a CLIP model.
+
+    A pair whose captions are true of both images has no right answer. Natural pairs have them: Action Genome lacks
+    relations, YouCook2 says one sentence of two steps.
+
+    model, device, threads, micro_batch: as `ClipFilter`.
+    flag_at_most: pairs of at most this ``preference`` are flagged, and the card counts them; 0: a caption that does not
+    prefer its own image. drop_at_most: those of at most this are dropped; without it none is. Both are differences of
+    cosines (-2 to 2).
+    """
+
+    kind: Literal["true-of-both"]
+    flag_at_most: float = Field(default=0.0, ge=-2, le=2)
+    drop_at_most: float | None = Field(default=None, ge=-2, le=2)
+
+    scored: ClassVar[Mapping[str, str]] = {
+        "preference": "how much nearer a caption is to its own image than to the other one, of the two captions the "
+        "smaller, by CLIP (-2 to 2)"
+    }
+    reasons: ClassVar[Mapping[str, str]] = {
+        REASON: "a CLIP model does not tell that a caption belongs to its own image rather than to the other one: it "
+        "may be true of both"
+    }
+
+    def measure(self, images: Tensor, captions: Tensor) -> Tensor:
+        """Preference of each pair: with unit embeddings e of captions and images, the smaller one of
+
+        e(caption0) . (e(image0) - e(image1))  and  e(caption1) . (e(image1) - e(image0))
+        """
+        step = images[:, 0] - images[:, 1]
+        # (pairs, 2): how much nearer each caption is to its own image than to the other one
+        preferences = (captions * step[:, None]).sum(2)
+        preferences[:, 1] *= -1
+        return preferences.amin(1)
+
+    def verdict(self, value: float) -> Score | Drop:
+        if self.drop_at_most is not None and value <= self.drop_at_most:
+            return Drop(REASON, value)
+        return Score("preference", value, REASON if value <= self.flag_at_most else "")

@@ -1,0 +1,336 @@
+"""The settings of EQ-SD, and what its card says (EqBen, section B.5 and Figure 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.canonical import digest, generator_for, sha256_of_file
+from twinset.contracts.errors import WrongUse, naming
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Frame, Json, MediaFile, Pixels, Rejected
+from twinset.contracts.licences.terms import DerivingTerms
+from twinset.contracts.locations import is_model_folder
+from twinset.contracts.references import Reference, bibtex, reasons_beside
+from twinset.contracts.source import Need, Place
+from twinset.generators.papers import EQBEN
+from twinset.generators.prompt_to_prompt.vocabulary import (
+    FIGURE_15,
+    EditedCandidate,
+    draw_edits,
+    load_captions,
+    vocabulary_file,
+)
+from twinset.models.diffusion.model_files import model_digest, weight_files
+from twinset.models.diffusion.settings import DiffusionModel
+from twinset.models.files import ModelFolder, brought_model
+from twinset.shards.contracts import Source
+from twinset.shards.media.media_folder import Media, MediaFolder
+
+if TYPE_CHECKING:
+    from twinset.generators.prompt_to_prompt.edits import Alignment
+    from twinset.generators.prompt_to_prompt.pipeline import DrawnPair, PromptToPrompt
+
+T = TypeVar("T")
+
+EVERYWHERE = "region-everywhere"  # a flag
+LEVELS = 255  # of a colour channel
+#: Where a similarity has nothing to compare: no similarity is negative. Not null, since loaders take the type of a
+#: field from the first samples, and fail at a number where those were null.
+NO_SIMILARITY = -1.0
+
+
+def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:
+    """The reason why a pair cannot be used whatever its captions say, or "". Images are (height, width, 3).
+
+    No limit is drawn that a good picture could fall short of: a picture is ``blank`` when all its pixels are equal, and
+    a pair ``identical`` when no pixel differs.
+    """
+    if not finite:
+        return "not-finite"
+    if any((image == image[0, 0]).all() for image in (image0, image1)):
+        return "blank"
+    return "identical" if np.array_equal(image0, image1) else ""
+
+
+def similarity(image0: Pixels, image1: Pixels, region: NDArray[np.bool_]) -> dict[str, float]:
+    """How much of the picture the edited thing takes, and how alike the two images are within and without.
+
+    region: (height, width), where the words that name the edited thing have their attention; everywhere for an edit of
+    the whole picture. Gives ``region`` (its share of the picture, 0-1), ``similarity_inside`` and
+    ``similarity_outside``: 1 less the mean absolute difference of colour channels as a share of their range, so that 1
+    is equal; `NO_SIMILARITY` where there is nothing to compare. A good edit of a thing is less alike inside than
+    outside; an edit that hardly changes the inside has failed. Sums are whole numbers: the same on every machine for
+    the same images.
+    """
+    differences = np.abs(image0.astype(np.int16) - image1.astype(np.int16)).sum(axis=2, dtype=np.int64)
+    inside, outside = (
+        1 - int(part.sum()) / (part.size * 3 * LEVELS) if part.size else NO_SIMILARITY
+        for part in (differences[region], differences[~region])
+    )
+    return {"region": float(region.mean()), "similarity_inside": inside, "similarity_outside": outside}
+
+
+class DrawnPairs(DerivingTerms, DiffusionModel, Source):
+    """Settings of pairs that prompt-to-prompt draws: the second image of a pair under the attention of the first.
+
+    model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.
+    guidance: scale of classifier-free guidance. scheduler: the sampler.
+    cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
+    self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of
+    the edited object is taken from the other image (local blend), of pairs whose captions name one.
+    precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
+    licence: of what the model draws, copied into every sample and the card; must be given for a model not known
+    here.
+    """
+
+    guidance: float = Field(default=7.5, ge=0, le=50)
+    scheduler: Literal["ddim", "dpm-solver++"] = "ddim"
+    cross_replace_steps: float = Field(default=0.8, ge=0, le=1)
+    self_replace_steps: float = Field(default=0.4, ge=0, le=1)
+    blend: bool = False
+    precision: Literal["auto", "float32", "float16"] = "auto"
+    licence: str
+
+    reference = Reference(
+        "prompt-to-prompt", "https://arxiv.org/abs/2208.01626", bibtex("hertz2023prompt", "rombach2022high")
+    )
+    group = "drawing"
+    verb = "drawn with"
+    synthetic = True
+    card_template = Path(__file__).with_name("card.md.j2")
+    of_model: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "CompVis/stable-diffusion-v1-4": {
+            "licence": "creativeml-openrail-m",
+        },
+    }
+    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "stable-diffusion")
+    scored: ClassVar[Mapping[str, str]] = {
+        "region": "share of the picture (0-1) that was edited: where the words of the edited object have the model's "
+        "attention; 1 where all of the picture was edited, on purpose or with the flag `region-everywhere`",
+        "similarity_inside": "likeness of both images there: 1 less the mean difference of colours (0-1)",
+        "similarity_outside": "likeness of both images elsewhere (0-1); -1 where all of the picture was edited",
+    }
+    unmeasured: ClassVar[Mapping[str, float]] = {"region": 1.0, "similarity_outside": -1.0}
+
+    @property
+    def brought_model(self) -> ModelFolder | None:
+        """The model that a package brings, where it is one."""
+        return brought_model(self.model)
+
+    @property
+    def whose_captions(self) -> str:
+        """Where the captions come from, for the card."""
+        raise NotImplementedError
+
+    def media_files(self) -> Media | None:
+        """The model's files; None where the hub's cache holds them, under names that are their digests."""
+        if (brought := self.brought_model) is not None:
+            return MediaFolder(brought.folder)
+        return MediaFolder(Path(self.model)) if is_model_folder(self.model) else None
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        if "models" in needs:
+            self.check_model(key)
+
+    # Torch's number of threads is its process's, and attention processors are their network's, of one call at a time.
+    isolation = "process"
+    candidate = EditedCandidate
+    # Torch, diffusers and transformers belong to the runtime class: GPU workers have other builds, and planners none.
+    libraries = ("numpy",)
+
+    def weights(self) -> dict[str, str]:
+        """Digests of the models' files; raises `WrongUse` naming those that are not on this machine."""
+        return {"model": model_digest(self.model)}
+
+    def runs_on(self) -> str:
+        return self.device_name("source.device")
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
+        """Drawn pairs, a micro-batch at a time, or why a pair is broken: ``caption-unfit`` for captions that the model
+        cannot read, and the reasons of `broken`.
+
+        Raises `contracts.parts.OutOfMemory` when a micro-batch does not fit, `BuildFailed` when the model does not.
+        """
+        planned, size = cast(Sequence[EditedCandidate], candidates), self.batch_size()
+        for start in range(0, len(planned), size):
+            yield from self._drawn(planned[start : start + size], size)
+
+    def _drawn(self, batch: Sequence[EditedCandidate], size: int) -> list[Pair | Rejected]:
+        """All of a batch, in one pass of ``size`` pairs."""
+        import torch
+
+        from twinset.generators.prompt_to_prompt.edits import Edit, EditError
+        from twinset.models.device import within_memory
+
+        aligned: list[tuple[EditedCandidate, Alignment]] = []
+        results: dict[str, Pair | Rejected] = {}
+        for candidate in batch:
+            try:
+                edit = Edit(
+                    captions=_in_order(candidate.captions0[0], candidate.captions1[0], candidate.plain),
+                    cross_replace_steps=self.cross_replace_steps,
+                    self_replace_steps=self.self_replace_steps,
+                    region=_in_order(*candidate.region, candidate.plain) if candidate.region else None,
+                    blend=self.blend,
+                )
+                aligned.append((candidate, self._model.align(edit)))
+            except EditError as error:
+                results[candidate.key] = Rejected(candidate.key, "caption-unfit", str(error))
+        if aligned:
+            # The last bits of a pair depend on how many are drawn with it: a short pass is filled up, so that neither
+            # captions that do not fit nor a larger count change the others' bytes.
+            full = aligned + aligned[-1:] * (size - len(aligned))
+            noise = torch.from_numpy(np.stack([self._noise(candidate) for candidate, _ in full]))
+            alignments = [alignment for _, alignment in full]
+            drawn = within_memory(lambda: self._model(alignments, noise, steps=self.steps, guidance=self.guidance))
+            for (candidate, alignment), pair in zip(aligned, drawn, strict=False):
+                results[candidate.key] = self._judged(candidate, alignment, pair)
+        return [results[candidate.key] for candidate in batch]
+
+    def _noise(self, candidate: EditedCandidate) -> NDArray[np.float32]:
+        """Of both images of a pair, from the sample's key, on the CPU, so that machines begin alike."""
+        random = generator_for(self.stage.seed, self.stage.name, candidate.key)
+        return random.standard_normal(self._latents, dtype=np.float32)
+
+    def _judged(self, candidate: EditedCandidate, alignment: Alignment, drawn: DrawnPair) -> Pair | Rejected:
+        image0, image1 = _in_order(*drawn.images, candidate.plain)
+        if reason := broken(image0, image1, drawn.finite):
+            return Rejected(candidate.key, reason)
+        unet, *others = self._weights
+        return Pair(
+            **candidate.placed,
+            change=candidate.change,
+            image0=Frame(f"{candidate.key}#0", image0, -1.0, unet),
+            image1=Frame(f"{candidate.key}#1", image1, -1.0, unet),
+            provenance=self._provenance(candidate, alignment.kind),
+            scores=similarity(image0, image1, drawn.region),
+            sources=tuple(others),
+            flags=(EVERYWHERE,) if candidate.region and drawn.region.all() else (),
+        )
+
+    def _provenance(self, candidate: EditedCandidate, alignment: str) -> dict[str, Json]:
+        settings = ("scheduler", "steps", "guidance", "cross_replace_steps", "self_replace_steps")
+        return {
+            # Where a folder lies is no part of what is made.
+            "model": "a folder" if is_model_folder(self.model) else self.model,
+            "weights": model_digest(self.model),
+            **{name: getattr(self, name) for name in settings},
+            "alignment": alignment,
+            "blend0": candidate.region0 if self.blend else "",
+            "blend1": candidate.region1 if self.blend else "",
+            "plain": candidate.plain,
+            "words0": candidate.words0,
+            "words1": candidate.words1,
+            "seed": self.stage.seed,
+        }
+
+    @cached_property
+    def _model(self) -> PromptToPrompt:
+        # Torch is heavy: a plan does without it.
+        import torch
+
+        from twinset.generators.prompt_to_prompt import pipeline
+        from twinset.models.device import GPU, load_within_memory, round_alike
+        from twinset.models.diffusion.models import be_quiet
+
+        be_quiet()
+        round_alike(self.threads)
+        device = "cpu" if self.device == "cpu" else GPU
+        dtype = None if self.precision == "auto" else getattr(torch, self.precision)
+        return load_within_memory(
+            f"{self.model} of {self.stage.name}",
+            lambda: pipeline.load_model(self.model, device, dtype, self.scheduler),
+        )
+
+    @cached_property
+    def _weights(self) -> tuple[MediaFile, ...]:
+        return weight_files(self.model)
+
+    @cached_property
+    def _latents(self) -> tuple[int, int, int]:
+        """Shape of the noise of an image."""
+        unet, scale = self._model.parts.unet.config, self._model.parts.scale
+        side = unet.sample_size if self.resolution is None else self.resolution // scale
+        if side * scale != (self.resolution or side * scale):
+            raise WrongUse(f"{self.stage.name}: source.resolution must be a multiple of {scale} for {self.model}")
+        timesteps = self._model.scheduler.config.num_train_timesteps
+        if self.steps > timesteps:
+            raise WrongUse(f"{self.stage.name}: source.steps must be at most {timesteps} for {self.model}")
+        return unet.in_channels, side, side
+
+
+def _in_order(first: T, second: T, plain: int) -> tuple[T, T]:
+    """From image 0 and image 1 to the plain image and the edited one, or back."""
+    return (second, first) if plain else (first, second)
+
+
+class StableDiffusion(DrawnPairs):
+    """Pairs of captions of a vocabulary, drawn with a text-to-image model (EqBen's EQ-SD, section B.5).
+
+    model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`. guidance, scheduler,
+    cross_replace_steps, self_replace_steps, blend, precision, licence: as `DrawnPairs`.
+    vocabulary: of captions: ``figure-15`` (the paper's), a name that a package brings with its model, or the path of a
+    YAML file in the form of ``manifests/vocabularies/eq_sd.yaml``.
+    """
+
+    kind: Literal["stable-diffusion"]
+    vocabulary: Annotated[str, Place("words", "annotations")] = Field(default=FIGURE_15, min_length=1)
+
+    paper = EQBEN
+    unbounded = True
+
+    @model_validator(mode="after")
+    def _model_knows_the_words(self) -> StableDiffusion:
+        # One that knows few words would draw something else for others.
+        brought = self.brought_model
+        known = brought.vocabularies if brought is not None else {}
+        if known and self.vocabulary not in known and not is_model_folder(self.vocabulary):
+            raise ValueError(
+                f"{self.model} knows only the words of vocabulary {' or '.join(known)}; leave vocabulary out"
+            )
+        return self
+
+    @property
+    def whose_captions(self) -> str:
+        if is_model_folder(self.vocabulary):
+            return "those of a file"
+        return "the paper's (Figure 15)" if self.vocabulary == FIGURE_15 else f"words of {self.vocabulary}"
+
+    @property
+    def planned_from(self) -> str:
+        return f"vocabulary {self.vocabulary}"
+
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        if "annotations" in needs:
+            with naming(f"{key}.vocabulary"):
+                load_captions(vocabulary_file(self.vocabulary))
+        super().check_inputs(key, needs)
+
+    version = 4
+
+    def inputs(self) -> str:
+        return digest([sha256_of_file(vocabulary_file(self.vocabulary))[0]])
+
+    def plan(self) -> Iterator[EditedCandidate]:
+        """Pairs without end; how many are taken does not change the first ones."""
+        for drawn in draw_edits(load_captions(vocabulary_file(self.vocabulary)), self.stage.seed, self.stage.name):
+            region0, region1 = drawn.region or ("", "")
+            yield EditedCandidate(
+                **self.identified(drawn.index, group=f"drawing-{drawn.index:06d}"),
+                captions0=(drawn.captions[0],),
+                captions1=(drawn.captions[1],),
+                change=drawn.kind,
+                words0=drawn.words[0],
+                words1=drawn.words[1],
+                region0=region0,
+                region1=region1,
+                plain=drawn.plain,
+            )

@@ -1,0 +1,38 @@
+"""Types of the fields that annotation records have, for pydantic, and why a record does not fit them."""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, ValidationError
+
+from twinset.generators.annotation_files import seconds, text_of
+
+
+def _text_or_nothing(value: Any) -> Any:
+    return value if isinstance(value, str) else ""
+
+
+#: A time in a video, in seconds, as a number or the text of one.
+Seconds = Annotated[float, BeforeValidator(seconds)]
+#: As `Seconds`; None for anything else.
+OptionalSeconds = Annotated[float | None, BeforeValidator(seconds)]
+#: Text that is not empty, or a whole number.
+Name = Annotated[str, BeforeValidator(text_of), Field(min_length=1)]
+#: As `Name`; empty for anything else.
+OptionalName = Annotated[str, BeforeValidator(text_of)]
+#: Text; empty for anything else.
+OptionalText = Annotated[str, BeforeValidator(_text_or_nothing)]
+
+
+def misfit(error: ValidationError) -> tuple[str, str]:
+    """The first field of a record that does not fit its type, empty where the whole does not, and the problem.
+
+    The problem names the place within the record: ``segments_info[2].area: Input should be a valid integer, not 1.5``.
+    """
+    first = error.errors(include_url=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
+    problem = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "model_type":
+        problem = "Input should be an object with named fields"
+    if first["type"] != "missing":
+        problem += f", not {first['input']!r:.60}"
+    return str(first["loc"][0]) if first["loc"] else "", f"{place}: {problem}" if place else problem

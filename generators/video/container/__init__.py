@@ -1,1 +1,0 @@
-"""Video files as containers: their packets and indices, without decoding."""

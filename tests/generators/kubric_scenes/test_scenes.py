@@ -1,0 +1,233 @@
+"""Scenes of the real vocabulary, with the real assets and physics, foreseen without light: nearly all can be shown.
+
+Points come to lie where a pinhole camera shows them, things fall and come to rest, backgrounds are read or refused.
+"""
+
+import math
+import struct
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.generators.kubric_scenes.tiny_assets import files, pack
+from twinset.contracts.canonical import generator_for
+from twinset.contracts.errors import WrongUse
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs
+from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.difference_proofs import prove_spot
+from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image
+from twinset.generators.kubric_scenes.scene.camera import FILLED, frame_things, project
+from twinset.generators.kubric_scenes.scene.composition import Composition, compose
+from twinset.generators.kubric_scenes.scene.panoramas import light_of, lit_by_background, read_panorama
+from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, Placement, Refuted, View
+from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
+from twinset_demo import PROCEDURAL
+
+ATTEMPTS, RESOLUTION = 8, 160
+
+
+@pytest.fixture(scope="module")
+def assets() -> AssetShelf:
+    return AssetShelf(PROCEDURAL / "manifest.json")
+
+
+def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> Composition | str:
+    """The first try that outlines do not refute, else why the last one failed."""
+    why = ""
+    for attempt in range(ATTEMPTS):
+        try:
+            scene = compose(drawn, shelf, 1.8, generator_for(0, "test", f"{key}/{attempt}"), [], attempt)
+            prove_spot(drawn, scene.things0[0], scene.things1[0])
+            for number, things in enumerate((scene.things0, scene.things1)):
+                expected = foresee(things, scene.view, RESOLUTION)
+                prove_image(drawn, number, measure(things, scene.view, expected), expected)
+        except Refuted as refuted:
+            why = refuted.reason
+        else:
+            return scene
+    return why
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("aspect", ["location", "counting", "attribute"])
+def test_nearly_every_pair_finds_its_scene(aspect: Aspect, assets: AssetShelf) -> None:
+    pairs = [drawn for drawn, *_ in islice(draw_pairs(aspect, load_vocabulary(), assets.entries, 0, "test"), 15)]
+    scenes = [composed(drawn, assets, str(index)) for index, drawn in enumerate(pairs)]
+    assert sum(isinstance(scene, str) for scene in scenes) <= 1, scenes
+    for drawn, scene in zip(pairs, scenes, strict=True):
+        if isinstance(scene, Composition):
+            _only_the_asked_change(drawn, scene)
+
+
+def _only_the_asked_change(drawn: Drawn, scene: Composition) -> None:
+    if drawn.aspect == "counting":
+        fewer, more = sorted((scene.things0, scene.things1), key=len)
+        assert (len(scene.things0), len(scene.things1)) == (drawn.count0, drawn.count1)
+        assert more[: len(fewer)] == fewer
+        return
+    (object0, subject0), (object1, subject1) = scene.things0, scene.things1
+    assert subject0 is subject1
+    assert object0.placement != object1.placement or drawn.aspect == "attribute"
+    prove_spot(drawn, object0, object1)
+    if drawn.aspect == "attribute" and drawn.relation0 != "on-top":
+        middles = [(one.points.max(axis=0) + one.points.min(axis=0))[:2] / 2 for one in (object0, object1)]
+        assert middles[0] == pytest.approx(middles[1], abs=1e-5)
+
+
+def test_the_same_stream_makes_the_same_scene(assets: AssetShelf) -> None:
+    stream = draw_pairs("location", load_vocabulary(), assets.entries, 0, "test")
+    drawn = next(drawn for drawn, *_ in stream if "on-top" in (drawn.relation0, drawn.relation1))
+    first, second = (composed(drawn, assets, "same") for _ in range(2))
+    assert isinstance(first, Composition) and isinstance(second, Composition)
+    assert first.view == second.view
+    assert [standing.placement for standing in first.things0] == [standing.placement for standing in second.things0]
+
+
+def test_a_thing_is_laid_where_it_is_carried() -> None:
+    """A slab with a thin wall on its left: things are laid beside the wall, not upon it."""
+    corners = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (0.0, 0.5)])
+    low = [0, 2, 6, 4], [1, 3, 7, 5]
+    faces = np.array([[a, b, c] for quad in low for a, b, c in (quad[:3], (quad[0], quad[2], quad[3]))], np.int32)
+    wall = corners * [0.1, 1.0, 3.0] + [-0.8, 0, 0]
+    points, faces = np.concatenate([corners, wall]), np.concatenate([faces, faces + 8])
+    for spot in np.linspace(0, 0.999, 20):
+        x, y, z = resting_place(points, faces, (0.8, 0.8), float(spot))
+        assert z == pytest.approx(0.5) and x - 0.4 > -0.8 and abs(x) < 1 and abs(y) < 1
+
+
+VIEW = View((0.0, -10.0, 0.0), (0.0, 0.0, 0.0), 50.0, 36.0, (0, 0, 1), 1.0, (1, 1, 1), (1, 1, 1))
+
+
+def test_a_pinhole_camera() -> None:
+    pixels, distances = project(np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 10.0, 1.0]]), VIEW, 360)
+    # 50 mm before a sensor of 36 mm and 360 pixels: 500 pixels a unit at distance 1.
+    assert pixels == pytest.approx(np.array([[180, 180], [230, 180], [180, 155]]))
+    assert distances == pytest.approx([10, 10, 20])
+
+
+@pytest.mark.parametrize("elevation", [0.3, 0.5, 0.7])
+def test_everything_fits_and_nothing_is_small(elevation: float) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        points = rng.uniform(-1, 1, (50, 3)) * rng.uniform(0.2, 3, 3) + [0, 0, 3]
+        view = frame_things(VIEW, points, elevation)
+        pixels, distances = project(points, view, 2)
+        extent = np.abs(pixels - 1).max()
+        assert (distances > 0).all() and FILLED * 0.93 < extent < FILLED * 1.07
+
+
+def radiance(width: int, height: int) -> bytes:
+    return f"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y {height} +X {width}\n".encode()
+
+
+def exr(width: int, height: int) -> bytes:
+    """The header of an OpenEXR file of the given size, and no pixels."""
+    import OpenEXR
+
+    OpenEXR.File({}, {"RGB": np.ones((2, 4, 3), np.float32)}).write("a.exr")
+    window, claimed = (struct.pack("<4i", 0, 0, w - 1, h - 1) for w, h in ((4, 2), (width, height)))
+    return Path("a.exr").read_bytes().replace(window, claimed)
+
+
+@pytest.mark.parametrize("claims", [radiance, exr])
+def test_a_panorama_that_claims_too_much_is_refused(
+    tmp_path: Path, claims: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / f"sky.{'hdr' if claims is radiance else 'exr'}"
+    file.write_bytes(claims(60_000, 30_000))  # type: ignore[operator]
+    with pytest.raises(
+        WrongUse, match=r"sky\.(hdr|exr) cannot be read \(60,000 × 30,000 pixels, more than 16,384 × 8,192"
+    ):
+        read_panorama(file)
+
+
+@pytest.mark.parametrize("suffix", [".hdr", ".exr"])
+@pytest.mark.parametrize("content", [b"", b"#?RADIANCE\n\n-Y 2 +X 4\n", b"\x76\x2f\x31\x01", b"no panorama"])
+def test_a_panorama_that_is_none_is_refused(tmp_path: Path, suffix: str, content: bytes) -> None:
+    (tmp_path / f"sky{suffix}").write_bytes(content)
+    with pytest.raises(WrongUse, match=r"sky\.(hdr|exr) cannot be read .*give HDRI files"):
+        read_panorama(tmp_path / f"sky{suffix}")
+
+
+def test_a_panorama_in_either_format_is_the_same_light(tmp_path: Path) -> None:
+    import OpenEXR
+
+    pixels = np.full((32, 64, 3), 0.25, np.float32)
+    pixels[:16] = (1.0, 0.5, 0.25)
+    cv2.imwrite(str(tmp_path / "a.hdr"), pixels[..., ::-1])
+    OpenEXR.File({}, {"RGB": pixels}).write(str(tmp_path / "a.exr"))
+    for name in ("a.hdr", "a.exr"):
+        panorama = read_panorama(tmp_path / name)
+        assert panorama == pytest.approx(pixels, rel=0.01)
+        above, below = light_of(panorama)
+        # Under an even sky of radiance L, level ground takes π L.
+        assert above == pytest.approx(np.pi * pixels[0, 0], rel=0.02) and below == pytest.approx([0.25] * 3, rel=0.01)
+    for name, wrong in (("black", 0 * pixels), ("nan", np.where(pixels > 0.9, np.nan, pixels))):
+        OpenEXR.File({}, {"RGB": wrong.astype(np.float32)}).write(str(tmp_path / f"{name}.exr"))
+        with pytest.raises(WrongUse, match=f"{name}.exr gives no light, or holds pixels that are not numbers"):
+            read_panorama(tmp_path / f"{name}.exr")
+
+
+def test_the_brightest_light_comes_from_where_it_is_asked_for(tmp_path: Path) -> None:
+    pixels = np.full((64, 128, 3), 0.1, np.float32)
+    pixels[14:17, 31:33] = 400.0  # a quarter to the right: +Y; 42 degrees above the horizon
+    cv2.imwrite(str(tmp_path / "lamp.hdr"), pixels)
+    view = lit_by_background(VIEW, tmp_path / "lamp.hdr", -2.0)
+    assert math.atan2(view.sun[1], view.sun[0]) == pytest.approx(-2.0)
+    assert math.degrees(math.asin(view.sun[2])) == pytest.approx(46, abs=2)
+    assert view.background_yaw == pytest.approx(math.pi / 2 + 2.0, abs=0.05)
+
+
+BOX = Placement("box", 0.5, (0.0, 0.0, 0.25), (1.0, 0.0, 0.0, 0.0))  # 1 × 0.7 × 0.5 units, standing on the floor
+CAN = Placement("can", 0.5, (0.1, 0.05, 1.2), (1.0, 0.0, 0.0, 0.0))  # 0.8 units high
+
+
+def test_a_thing_dropped_on_another_lies_on_it(shelf: AssetShelf) -> None:
+    placement, carried = settle(shelf, BOX, CAN)
+    assert carried and placement.position == pytest.approx((0.1, 0.05, 0.5 + 0.4), abs=0.01)
+    assert abs(placement.quaternion[0]) == pytest.approx(1.0, abs=0.01)
+    _, carried = settle(shelf, BOX, Placement("ball", 0.4, (0.0, 0.0, 0.9), (1.0, 0.0, 0.0, 0.0)))
+    assert carried  # it does not roll away
+
+
+def test_a_thing_dropped_beside_another_or_over_its_edge_lies_on_the_floor(shelf: AssetShelf) -> None:
+    placement, carried = settle(shelf, BOX, replace(CAN, position=(2.0, 0.0, 0.6)))
+    assert not carried and placement.position == pytest.approx((2.0, 0.0, 0.4), abs=0.01)
+    placement, carried = settle(shelf, BOX, replace(CAN, position=(0.0, 0.5, 1.2)))
+    assert not carried and placement.position[2] < 0.5
+
+
+def test_what_the_simulator_cannot_load_or_weighs_no_number(shelf: AssetShelf, manifest: Path) -> None:
+    urdf = files("box")["object.urdf"].replace(b'mass value="1.0"', b'mass value="nan"')
+    pack(manifest.parent / "ball.tar.gz", files("ball") | {"object.urdf": urdf})
+    pack(manifest.parent / "can.tar.gz", files("can") | {"object.urdf": b"<robot/>"})
+    with pytest.raises(WrongUse, match=r"can\.tar\.gz: PyBullet cannot load its URDF"):
+        settle(shelf, BOX, CAN)
+    with pytest.raises(Refuted, match="ball was still moving after 3 s"):
+        settle(shelf, BOX, replace(CAN, asset="ball"))
+
+
+AGAIN = """
+import sys
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.scene.settle import settle
+from tests.generators.kubric_scenes.test_scenes import BOX, CAN
+print(repr(settle(AssetShelf(sys.argv[1]), BOX, CAN)))
+"""
+
+
+def test_the_same_drop_ends_at_the_same_floats(shelf: AssetShelf) -> None:
+    first = settle(shelf, BOX, CAN)
+    settle(shelf, BOX, replace(CAN, position=(0.0, 0.0, 1.0)))
+    assert settle(shelf, BOX, CAN) == first
+    command = [sys.executable, "-c", AGAIN, shelf.manifest]
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stdout.strip() == repr(first)

@@ -1,0 +1,206 @@
+"""What is rendered: the right things at the right places, and the same bytes however it comes about.
+
+Kubric without TensorFlow: the stand-in is gone when Kubric has been imported.
+"""
+
+import hashlib
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from tests.generators.kubric_scenes.tiny_assets import files, pack
+from twinset.contracts.errors import WrongUse
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.scene.parts import Picture, Placement, View
+from twinset.generators.kubric_scenes.studio import kubric_import
+from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
+from twinset.generators.kubric_scenes.studio.studio import Studio
+
+VIEW = View(
+    camera=(0.0, -4.0, 2.0),
+    target=(0.0, 0.0, 0.3),
+    focal_length=35.0,
+    sensor_width=32.0,
+    sun=(-2.0, -3.0, 4.0),
+    sun_strength=2.5,
+    ambient=(0.4, 0.42, 0.45),
+    floor=(0.5, 0.48, 0.45),
+)
+UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+BOX = Placement("box", 0.5, (-1.0, 0.0, 0.25), UPRIGHT)
+CAN = Placement("can", 0.5, (0.0, 0.0, 0.4), UPRIGHT)
+BALL = Placement("ball", 0.5, (1.0, 0.0, 0.4), UPRIGHT)
+THINGS = (BOX, CAN, BALL)
+SIZE = (96, 64)
+
+
+def open_studio(shelf: AssetShelf, threads: int = 0) -> Studio:
+    return Studio(shelf, SIZE, samples=4, threads=threads)
+
+
+def sha256(picture: Picture) -> str:
+    parts = (picture.pixels, picture.instances, picture.depth)
+    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+
+
+def colour(picture: Picture, number: int) -> int:
+    """The strongest of red, green and blue in an instance."""
+    return int(picture.pixels[picture.instances == number].mean(axis=0).argmax())
+
+
+def test_a_picture_shows_its_placements(shelf: AssetShelf) -> None:
+    picture = open_studio(shelf).render(VIEW, THINGS, seed=1)
+    assert (picture.pixels.shape, picture.pixels.dtype) == ((64, 96, 3), np.uint8)
+    assert (picture.instances.shape, picture.instances.dtype) == ((64, 96), np.uint8)
+    assert (picture.depth.shape, picture.depth.dtype) == ((64, 96), np.float32)
+    assert set(np.unique(picture.instances)) == {0, 1, 2, 3}
+    columns = [np.nonzero(picture.instances == number)[1].mean() for number in (1, 2, 3)]
+    assert columns == sorted(columns)
+    assert (colour(picture, 1), colour(picture, 2)) == (0, 2)  # the box is red, the can blue
+    # The can's front is 0.3 before its axis; the camera stands 4.0 before and looks down a little.
+    assert picture.depth[picture.instances == 2].min() == pytest.approx(3.7, abs=0.5)
+    assert np.isfinite(picture.depth[picture.instances > 0]).all()
+
+
+def test_depth_is_measured_along_the_camera(shelf: AssetShelf) -> None:
+    level = replace(VIEW, camera=(0.0, -4.0, 0.4), target=(0.0, 0.0, 0.4))
+    slab = Placement("box", 4.0, (0.0, 4.0, 0.4), UPRIGHT)  # its front is a wall 4 units wide at y = 4 - 2.8
+    depth = open_studio(shelf).render(level, [slab], seed=0)
+    wall = depth.depth[depth.instances == 1]
+    assert wall.size > 1000
+    np.testing.assert_allclose(wall, 5.2, atol=1e-3)
+
+
+def test_several_things_of_one_asset_are_told_apart(shelf: AssetShelf) -> None:
+    cans = [replace(CAN, position=(x, 0.0, 0.4)) for x in (-1.0, 0.0, 1.0)]
+    picture = open_studio(shelf).render(VIEW, cans, seed=1)
+    areas = [int((picture.instances == number).sum()) for number in (1, 2, 3)]
+    assert min(areas) > 30 and max(areas) < 1.5 * min(areas)
+
+
+def pictures(shelf: AssetShelf, threads: int, before: Sequence[Sequence[Placement]]) -> str:
+    studio = open_studio(shelf, threads)
+    for placements in before:
+        other = replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2))
+        studio.render(other, placements, seed=9)
+    return sha256(studio.render(VIEW, THINGS, seed=1))
+
+
+AGAIN = """
+import sys
+from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from tests.generators.kubric_scenes.test_studio import BALL, CAN, pictures
+print(pictures(AssetShelf(sys.argv[1]), 2, [[BALL, CAN, CAN, BALL]]))
+"""
+
+
+@pytest.mark.slow
+def test_a_picture_is_the_same_bytes_whatever_came_before_on_any_threads_in_any_process(
+    shelf: AssetShelf,
+) -> None:
+    first = pictures(shelf, 1, [])
+    assert pictures(shelf, 2, [[CAN, CAN], [BALL, BOX, CAN]]) == first
+    command = [sys.executable, "-c", AGAIN, shelf.manifest]
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stdout.split()[0] == first
+
+
+def test_only_what_changes_changes(shelf: AssetShelf) -> None:
+    studio = open_studio(shelf)
+    images = [studio.render(VIEW, (BOX, CAN, thing), seed=1) for thing in (BALL, replace(BALL, asset="can"))]
+    np.testing.assert_array_equal(images[0].instances == 1, images[1].instances == 1)
+    far = np.s_[:, :40]  # of the shadow and of light that the ball reflects
+    difference = np.abs(images[0].pixels[far].astype(int) - images[1].pixels[far])
+    assert difference.mean() < 1.0
+    assert sha256(studio.render(VIEW, (BOX, CAN, BALL), seed=2)) != sha256(images[0])
+
+
+def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path: Path) -> None:
+    level = replace(VIEW, camera=(0.0, -4.0, 1.0), sun_strength=0.0)
+    panorama = np.zeros((32, 64, 3), np.float32)
+    panorama[:16] = (0.1, 0.8, 0.1)  # a green sky, black ground
+    cv2.imwrite(str(tmp_path / "green.hdr"), panorama)
+    studio = open_studio(shelf)
+    plain = studio.render(level, THINGS, seed=1)
+    green = studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)
+    assert green.pixels[0, 0].argmax() == 1 and green.pixels[-1].max() < 100  # sky above, ground below
+    assert green.pixels[green.instances == 3].mean(axis=0).argmax() == 1  # the yellow ball
+    np.testing.assert_array_equal(green.instances, plain.instances)
+    assert sha256(studio.render(level, THINGS, seed=1)) == sha256(plain)
+    panorama[16:] = (0.05, 0.05, 0.3)
+    cv2.imwrite(str(tmp_path / "red.hdr"), panorama)
+    red = studio.render(replace(level, background=tmp_path / "red.hdr"), THINGS, seed=1)
+    assert red.pixels[-1].mean(axis=0).argmax() == 0  # the floor shows the ground of the background …
+    under = (np.nonzero(red.instances == 1)[0].max() + 1, np.nonzero(red.instances == 1)[1].max() + 2)
+    assert red.pixels[under].sum() < 0.9 * red.pixels[-1, 2].sum()  # … and takes the shadow of the box
+    (tmp_path / "broken.hdr").write_bytes((tmp_path / "green.hdr").read_bytes()[:200])
+    for name in ("gone", "broken"):
+        with pytest.raises(WrongUse, match=rf"{name}\.hdr cannot be read .*give HDRI"):
+            studio.render(replace(level, background=tmp_path / f"{name}.hdr"), THINGS, seed=1)
+    assert sha256(studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)) == sha256(green)
+
+
+def test_standard_output_stays_clean(shelf: AssetShelf, capfd: pytest.CaptureFixture[str]) -> None:
+    open_studio(shelf).render(VIEW, THINGS, seed=1)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_asset_without_a_mesh(shelf: AssetShelf, manifest: Path) -> None:
+    pack(manifest.parent / "can.tar.gz", files("can") | {"visual_geometry.obj": b"# nothing"})
+    studio = open_studio(shelf)
+    with pytest.raises(WrongUse, match=r"can\.tar\.gz: visual_geometry\.obj holds no mesh"):
+        studio.render(VIEW, [CAN], seed=1)
+    assert set(np.unique(studio.render(VIEW, [BOX], seed=1).instances)) == {0, 1}
+
+
+def test_a_studio_is_closed_by_the_next(shelf: AssetShelf) -> None:
+    first = open_studio(shelf)
+    open_studio(shelf)
+    with pytest.raises(RuntimeError, match="another Studio was opened"):
+        first.render(VIEW, THINGS, seed=1)
+
+
+@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU here")
+def test_a_gpu_that_is_not_there(shelf: AssetShelf) -> None:
+    with pytest.raises(WrongUse, match="neither an OptiX nor a CUDA device"):
+        Studio(shelf, SIZE, samples=1, device="gpu")
+
+
+def test_nobody_sees_the_stand_in_afterwards() -> None:
+    load_kubric(), load_simulator(), load_renderer()
+    assert "tensorflow" not in sys.modules
+    assert importlib.util.find_spec("tensorflow") is None
+
+
+def test_importing_the_simulator_leaves_no_folder_behind(tmp_path: Path) -> None:
+    script = "from twinset.generators.kubric_scenes.studio.kubric_import import load_simulator; load_simulator()"
+    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(kubric_import.__file__).parents[4])}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_naming_an_asset_makes_no_named_semaphore() -> None:
+    # 'spawn' as in a build's children: locks of forked processes have no name
+    script = (
+        "import multiprocessing, multiprocessing.resource_tracker as tracker;"
+        " multiprocessing.set_start_method('spawn'); made = []; tracker.register = lambda *what: made.append(what);"
+        " from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric; kubric = load_kubric();"
+        " names = kubric.Sphere(name='a').uid, kubric.Sphere(name='a').uid;"
+        " print(names, made)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "('a', 'a.001') []\n"
+
+
+def test_what_to_do_without_kubric(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "kubric.absent", None)
+    with pytest.raises(WrongUse, match=r"pip install 'twinset\[render\]'"):
+        kubric_import._load("kubric.absent")

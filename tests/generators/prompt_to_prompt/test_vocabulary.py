@@ -1,0 +1,176 @@
+"""Drawn pairs of captions: one difference each, evenly spread, the same however many are asked for."""
+
+import json
+from collections import Counter
+from dataclasses import asdict
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from twinset.contracts.canonical import digest
+from twinset.contracts.errors import WrongUse
+from twinset.generators.prompt_to_prompt.source import StableDiffusion
+from twinset.generators.prompt_to_prompt.vocabulary import (
+    KINDS,
+    CaptionVocabulary,
+    DrawnEdit,
+    draw_edits,
+    load_captions,
+    vocabulary_file,
+)
+
+GOLDEN = {"figure-15": "51bfd7d16c451d26343ce779069a5e43", "small-world": "cd7af4b3fc2e0b3792c974aae8c4b8d4"}
+
+
+def _without(caption: str, word: str) -> list[str]:
+    said = f" {caption.rstrip('.')} "
+    assert not word or said.count(f" {word} ") == 1
+    return said.replace(f" {word} ", " ").split()
+
+
+def drawn(name: str, count: int, seed: int = 0, subset: str = "eq-sd") -> list[DrawnEdit]:
+    return list(islice(draw_edits(load_captions(vocabulary_file(name)), seed, subset), count))
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_captions_of_a_pair_differ_in_its_words_alone(name: str) -> None:
+    for pair in drawn(name, 300):
+        rest = [_without(caption, word) for caption, word in zip(pair.captions, pair.words, strict=True)]
+        assert pair.words[0] != pair.words[1] and rest[0] == rest[1]
+        for caption, word in zip(pair.captions, pair.region or (), strict=False):
+            assert f" {word} " in f" {caption.rstrip('.')} "
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_kinds_rows_and_words_come_equally_often(name: str) -> None:
+    pairs, vocabulary = drawn(name, 1513), load_captions(vocabulary_file(name))
+    kinds = Counter(pair.kind for pair in pairs)
+    assert set(kinds) == set(KINDS) and max(kinds.values()) - min(kinds.values()) <= 1
+    for kind in KINDS:
+        sides = Counter(pair.plain for pair in pairs if pair.kind == kind)
+        assert abs(sides[0] - sides[1]) <= 0.1 * kinds[kind]
+        for number in vocabulary.of_kind(kind):
+            row = vocabulary.rows[number]
+            said = Counter(word for pair in pairs if pair.row == number for word in pair.words)
+            assert set(said) == set(row.words[row.changes]) and max(said.values()) <= 1.35 * min(said.values())
+
+
+def test_captions_come_again_only_when_they_must() -> None:
+    pairs = [pair for pair in drawn("figure-15", 1513) if pair.kind == "object"]
+    distinct = {frozenset(pair.captions) for pair in pairs}
+    # 63 or 64 pairs of each of eight sets, the smallest of which can be said in 4, 4, 18, 24, 36 and 40 ways.
+    assert len(pairs) == 505 and len(distinct) > 0.9 * (4 + 4 + 18 + 24 + 36 + 40 + 2 * 63)
+    small = drawn("small-world", 300)
+    assert len({frozenset(pair.captions) for pair in small}) > 280
+
+
+def test_a_phrase_is_always_added_to_the_picture_without_it() -> None:
+    with_and_without = [pair for pair in drawn("figure-15", 900) if "" in pair.words]
+    assert {pair.kind for pair in with_and_without} == {"scene", "attribute"}
+    assert all(pair.words[pair.plain] == "" for pair in with_and_without)
+    assert {pair.plain for pair in with_and_without} == {0, 1}
+
+
+def test_the_stream_of_a_version_never_changes() -> None:
+    # Raise the version of `StableDiffusion` with these.
+    found = {name: digest([asdict(pair) for pair in drawn(name, 100)]) for name in GOLDEN}
+    assert (StableDiffusion.version, found) == (4, GOLDEN)
+
+
+def test_asking_for_more_keeps_the_first_ones_and_another_seed_or_subset_draws_others() -> None:
+    assert drawn("figure-15", 200)[:50] == drawn("figure-15", 50)
+    others = [drawn("figure-15", 50, seed=1), drawn("figure-15", 50, subset="eq-sd-2")]
+    assert drawn("figure-15", 50) not in others and others[0] != others[1]
+
+
+def captions(name: str) -> set[str]:
+    """All captions of a vocabulary."""
+    found = set()
+    for row in load_captions(vocabulary_file(name)).rows:
+        found |= {row.caption(dict(zip(row.words, chosen, strict=True))) for chosen in product(*row.words.values())}
+    return found
+
+
+def test_figure_15_has_the_captions_that_the_paper_prints() -> None:
+    printed = """A painting of cat wearing a cap. A painting of cat wearing a crown. A pencil sketch of train.
+        A Van Gogh post-impressionism painting of train. A painting of squirrel eating. A painting of fox eating.
+        A photo of a blue desk. A photo of a brown desk. A photo of beach. A photo of beach at sunset."""
+    found = captions("figure-15")
+    assert {f"{one.strip()}." for one in " ".join(printed.split()).split(".") if one} <= found
+    assert {"A photo of cat.", "An oil painting of bus.", "A photo of a house on a mountain at fog."} <= found
+    # 8 sets of objects and scenes in two styles, 4 scenes, 3 rows of attributes, as the figure lists them.
+    by_kind = {kind: len(load_captions(vocabulary_file("figure-15")).of_kind(kind)) for kind in KINDS}
+    assert by_kind == {"object": 8, "scene": 4, "attribute": 3}
+    objects = 2 * (7 * 4 + 7 * 5 + 3 * 4 + 3 * 3 + 2 * 2 + 5 * 2 + 2 * 2 + 4 * 3)
+    assert len(found) == objects + (7 + 6 + 6 + 4) + (2 * 2 * 6 + 2 * 10 * 4 + 10 * 4)
+
+
+def test_only_what_goes_together_is_said() -> None:
+    found = captions("figure-15")
+    assert "A photo of shark under the water." in found and "A photo of zebra in the zoo." in found
+    assert (
+        not {"A photo of shark in the zoo.", "A photo of zebra under the water.", "A photo of beach at fall."} & found
+    )
+
+
+@pytest.mark.parametrize("name", ["figure-15", "small-world"])
+def test_every_caption_is_a_sentence(name: str) -> None:
+    for caption in captions(name):
+        assert caption[0] == "A" and caption.endswith(".") and caption.count(".") == 1
+        assert "  " not in caption and " ." not in caption
+
+
+def test_a_vocabulary_is_a_name_that_is_known_here_or_a_file(tmp_path: Path) -> None:
+    assert vocabulary_file(str(tmp_path / "words.yaml")) == tmp_path / "words.yaml"
+    with pytest.raises(
+        WrongUse, match=r"no vocabulary 'figure-16' here; name one of figure-15, small-world, or a YAML"
+    ):
+        vocabulary_file("figure-16")
+
+
+ROW: dict[str, Any] = {
+    "kind": "object",
+    "template": "A {thing}.",
+    "changes": "thing",
+    "words": {"thing": ["cat", "dog"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"template": "A {thing} {place}."}, "each of its slots needs words"),
+        ({"template": "A {thing!r}."}, "each of its slots needs words"),
+        ({"template": "A {thing."}, "template"),
+        ({"template": "A {thing.__class__}."}, "each of its slots needs words"),
+        ({"template": "A {thing} and {thing}."}, "each of its slots needs words"),
+        ({"changes": "place"}, "'place' is no slot"),
+        ({"region": "place"}, "'place' is no slot"),
+        ({"words": {"thing": ["cat"]}}, "two words that can differ"),
+        ({"words": {"thing": ["cat", "cat"]}}, "stands twice"),
+        ({"words": {"thing": ["cat", " dog"]}}, "pattern"),
+        ({"words": {"thing": ["cat", "<b>"]}}, "pattern"),
+        ({"words": {"thing": ["cat", ""]}, "region": "thing"}, "must be said in both captions"),
+        ({"kind": "style"}, "kind"),
+        ({"words": {"thing": []}}, "at least 1 item"),
+        ({"weight": 2}, "Extra inputs are not permitted"),
+    ],
+)
+def test_a_row_that_does_not_hang_together_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    rows = [{**ROW, "kind": kind} for kind in KINDS]
+    CaptionVocabulary.model_validate({"rows": rows})
+    path = tmp_path / "words.yaml"
+    path.write_text(json.dumps({"rows": [{**rows[0], **change}, *rows]}))
+    with pytest.raises(WrongUse, match=r"words\.yaml: not a vocabulary") as caught:
+        load_captions(path)
+    assert message in str(caught.value)
+
+
+def test_a_vocabulary_has_rows_of_every_kind(tmp_path: Path) -> None:
+    (tmp_path / "words.yaml").write_text(json.dumps({"rows": [ROW]}))
+    with pytest.raises(WrongUse, match="no row of kind scene, attribute"):
+        load_captions(tmp_path / "words.yaml")
+    with pytest.raises(WrongUse, match="correct the file"):
+        load_captions(tmp_path / "nowhere.yaml")
