@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, ClassVar, Literal, Self, cast
+
+from pydantic import model_validator
 
 from twinset.contracts.candidate import SPLIT, Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
@@ -22,7 +24,7 @@ from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import OptionalFiles, SeveralFiles, lines
 from twinset.generators.captions.sources import CaptionSources
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
-from twinset.generators.captions.training_split import TrainingSplit
+from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media
@@ -53,7 +55,9 @@ class ImageCaptions(Source):
     images: folder of the images, of folders of them, or of tars such as img2dataset's, which are read where they lie;
     without it an index is made. each: whether a sample is an ``image`` with all its captions, or one ``caption``.
     train, validation, test: files that name the images of each split, one a line, as Flickr8k's. Without any, the split
-    is what the captions' source says, by ``splits``, or that of the subset.
+    is what the captions' source says, by ``splits``, or that of the subset. ``train`` may be a share (0-1) instead: of
+    the images without a split of their own it puts so many in ``train``, by a hash of the recipe's seed and the image
+    id, as `text-pairs` does; the others are in the split of the subset.
     splits: what splits of the source become; others keep their names. only: splits that are built; all where empty.
     held_out: files of captions whose images are left out, but those that they name as trained on: so validation and
     test of COCO stay out of training, by number, whichever release named the file. licence: of images and captions.
@@ -63,7 +67,7 @@ class ImageCaptions(Source):
     captions: SeveralFiles
     images: Annotated[Location, Place("folder", "media")] | None = None
     each: Literal["image", "caption"] = "image"
-    train: NameList = None
+    train: TrainShare | NameList = None
     validation: NameList = None
     test: NameList = None
     splits: Mapping[str, str] = {"restval": "train", "val": "validation", "dev": "validation"}
@@ -81,6 +85,16 @@ class ImageCaptions(Source):
         **reasons_beside(__file__, "image-captions"),
     }
 
+    @model_validator(mode="after")
+    def _share_or_lists(self) -> Self:
+        if self._share is not None and (self.validation or self.test):
+            raise ValueError("train is a share beside a list of validation or test; give lists alone, or the share")
+        return self
+
+    @property
+    def _share(self) -> float | None:
+        return self.train if isinstance(self.train, float) else None
+
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
         if "annotations" in needs:
@@ -95,7 +109,7 @@ class ImageCaptions(Source):
     libraries = ("numpy", "pillow")
 
     def inputs(self) -> str:
-        read = [self._captions.digest(), self._held_out.digest()]
+        read = [self._captions.digest(), self._training.digest()]
         return digest([*read, *(sha256_of_file(path)[0] if path else "" for path in self._lists().values())])
 
     def plan(self) -> Iterator[ImageCaptionCandidate]:
@@ -105,12 +119,13 @@ class ImageCaptions(Source):
         order). Raises `WrongUse` when nothing can be read of a source, a split of ``only`` has no image, or no list
         names an image with captions.
         """
+        self._training.check(self.stage.name)
         repeated, scattered = self._suspects()
         named, found = self._named(), set[str]()
         listed, said = len(named), list[Caption]()
         for said in self._of_images(repeated, scattered):
             split = self._split_of(said, named)
-            if split and self._held_out.is_held_out(said[0].image_id, said[0].image):
+            if split and self._training.is_held_out(said[0].image_id, said[0].image):
                 self._leave_out(said, "held-out")
             elif split and (not self.only or split in self.only):
                 found.add(split)
@@ -203,7 +218,7 @@ class ImageCaptions(Source):
                 self._leave_out(said, "not-listed")
             return found[1] if found else ""
         split = next((one.split for one in said if one.split), "")
-        split = self.splits.get(split, split) or self.stage.split
+        split = self.splits.get(split, split) or self._training.of(said[0].image_id, said[0].image)
         if not re.fullmatch(SPLIT, split):
             self._leave_out(said, "unknown-split")
             return ""
@@ -214,7 +229,8 @@ class ImageCaptions(Source):
             self.excluded.add(reason, one.place)
 
     def _lists(self) -> dict[str, Path | None]:
-        return {split: getattr(self, split) for split in LISTS}
+        lists = {split: getattr(self, split) for split in LISTS}
+        return {split: path if isinstance(path, Path) else None for split, path in lists.items()}
 
     def _named(self) -> dict[str, tuple[str, str]]:
         """Place and split of each image that a list names."""
@@ -238,8 +254,8 @@ class ImageCaptions(Source):
         return CaptionSources(self.captions)
 
     @cached_property
-    def _held_out(self) -> TrainingSplit:
-        return TrainingSplit(None, self.stage.split, self.stage.seed, self.held_out)
+    def _training(self) -> TrainingSplit:
+        return TrainingSplit(self._share, self.stage.split, self.stage.seed, self.held_out)
 
     @cached_property
     def _images(self) -> ImageFiles | None:

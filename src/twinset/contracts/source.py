@@ -129,6 +129,8 @@ class PlacedSettings(Settings):
         for name, mark in marks(type(self), Place).items():
             value = getattr(self, name)
             for one in value if isinstance(value, tuple) else (value,):
+                if isinstance(one, float):
+                    continue  # a setting that may be a file or a share
                 # A model that is no folder is a name, which is part of what is made; so with words.
                 if one is not None and (mark.what not in ("model", "words") or is_model_folder(str(one))):
                     yield name, mark, one
