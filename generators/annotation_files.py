@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,6 +77,8 @@ def read_json(path: Path) -> Any:
         if len(raw) > MOST_EXPANDED:
             raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
     try:
+        if raw[:2] in UTF_16_MARKS:
+            raw = raw.decode("utf-16").encode("utf-8", "surrogatepass")
         return json_value(raw.removeprefix(BYTE_ORDER_MARK))
     except UnicodeDecodeError as error:
         at = len(raw) - len(error.object) + error.start
@@ -125,12 +127,11 @@ def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as packed:
-            stream = _as_utf8(packed)
-            number = 0
-            while line := stream.readline(LONGEST_LINE):
+            readline, number = _readline(packed), 0
+            while line := readline(LONGEST_LINE):
                 number += 1
                 if not line.endswith(b"\n") and len(line) == LONGEST_LINE:
-                    while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                    while (rest := readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                         pass
                     yield number, Skipped(f"line {number}", "too-long")
                     continue
@@ -142,15 +143,19 @@ def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
                     yield number, line.decode("utf-8")
                 except UnicodeDecodeError:
                     yield number, Skipped(f"line {number}", "not-utf-8")
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
 
 
-def _as_utf8(stream: Any) -> Any:
-    """A stream whose lines are UTF-8; Excel's "Unicode text" is UTF-16 with a mark."""
-    if stream.peek(2)[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return stream
-    return io.BufferedReader(codecs.EncodedFile(stream, "utf-8", "utf-16"))
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def _readline(stream: Any) -> Callable[[int], bytes]:
+    """Reads a line of a stream as UTF-8; Excel's "Unicode text" is UTF-16 with a mark."""
+    if stream.peek(2)[:2] not in UTF_16_MARKS:
+        return cast(Callable[[int], bytes], stream.readline)
+    text = io.TextIOWrapper(stream, "utf-16", newline="\n")
+    return lambda size: text.readline(size).encode("utf-8", "surrogatepass")
 
 
 def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> Iterator[dict[str, Any]]:

@@ -155,7 +155,7 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     reasons = ["not-an-object", "no-id", "no-id", "no-image", "unsafe-path", "unsafe-path", "no-caption", "no-caption"]
     reasons += ["unknown-licence", "unknown-source-url", "unknown-citation", "unknown-licence", "unknown-credit"]
     expected = [(reason, f"pairs.jsonl line {number}") for number, reason in enumerate(reasons, 2)]
-    expected += [("repeated-id", "pairs.jsonl line 15 (id a)")]
+    expected += [("repeated-id", "pairs.jsonl line 15 (id a, that of pairs.jsonl line 1)")]
     expected += [("not-utf-8", "pairs.jsonl line 17"), ("not-json", "pairs.jsonl line 18")]
     assert made.excluded.examples == expected
     renamed = pairs(written(tmp_path, "json", RECORDS), media, fields={"licence": "lizenz"})
@@ -169,8 +169,8 @@ def test_a_missing_image_rejects_its_pairs_until_it_is_there(tmp_path: Path, med
     assert isinstance(rejected, Rejected) and isinstance(kept, Pair)
     assert (rejected.reason, rejected.media, rejected.media_size) == ("missing-media", "blue.png", None)
     (media / "some/blue.png").write_bytes(picture((0, 0, 255)))
-    assert made.source.media_files().size("blue.png") == (media / "some/blue.png").stat().st_size
-    again = pairs(made.source.annotations, media)
+    assert made.media_files().size("blue.png") == (media / "some/blue.png").stat().st_size
+    again = pairs(made.annotations, media)
     assert isinstance(next(again.make(list(again.plan()))), Pair)
 
 
@@ -186,10 +186,10 @@ def test_one_image_twice_is_no_pair(tmp_path: Path, media: Path) -> None:
 def test_filters_of_pairs_fit(tmp_path: Path, media: Path) -> None:
     made = pairs(written(tmp_path, "json", RECORDS), media)
     planned = list(made.plan())
-    equal = EqualCaptions(kind="equal-captions").open()
+    equal = EqualCaptions(kind="equal-captions").judge
     assert [isinstance(equal(one), Drop) for one in planned] == [False, False, True]
     kept = [one for one in made.make(planned) if isinstance(one, Pair)]
-    verdicts = NearIdentical(kind="near-identical").open()(kept)
+    verdicts = NearIdentical(kind="near-identical").judge(kept)
     assert [type(verdict) for verdict in verdicts] == [Keep, Keep, Drop]
 
 
@@ -211,7 +211,7 @@ def test_a_recipe_names_it(tmp_path: Path, media: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("pairs.csv", b"a,b", "annotations are .json, .jsonl or .parquet, not .csv"),
+        ("pairs.xml", b"a,b", "records are .csv, .tsv, .json"),
         ("pairs.json", b"{}", "not a JSON list of objects"),
         ("pairs.parquet", b"PAR1", "not a Parquet file that can be read"),
     ],

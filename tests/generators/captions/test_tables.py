@@ -329,6 +329,8 @@ def test_what_is_wrong_with_a_table_is_said_as_it_is(tmp_path: Path) -> None:
     path.write_bytes(b"image,caption\n1.jpg,a caf\xe9\n2.jpg,a dog\n")
     assert read(path)[2] == [("line 2", "not-utf-8")]
     path.write_bytes("image,caption\n1.jpg,a dog\n".encode("utf-16"))
+    assert [caption for _, _, caption, _ in read(path)[1]] == ["a dog"]
+    path.write_bytes("légende,caption\n1.jpg,a dog\n".encode("latin-1"))
     with pytest.raises(WrongUse, match=r"c\.csv: its first line, .*, is not-utf-8; save the file as UTF-8"):
         read(path)
     path.write_text("image,caption,Caption\n1.jpg,a dog,a cat\n")
