@@ -141,7 +141,7 @@ def test_overrides_change_any_key(recipe: Path) -> None:
     assert (loaded.seed, loaded.description, loaded.subsets["eq-ag"].encoding.format) == (7, "a=b = c", "png")
     assert loaded.subsets["eq-ag"].source.model_dump()["skip"] == 2
     (faces,) = loaded.subsets["eq-youcook2"].filters
-    assert faces.model_dump() == {"kind": "faces", "model": "cnn", "mode": "exact"}
+    assert faces.model_dump() == {"kind": "faces", "model": "cnn"}
 
 
 @pytest.mark.parametrize(

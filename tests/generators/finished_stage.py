@@ -1,19 +1,21 @@
 """A finished table stage, written without the engine: what a generator plans and makes, as later stages read it."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from twinset.contracts.canonical import digest, sha256_of_file
+from twinset.contracts.canonical import digest, sample_key, sha256_of_file
 from twinset.contracts.kinds.samples import TableRows
 from twinset.contracts.licences.terms import TERMS
 from twinset.contracts.receipt import IndexRecord
 from twinset.contracts.stage import Stage, stage_facts
-from twinset.shards.contracts import Context, Source
+from twinset.shards.contracts import Context, Source, TableStage
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage import layout
 from twinset.shards.storage.store import Store
@@ -26,6 +28,8 @@ def finish(
 ) -> FinishedStage:
     """Plan and make all of a table source below a folder."""
     generator: Source = source.open(context or Context(name))
+    if isinstance(generator, TableStage):
+        return _transformed(generator, folder, name, row_group)
     planned, rows, rejected = 0, [], []
     for candidates in _batches(list(generator.plan()), generator.batch_size() or 1):
         planned += len(candidates)
@@ -42,6 +46,15 @@ def finish(
     return write_index(pa.Table.from_pylist(rows, schema), folder, name, planned, row_group, rejected)
 
 
+def _transformed(stage: TableStage, folder: Path, name: str, row_group: int) -> FinishedStage:
+    tables = [stage.stage.earlier(read).frame(folder / f"read-{number}") for number, read in enumerate(stage.reads)]
+    made = stage.transform(*tables)
+    frame = made.collect() if isinstance(made, pl.LazyFrame) else made
+    keys = [sample_key(name, *json.loads(identity)) for identity in frame["identity"]]
+    rows = frame.with_columns(key=pl.Series(keys, dtype=pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return write_index(rows, folder, name, len(rows), row_group)
+
+
 def write_index(
     rows: pa.Table,
     folder: Path,
@@ -53,6 +66,8 @@ def write_index(
     """A finished stage of these rows; ``planned`` candidates gave them, and those ``rejected`` gave none."""
     for term in () if TERMS[0] in rows.column_names else TERMS:
         rows = rows.append_column(term, pa.array([""] * len(rows), pa.string()))
+    if "group" not in rows.column_names:
+        rows = rows.append_column("group", rows["key"])
     index = folder / layout.meta(name, "index.parquet")
     index.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(rows, index, row_group_size=row_group)

@@ -9,19 +9,19 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 21393,
-    "filters": 1020,
-    "contracts": 4068,
-    "stages": 4228,
-    "shards": 4626,
-    "models": 6826,
-    "cards": 2520,
-    "review": 2756,
+    "generators": 18641,
+    "filters": 738,
+    "contracts": 4098,
+    "stages": 4416,
+    "shards": 4515,
+    "models": 6617,
+    "cards": 2528,
+    "review": 2720,
     "training": 7585,
     "evaluation": 12391,
     "cli": 2293,
     "demo": 166,
-    "extras": 4990,
+    "extras": 5204,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

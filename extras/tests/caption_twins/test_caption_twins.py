@@ -16,9 +16,8 @@ from twinset.contracts.recipe import parse_recipe
 from twinset.generators.contract import check_source
 from twinset.shards.contracts import Context
 from twinset.stages.run_here import build_here
-from twinset_extras.caption_twins.generator import TwinCandidate
 from twinset_extras.caption_twins.search import ARTICLES, WORD, span_of
-from twinset_extras.caption_twins.source import CaptionTwins
+from twinset_extras.caption_twins.source import CaptionTwins, TwinCandidate
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 RATINGS = "Word\tBigram\tConc.M\n" + "".join(

@@ -13,8 +13,7 @@ from twinset.models.encoders.contract import Floats, unit
 from twinset.models.encoders.image_towers import THUMBNAIL
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
-from twinset_extras.confused_pairs.generator import ConfusedCandidate
-from twinset_extras.confused_pairs.source import ConfusedPairs
+from twinset_extras.confused_pairs.source import ConfusedCandidate, ConfusedPairs
 
 FEATURES = pa.schema(
     [

@@ -39,9 +39,8 @@ from twinset.shards.storage.store import Store
 from twinset.shards.storage.tar_reader import BrokenTar
 from twinset.stages.run_here import build_here
 from twinset_extras.caption_twins import choice
-from twinset_extras.confused_pairs import generator
-from twinset_extras.confused_pairs.generator import Floats, TooMany, alike, cosines
-from twinset_extras.confused_pairs.source import ConfusedPairs
+from twinset_extras.confused_pairs import source as generator
+from twinset_extras.confused_pairs.source import ConfusedPairs, Floats, TooMany, alike, cosines
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 PHOTOS, TOKENS = SHARED / "images" / "flickr8k", SHARED / "captions" / "flickr8k_token.txt"

@@ -17,9 +17,8 @@ _KINDS = ("type", "subtype")
 
 def index_frame(store: Store, subset: str, columns: tuple[str, ...]) -> pl.DataFrame:
     """Columns of a subset's index."""
-    return pl.concat(
-        [pl.DataFrame(batch) for batch in index_batches(store, subset, columns)] or [pl.DataFrame(schema=columns)]
-    )
+    batches = [pl.DataFrame(batch) for batch in index_batches(store, subset, columns)]
+    return pl.concat(batches or [pl.DataFrame(schema=columns)]).cast({pl.Null: pl.String})  # an empty one has no types
 
 
 def told_by_words(store: Store, subset: str) -> dict[str, Probed] | None:

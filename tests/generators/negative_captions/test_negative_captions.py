@@ -9,7 +9,7 @@ import pytest
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import load_recipe, parse_recipe
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.negative_captions.source import NegativeCaptions, NegativeGenerator, Rules
+from twinset.generators.negative_captions.source import NegativeCaptions, Rules
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
@@ -90,7 +90,7 @@ def test_a_build_makes_a_table_that_later_stages_read(captions: Path, tmp_path: 
 
 
 def test_kinds_are_named_as_sugarcrepe_names_them() -> None:
-    assert NegativeGenerator.columns.names[-2:] == ["type", "subtype"]
+    assert NegativeCaptions.row_schema.names[-2:] == ["type", "subtype"]
     assert list(KINDS) == [
         "replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"
     ]  # fmt: skip

@@ -220,5 +220,5 @@ def test_a_model_in_this_process_answers_too(captions: Path, tmp_path: Path) -> 
     assert [*generator.weights()] == ["language_model", "prompts"]
     planned = list(generator.plan())[:3]
     half = generator.with_micro_batch(2)
-    assert half.micro_batch == 2 and list(half.make(planned)) == list(generator.make(planned))
+    assert half.batch_size() == 2 and list(half.make(planned)) == list(generator.make(planned))
     assert {one.reason for one in generator.make(planned) if isinstance(one, Rejected)} == {"off-format"}

@@ -57,6 +57,7 @@ def statistics(store: Store, subset: str) -> TextPairStatistics:
     scores = scores_among(index_columns(store, subset))
     numbers = [score + side for score in scores for side in (CAPTION, NEGATIVE)]
     rows = index_frame(store, subset, ("group", "caption", "negative_caption", "type", "subtype", *numbers))
+    rows = rows.cast(dict.fromkeys(numbers, float))
     measured = rows.lazy().select("group", kind=kind_of_row(), **gaps("caption", "negative_caption", scores))
     sampled: list[TextPairRecord] = records_of(store, subset, TEXT_PAIR)
     return TextPairStatistics(
