@@ -41,6 +41,7 @@ def write_stages(folder: Path, captions: Sequence[Caption], rebuilt: Mapping[tup
         for number, scores in enumerate(zip(one.scores, one.originals, strict=True)):
             image = {
                 "key": sample_key("images", n, "negative_caption", number),
+                "group": sample_key("images", n),
                 "identity": identity_of(n, "negative_caption", number),
                 "tar": "test/00000.tar",
                 "caption": texts["negative_caption"],

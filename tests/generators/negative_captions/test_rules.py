@@ -14,7 +14,6 @@ import yaml
 
 from tests.generators.negative_captions.test_written import TEXTS, captions
 from twinset.contracts.errors import WrongUse
-from twinset.generators.negative_captions.asking import asked_by
 from twinset.generators.negative_captions.changes import formatted, problem, same_words, spans, unchanged
 from twinset.generators.negative_captions.instructions import instructions, judged
 from twinset.generators.negative_captions.kinds import KINDS
@@ -143,11 +142,11 @@ def test_kinds_without_a_prompt_and_engines_that_expect_json_are_refused(tmp_pat
     source: dict[str, Any] = {"kind": "negative-captions", "captions": "captions.json", "prompts": prompts(tmp_path)}
     engine = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
     with pytest.raises(WrongUse, match="has no prompt of replace_att"):
-        asked_by(NegativeCaptions.model_validate({**source, "engine": engine}))
+        assert NegativeCaptions.model_validate({**source, "engine": engine}).asked
     source["kinds"] = ["replace_obj"]
     with pytest.raises(WrongUse, match="answer_format to text"):
-        asked_by(NegativeCaptions.model_validate({**source, "engine": engine}))
-    asked_by(NegativeCaptions.model_validate({**source, "engine": {**engine, "answer_format": "text"}}))
+        assert NegativeCaptions.model_validate({**source, "engine": engine}).asked
+    _ = NegativeCaptions.model_validate({**source, "engine": {**engine, "answer_format": "text"}}).asked
     with pytest.raises(ValueError, match="prompts are for language models"):
         NegativeCaptions.model_validate(source)
 
