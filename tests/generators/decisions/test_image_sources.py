@@ -11,6 +11,7 @@ import pytest
 import twinset
 from tests.generators.decisions.made_stages import KINDS, Caption, context, write_stages
 from tests.generators.decisions.tasks import answer, say
+from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import Recipe, parse_recipe
@@ -142,8 +143,9 @@ def test_pairs_are_planned_from_what_people_chose(chosen: Context, tmp_path: Pat
     settings = {"kind": "generated-pairs", **STAGES, "photos": "/photos", "licence": "CC0-1.0", "decisions": "best"}
     source = GeneratedPairs.model_validate({**settings, "choice": "people"})
     stage = source.open(chosen)
-    planned = [(one.captions0[0], one.number, one.choice, one.score) for one in stage.plan()]
-    assert planned == [(f"caption {n}", image, "people", 1.0) for n, image in ((0, 1), (2, 0), (3, 2))]
+    planned = [(one.captions0[0], one.key1, one.choice, one.score) for one in stage.plan()]
+    keys = {n: sample_key("images", n, "negative_caption", image) for n, image in ((0, 1), (2, 0), (3, 2))}
+    assert planned == [(f"caption {n}", key, "people", 1.0) for n, key in keys.items()]
     assert stage.excluded == {"not-chosen": 1}
     assert "People chose the image of each negative caption" in source.how_made({})
     unused = GeneratedPairs.model_validate(settings)
