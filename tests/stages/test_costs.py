@@ -134,7 +134,7 @@ ONE_FRAME = {"frame": "A.mp4/000001.png", "objects": []}
 FILES: dict[str, tuple[str, str]] = {
     "youcook2": (
         json.dumps({"database": {"v": VIDEO}}),
-        r"2 left out, such as .*: segments whose sentence has no words",
+        r"2 left out, such as .*: segments whose caption has no words",
     ),
     "gebc": (json.dumps({"v": [BOUNDARY]}), r"0 left out"),
     "action-genome": (json.dumps(ONE_FRAME), r"0 left out"),
