@@ -1,7 +1,6 @@
 """A file of one's own prompts for language models; what is wrong in it is told.
 
 The rules on captions whose parse is sure: what they change, and what they leave alone.
-
 """
 
 import time
