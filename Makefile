@@ -29,7 +29,7 @@ lint: env
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-# Writes docs/benchmarks.md. NAMES="faces video": measures these again, and leaves the others as they are.
+# Writes docs/benchmarks.md. NAMES="kubric video": measures these again, and leaves the others as they are.
 bench: env
 	$(VENV)/bin/python tests/benchmarks/page.py $(NAMES)
 

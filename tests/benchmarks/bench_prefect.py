@@ -4,7 +4,7 @@ Shards of a fixed length (10 s: they sleep, then make a real shard whose video i
 local server. The other way is the same build in this process, without Prefect. Then the seconds from `prefect
 deployment run build-eqben/build-eqben` to the first shard, with workers as docs/cluster.md starts them.
 
-    python tests/benchmarks/bench_prefect.py [--shards 40] [--seconds 10] [--workers 4]
+    PYTHONPATH=. python tests/benchmarks/bench_prefect.py [--shards 40] [--seconds 10] [--workers 4]
 """
 
 import argparse

@@ -30,7 +30,7 @@ SHOWN = ("numpy", "pyarrow", "torch", "av", "spacy", "prefect")
 HEAD = """# Benchmarks
 
 Written by `make bench` from one run of each: the ratio against the naive or published way that ran beside it, the
-median of its rounds (least–greatest). `make bench NAMES="faces video"` measures some of them again.
+median of its rounds (least–greatest). `make bench NAMES="kubric video"` measures some of them again.
 
 """
 ON_A_GPU = """

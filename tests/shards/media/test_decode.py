@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import EpsImagePlugin, Image
+from PIL import EpsImagePlugin, Image, ImageFile
 
 from tests.made_datasets import MadeDataset
 from tests.test_rooms import MODULES, PACKAGE
@@ -118,6 +118,14 @@ HOSTILE = {
     "iCCP": expanding(b"iCCP", b"profile\0\0"),
 }
 hostile = pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE.keys())
+
+
+@hostile
+def test_no_library_makes_the_reader_lenient(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """As face_recognition does when it is imported."""
+    monkeypatch.setattr(ImageFile, "LOAD_TRUNCATED_IMAGES", True)
+    with pytest.raises(UnreadableImage):
+        open_image(content)
 
 
 @pytest.mark.filterwarnings("ignore::PIL.Image.DecompressionBombWarning")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from PIL import Image
+from PIL import Image, ImageFile
 
 from twinset.shards.storage.tar_reader import BrokenTar
 
@@ -103,6 +103,9 @@ def orientation(content: bytes, formats: tuple[str, ...] = FORMATS) -> int:
 @contextmanager
 def _opened(source: io.BytesIO | Path, formats: tuple[str, ...]) -> Iterator[Image.Image]:
     """An image whose header is read; whatever Pillow raises meanwhile is an `UnreadableImage`."""
+    # Libraries switch this on for their whole process as they are imported (face_recognition does): Pillow would then
+    # fill up what is cut off, and expand texts and profiles without limit.
+    ImageFile.LOAD_TRUNCATED_IMAGES = False
     try:
         with Image.open(source, formats=formats) as picture:
             yield picture
