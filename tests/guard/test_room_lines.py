@@ -13,7 +13,7 @@ LINES = {
     "filters": 738,
     "contracts": 4098,
     "stages": 4416,
-    "shards": 4515,
+    "shards": 4511,
     "models": 6617,
     "cards": 2528,
     "review": 2720,

@@ -5,7 +5,6 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from PIL import Image, ImageFile
 
@@ -88,12 +87,6 @@ def _on_white(picture: Image.Image) -> Image.Image:
     return flat
 
 
-def image_size(file: Path, formats: tuple[str, ...]) -> tuple[int, int]:
-    """Width and height as the header says, of any number of pixels; raises as `open_image`."""
-    with _opened(file, formats) as picture:
-        return picture.size
-
-
 def orientation(content: bytes, formats: tuple[str, ...] = FORMATS) -> int:
     """The EXIF orientation, 1 to 8 of a sound image, 1 where there is none; raises as `open_image`."""
     with _opened(io.BytesIO(content), formats) as picture:
@@ -101,7 +94,7 @@ def orientation(content: bytes, formats: tuple[str, ...] = FORMATS) -> int:
 
 
 @contextmanager
-def _opened(source: io.BytesIO | Path, formats: tuple[str, ...]) -> Iterator[Image.Image]:
+def _opened(source: io.BytesIO, formats: tuple[str, ...]) -> Iterator[Image.Image]:
     """An image whose header is read; whatever Pillow raises meanwhile is an `UnreadableImage`."""
     # Libraries switch this on for their whole process as they are imported (face_recognition does): Pillow would then
     # fill up what is cut off, and expand texts and profiles without limit.
