@@ -13,6 +13,7 @@ from pydantic import AfterValidator
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.canonical import canonical_json, sample_key
 from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.plan import Ids
 from twinset.contracts.references import Reference, checked_bibtex, reasons_beside
 from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
@@ -101,10 +102,16 @@ class ImagePairs(NamedPairSource):
         return {CITATIONS: canonical_json(list(self.cited))}
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        """Pairs in the order of the file, those of a group together where the first of them stands."""
+        """Pairs in the order of the file, which is read twice; those of scattered groups, held in memory, come last."""
         self.cited.clear()
-        places, split_of = dict[str, str](), dict[str, str]()
-        pairs = dict[str, list[NamedPairCandidate]]()
+        ids, groups, last = Ids(), Ids(), ""
+        for _, record in self._records():
+            ids.add(self._text(record, "id"))
+            if (group := self._text(record, "group")) and group != last:
+                groups.add(group)
+            last = group
+        repeated, scattered = ids.suspects(), groups.suspects()
+        apart, split_of = dict[str, list[NamedPairCandidate]](), dict[str, str]()
         for place, record in self._records():
             name, group = self._text(record, "id"), self._text(record, "group")
             split = self._text(record, "split") or self.stage.split
@@ -112,15 +119,15 @@ class ImagePairs(NamedPairSource):
                 self.excluded.add(problem, place)
             elif isinstance(terms := self._terms(record), str):
                 self.excluded.add(terms, place)
-            elif name in places:
-                self.excluded.add("repeated-id", f"{place} (id {name[:100]}, that of {places[name]})")
+            elif first := repeated.place_before(name, place):
+                self.excluded.add("repeated-id", f"{place} (id {name[:100]}, that of {first})")
             elif group and split_of.setdefault(group, split) != split:
                 self.excluded.add("other-split", f"{place} (group {group[:100]})")
+            elif group in scattered:
+                apart.setdefault(group, []).append(self._planned(record, terms, name, group, split))
             else:
-                places[name] = place
-                planned = self._planned(record, terms, name, group, split)
-                pairs.setdefault(planned.group, []).append(planned)
-        for members in pairs.values():
+                yield self._planned(record, terms, name, group, split)
+        for members in apart.values():
             yield from members
 
     def _planned(self, record: Record, terms: Terms, name: str, group: str, split: str) -> NamedPairCandidate:

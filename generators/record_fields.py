@@ -17,8 +17,6 @@ Seconds = Annotated[float, BeforeValidator(seconds)]
 OptionalSeconds = Annotated[float | None, BeforeValidator(seconds)]
 #: Text that is not empty, or a whole number.
 Name = Annotated[str, BeforeValidator(text_of), Field(min_length=1)]
-#: As `Name`; empty for anything else.
-OptionalName = Annotated[str, BeforeValidator(text_of)]
 #: Text; empty for anything else.
 OptionalText = Annotated[str, BeforeValidator(_text_or_nothing)]
 

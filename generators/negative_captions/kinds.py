@@ -1,10 +1,9 @@
 """Kinds of negative captions: SugarCrepe's seven (BiVLC, Table 1) and NegBench's; columns of their table; scores."""
 
-import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, make_dataclass
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import pyarrow as pa
 
@@ -139,8 +138,3 @@ def columns_of(scores: Iterable[str]) -> tuple[str, ...]:
 def scored_schema(numbers: Iterable[str]) -> pa.Schema:
     """Columns of a table of scored negative captions. numbers: columns of its scores."""
     return pa.schema([*COLUMNS, *(pa.field(name, pa.float64()) for name in numbers)])
-
-
-def scores_in(row: Mapping[str, Any], columns: Collection[str]) -> dict[str, float | None]:
-    """The scores of a table's row, None where it has none or one that is not finite."""
-    return {name: score if (score := row.get(name)) is not None and math.isfinite(score) else None for name in columns}

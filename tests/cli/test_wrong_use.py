@@ -25,13 +25,16 @@ HEAVY = (
     *("prefect", "pyarrow.dataset", "matplotlib", "cv2", "av", "bpy", "tensorboard", "datasets", "uvicorn"),
 )
 CODE = f"""
-import contextlib, io, json, sys
+import contextlib, importlib.machinery, io, json, sys
 class Heavy(BaseException):
     pass
-class Watch:
+class Watch:  # a library may ask whether another is installed: its import alone is slow
     def find_spec(self, name, *_):
-        if name in {HEAVY!r}:
-            raise Heavy(name)
+        return importlib.machinery.ModuleSpec(name, self) if name in {HEAVY!r} else None
+    def create_module(self, spec):
+        raise Heavy(spec.name)
+    def exec_module(self, module):
+        pass
 sys.meta_path.insert(0, Watch())
 from twinset.cli.main import main
 for line in sys.stdin:

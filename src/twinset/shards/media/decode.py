@@ -87,9 +87,9 @@ def _on_white(picture: Image.Image) -> Image.Image:
     return flat
 
 
-def orientation(content: bytes, formats: tuple[str, ...] = FORMATS) -> int:
+def orientation(content: bytes) -> int:
     """The EXIF orientation, 1 to 8 of a sound image, 1 where there is none; raises as `open_image`."""
-    with _opened(io.BytesIO(content), formats) as picture:
+    with _opened(io.BytesIO(content), FORMATS) as picture:
         return _orientation(picture)
 
 
