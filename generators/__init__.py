@@ -3,8 +3,6 @@
 KINDS = {
     "action-genome": "twinset.generators.video.action_genome:ActionGenome",
     "caption-scores": "twinset.generators.caption_scores.source:CaptionScores",
-    "caption-words": "twinset.generators.exchanged_negatives.words:CaptionWords",
-    "exchanged-negatives": "twinset.generators.exchanged_negatives.source:ExchangedNegatives",
     "gebc": "twinset.generators.video.gebc:Gebc",
     "generated-pairs": "twinset.generators.generated_pairs.source:GeneratedPairs",
     "genecis-attributes": "twinset.generators.galleries.source:AttributeTemplates",

@@ -31,7 +31,7 @@ from twinset.filters.captions import MotionWords
 from twinset.generators.captions.tables import FLICKR_ID, URL
 from twinset.generators.kubric_scenes.assets.archives import references
 from twinset.generators.negative_captions.changes import _WORD
-from twinset.generators.negative_captions.rules.nouns import edited
+from twinset.generators.negative_captions.wording import edited
 from twinset.generators.scene_graphs.source import photo_of
 from twinset.generators.video.action_genome import FRAME
 from twinset.generators.video.frame_pairs import as_sentence

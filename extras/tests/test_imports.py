@@ -43,9 +43,9 @@ twinset.generators.image_files
 twinset.generators.image_verification.questions
 twinset.generators.named_pairs
 twinset.generators.negative_captions.changes
+twinset.generators.negative_captions.exchange.vocabulary
 twinset.generators.negative_captions.kinds
-twinset.generators.negative_captions.rules.nouns
-twinset.generators.negative_captions.rules.vocabulary
+twinset.generators.negative_captions.wording
 twinset.generators.neighbours.table
 twinset.generators.papers
 twinset.generators.prompt_to_prompt.source

@@ -82,15 +82,19 @@ COLUMNS = pa.schema(
     ]
 )
 
+#: How many captions a row's image has: where it is the only one, no other checks that the negative is false.
+CAPTIONS = "image_captions"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NegativeCandidate(Candidate):
-    """A caption whose negative is to be written. negative_kind: name of its kind."""
+    """A caption whose negative is to be written. image_captions: of its image. negative_kind: name of its kind."""
 
     caption_id: str
     image_id: str
     image: str
     caption: str
+    image_captions: int
     negative_kind: str
 
     @property
@@ -101,7 +105,8 @@ class NegativeCandidate(Candidate):
         """The row of its negative caption."""
         kind = EVERY_KIND[self.negative_kind]
         row = {name: getattr(self, name) for name in ("caption_id", "image_id", "image", "caption")}
-        return TableRows(self.key, [{**row, "negative_caption": text, "type": kind.type, "subtype": kind.subtype}])
+        told = {"negative_caption": text, "type": kind.type, "subtype": kind.subtype}
+        return TableRows(self.key, [{**row, **told, CAPTIONS: self.image_captions}])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import accumulate, groupby
 from typing import Annotated, Any, ClassVar, Literal, cast
 
-from pydantic import Field, SerializeAsAny, model_validator
+import pyarrow as pa
+from pydantic import Field, PrivateAttr, SerializeAsAny, model_validator
 
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.canonical import generator_for, sample_key
+from twinset.contracts.canonical import canonical_json, digest, generator_for, sample_key
 from twinset.contracts.doors import OfKind
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.parts import Isolation
+from twinset.contracts.plan import Ids
 from twinset.contracts.references import reasons_beside
-from twinset.generators.captions.tables import CAPTION_REASONS
+from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.negative_captions.asking import PromptedSource
 from twinset.generators.negative_captions.changes import problem
-from twinset.generators.negative_captions.kinds import COLUMNS, KINDS, NEGATED, NegativeCandidate
-from twinset.generators.negative_captions.rules.engine import negative
-from twinset.generators.negative_captions.rules.vocabulary import vocabulary
+from twinset.generators.negative_captions.exchange.balance import balanced
+from twinset.generators.negative_captions.exchange.choice import Exchange, photo_of
+from twinset.generators.negative_captions.exchange.counts import counts, counts_digest
+from twinset.generators.negative_captions.exchange.sites import Reading, reading
+from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
+from twinset.generators.negative_captions.kinds import CAPTIONS, COLUMNS, KINDS, NEGATED, NegativeCandidate
+from twinset.generators.negative_captions.wording import Edit, edited
 from twinset.generators.papers import BIVLC
-from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES
+from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, places_in
 from twinset.generators.scene_graphs.source import ParsedCaptions
 from twinset.models.engines import EngineSettings
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
@@ -28,71 +37,66 @@ from twinset.models.spacy_pipelines import find_pipeline
 
 ChangedKind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
 Kind = Literal[ChangedKind, "negate_obj"]
-#: Kinds that rules write well enough: of what they swap and add a reader found 8 of 56 right.
-REPLACED: tuple[Kind, ...] = ("replace_obj", "replace_att", "replace_rel")
+SAMPLE = 10_000  # captions that the exchange is balanced on
+ALONE = "alone.json"  # how many captions are the only ones of their image
 
 
-class Rules(EngineSettings):
-    """Rules that change words of lists where spaCy's parse says that they stand as such words do.
+class Exchanged(EngineSettings):
+    """Exchanges words of captions as often as captions have them (`generators.negative_captions.exchange`)."""
 
-    The lists: ``manifests/vocabularies/negatives.yaml``.
-    """
-
-    kind: Literal["rules"] = "rules"
+    kind: Literal["exchange"] = "exchange"
 
 
 class NegativeCaptions(ParsedCaptions, PromptedSource):
     """Negative captions of every caption, one of each kind that its words allow.
 
-    captions, pipeline, licence: as `ParsedCaptions`; the rules use the pipeline. kinds: that are written, in this
-    order; language models write all seven by default, and they alone ``negate_obj``. engine: what writes them.
-    prompts: as `PromptedSource`.
+    captions, pipeline, licence: as `ParsedCaptions`; the exchange uses the pipeline. kinds: that are written, in this
+    order; language models alone write ``negate_obj``. engine: what writes them: the exchange of words, which needs no
+    model, or a language model. least_captions: images with fewer are left out, since no other caption of the image
+    checks that a negative is false of it. prompts: as `PromptedSource`.
     """
 
     kind: Literal["negative-captions"]
-    kinds: tuple[Kind, ...] = Field(default=REPLACED, min_length=1)
-    engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"rules": Rules})] = Rules()
+    kinds: tuple[Kind, ...] = Field(default=tuple(cast(Kind, kind) for kind in KINDS), min_length=1)
+    engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"exchange": Exchanged})] = Exchanged()
+    least_captions: int = Field(default=1, ge=1)
+    _alone: int = PrivateAttr(0)
 
     paper = BIVLC
     verb = "written for"
+    reports = (ALONE,)
     reasons: ClassVar[Mapping[str, str]] = {
         **CAPTION_REASONS,
         **PromptedSource.reasons,
-        **reasons_beside(__file__, "changes"),
+        **reasons_beside(__file__, "changes", "photos"),
     }
-
-    @model_validator(mode="before")
-    @classmethod
-    def _language_models_write_all_seven(cls, given: Any) -> Any:
-        engine = given.get("engine") if isinstance(given, dict) else None
-        kind = engine.get("kind") if isinstance(engine, dict) else getattr(engine, "kind", None)
-        return {"kinds": tuple(KINDS), **given} if kind not in (None, "rules") else given
 
     @model_validator(mode="after")
     def _checks_answers(self) -> NegativeCaptions:
-        if self.prompts is not None and isinstance(self.engine, Rules):
+        if self.prompts is not None and self.exchanges:
             raise ValueError("prompts are for language models; name one as engine, or leave prompts out")
-        if NEGATED.name in self.kinds and isinstance(self.engine, Rules):
+        if NEGATED.name in self.kinds and self.exchanges:
             raise ValueError(f"kinds: {NEGATED.name} is for language models; name one as engine, or leave it out")
         return self
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         kinds = ", ".join(kind.replace("_", " ") for kind in self.kinds)
-        if isinstance(self.engine, Rules):
+        who = f"a language model (engine `{self.engine.kind}`)"
+        if self.exchanges:
             who = (
-                "twinset's rules, which change words by its own lists (`manifests/vocabularies/negatives.yaml` in its "
-                "repository) where the words stand as such words do, which the spaCy pipeline "
-                f"`{self.pipeline}` finds out by parsing"
+                "twinset's exchange of words, in which captions lose each word about as often as they get it; the "
+                f"spaCy pipeline `{self.pipeline}` tells where a word can stand"
             )
-        else:
-            who = f"a language model (engine `{self.engine.kind}`)"
-        return f"One negative caption of each kind ({kinds}) was asked for every caption. They were written by {who}."
+        alone = reports.get(ALONE, 0)
+        unchecked = (
+            f" {alone:,} captions are the only ones of their image: no other checks their negatives." if alone else ""
+        )
+        return f"One negative caption of each kind ({kinds}) was asked for every caption, of {who}.{unchecked}"
 
     @property
     def incidental(self) -> tuple[str, ...]:
-        """As `PlacedSettings.incidental`; also what the engine does not use."""
-        # Rules are what there was before other engines: what they wrote stays as it is.
-        return tuple(dict.fromkeys((*super().incidental, "engine" if isinstance(self.engine, Rules) else "pipeline")))
+        """As `PlacedSettings.incidental`; also the pipeline, where the engine does not use it."""
+        return super().incidental if self.exchanges else tuple(dict.fromkeys((*super().incidental, "pipeline")))
 
     @property
     def asked_for(self) -> Sequence[str]:
@@ -100,56 +104,88 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
 
     def check_parser(self, key: str) -> None:
         """As `ParsedCaptions.check_parser`; a language model does without."""
-        if isinstance(self.engine, Rules):
+        if self.exchanges:
             super().check_parser(key)
 
-    version = 4
+    version = 5
     candidate = NegativeCandidate
-    row_schema = COLUMNS
+    row_schema = pa.schema([*COLUMNS, pa.field(CAPTIONS, pa.int64(), nullable=False)])
 
     @property
-    def by_rules(self) -> bool:
-        """Whether rules write, instead of a language model."""
-        return isinstance(self.engine, Rules)
+    def exchanges(self) -> bool:
+        """Whether words are exchanged, instead of a language model asked."""
+        return isinstance(self.engine, Exchanged)
 
     @property
     def isolation(self) -> Isolation:  # type: ignore[override]  # spaCy holds the interpreter's lock, torch its threads
         local = isinstance(self.engine, LanguageModelSettings) and self.engine.local
-        return "process" if self.by_rules or local else "thread"
+        return "process" if self.exchanges or local else "thread"
 
     @property
     def libraries(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*LIBRARIES, "inflect") if self.by_rules else ("numpy",)
+        return (*LIBRARIES, "inflect") if self.exchanges else ("numpy",)
 
     def runs_on(self) -> str | None:
-        return "cpu" if self.by_rules else PromptedSource.runs_on(self)
+        return "cpu" if self.exchanges else PromptedSource.runs_on(self)
 
     def weights(self) -> Mapping[str, str]:
-        if self.by_rules:
-            return {"pipeline": find_pipeline(self.pipeline).digest, "vocabulary": vocabulary().digest}
-        return PromptedSource.weights(self)
+        if not self.exchanges:
+            return PromptedSource.weights(self)
+        return {
+            "pipeline": find_pipeline(self.pipeline).digest,
+            "vocabulary": vocabulary().digest,
+            "counts": counts_digest(),
+            "sample": digest(self._sample),
+        }
 
     def batch_size(self) -> int:
-        return BATCH if self.by_rules else PromptedSource.batch_size(self)
+        return BATCH if self.exchanges else PromptedSource.batch_size(self)
 
     @property
     def threads(self) -> int:
         """Of the engine's network."""
-        return 1 if self.by_rules else int(self.worker.threads)
+        return 1 if self.exchanges else int(self.worker.threads)
+
+    def report_files(self) -> Mapping[str, bytes]:
+        return {ALONE: canonical_json(self._alone)}
 
     def plan(self) -> Iterator[NegativeCandidate]:
-        """The kinds of one caption after the other; those of a caption are a group."""
-        for read in self.read_captions():
-            group = sample_key(self.stage.name, read.caption_id)
-            for kind in self.kinds:
-                yield NegativeCandidate(
-                    **self.identified(read.caption_id, kind, group=group, terms=read.terms),
-                    caption_id=read.caption_id,
-                    image_id=read.image_id,
-                    image=read.image,
-                    caption=read.caption,
-                    negative_kind=kind,
-                )
+        """The kinds of one caption after the other; those of all captions of an image are a group."""
+        self._alone = 0
+        for image_id, captions in self._photos(self.read_captions()):
+            group = sample_key(self.stage.name, image_id)
+            self._alone += len(captions) == 1
+            for read in captions:
+                if len(captions) < self.least_captions:
+                    self.excluded.add("few-captions", read.place)
+                    continue
+                for kind in self.kinds:
+                    yield NegativeCandidate(
+                        **self.identified(read.caption_id, kind, group=group, terms=read.terms),
+                        caption_id=read.caption_id,
+                        image_id=read.image_id,
+                        image=read.image,
+                        caption=read.caption,
+                        image_captions=len(captions),
+                        negative_kind=kind,
+                    )
+
+    def _photos(self, captions: Iterator[Caption]) -> Iterator[tuple[str, list[Caption]]]:
+        """Images with their captions, in the order of the files; those whose captions are scattered there come last.
+
+        These alone are held in memory. A caption that names no image is one by itself.
+        """
+        met = Ids(image for image, _ in groupby(self._sound(), _image_of))
+        scattered, apart = met.suspects(), dict[str, list[Caption]]()
+        for image, of_image in groupby(captions, _image_of):
+            if image in scattered:
+                apart.setdefault(image, []).extend(of_image)
+            else:
+                yield image, list(of_image)
+        yield from apart.items()
+
+    def _sound(self) -> Iterator[Caption]:
+        return (read for read in self._captions.read() if isinstance(read, Caption))
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
         """A row each, or why there is none.
@@ -157,8 +193,8 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
         Raises `WrongUse` when the pipeline, `BuildFailed` when the model cannot be used; else as `Source.make`.
         """
         asked = cast(Sequence[NegativeCandidate], candidates)
-        if self.by_rules:
-            yield from self._written_by_rules(asked)
+        if self.exchanges:
+            yield from self._exchanged(asked)
             return
         for candidate, made in zip(asked, self.written(asked), strict=True):
             if made.reason:
@@ -166,25 +202,47 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
             else:
                 yield candidate.negative(made.negative)
 
-    def _written_by_rules(self, asked: Sequence[NegativeCandidate]) -> Iterator[TableRows | Rejected]:
-        texts = list(dict.fromkeys(candidate.caption for candidate in asked))
-        parser, words = self.parser, vocabulary()
-        with parser.nlp.memory_zone():
-            docs = dict(zip(texts, parser.docs(texts), strict=True))
-            written = [
-                negative(
-                    candidate.negative_kind,
-                    docs[candidate.caption],
-                    words,
-                    generator_for(self.stage.seed, self.stage.name, candidate.key),
-                    candidate.caption,
-                )
-                for candidate in asked
-            ]
-        for candidate, text in zip(asked, written, strict=True):
-            if text is None:
-                yield Rejected(candidate.key, "nothing-to-change")
-            elif reason := problem(KINDS[candidate.negative_kind].type, candidate.caption, text):
-                yield Rejected(candidate.key, reason, text)
-            else:
-                yield candidate.negative(text)
+    def _exchanged(self, asked: Sequence[NegativeCandidate]) -> Iterator[TableRows | Rejected]:
+        """Negatives of whole groups: all captions of an image tell what is said of it already."""
+        exchange, readings = self._exchange, self._readings([one.caption for one in asked])
+        for _, candidates in groupby(asked, lambda one: one.group):
+            of_image = list(candidates)
+            photo = photo_of([readings[text] for text in dict.fromkeys(one.caption for one in of_image)])
+            for one in of_image:
+                random = generator_for(self.stage.seed, self.stage.name, one.key)
+                edits = exchange.change(one.negative_kind, readings[one.caption], photo, random)
+                places = places_in(one.caption)  # the parser reads captions with one blank between words
+                there = [Edit(places[edit.start], places[edit.end], edit.text) for edit in edits or ()]
+                text = edited(one.caption, there) if there else ""
+                if not text:
+                    yield Rejected(one.key, "nothing-to-change")
+                elif reason := problem(KINDS[one.negative_kind].type, one.caption, text):
+                    yield Rejected(one.key, reason, text)
+                else:
+                    yield one.negative(text)
+
+    def _readings(self, captions: Sequence[str]) -> dict[str, Reading]:
+        """What each caption says."""
+        texts, words = list(dict.fromkeys(captions)), vocabulary()
+        with self.parser.nlp.memory_zone():
+            return {text: reading(doc, words) for text, doc in zip(texts, self.parser.docs(texts), strict=True)}
+
+    @cached_property
+    def _exchange(self) -> Exchange:
+        """The exchange, balanced on the sample."""
+        readings = self._readings([caption for photo in self._sample for caption in photo])
+        photos = [[(caption, readings[caption]) for caption in photo] for photo in self._sample]
+        return balanced(vocabulary(), counts(), photos, generator_for(self.stage.seed, self.stage.name, "exchange"))
+
+    @cached_property
+    def _sample(self) -> list[list[str]]:
+        """Captions of images at random, `SAMPLE` of them where there are so many, by image."""
+        photos = self._photos(self._sound())
+        ranked = ((digest([self.stage.seed, image]), [one.caption for one in captions]) for image, captions in photos)
+        chosen = [captions for _, captions in heapq.nsmallest(SAMPLE, ranked)]
+        before = accumulate(map(len, chosen), initial=0)
+        return [captions for captions, number in zip(chosen, before, strict=False) if number < SAMPLE]
+
+
+def _image_of(caption: Caption) -> str:
+    return caption.image_id or caption.caption_id

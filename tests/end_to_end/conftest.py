@@ -56,8 +56,8 @@ max_missing: 0
 stages:
   negatives:
     source: {{kind: negative-captions, captions: "miniature:stills/captions.json"}}
-    count: 140
-    shard_size: 35
+    count: 840
+    shard_size: 210
   prompts:
     source: {{kind: negative-prompts, negatives: negatives}}
     shard_size: 40

@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.generators.exchanged_negatives.test_exchanged_negatives import CAPTIONS
-from tests.generators.finished_stage import finish, finished, write_index
+from tests.generators.finished_stage import finished, write_index
 from tests.generators.words_alone.test_probe import captions
 from twinset.contracts.canonical import identity_of
 from twinset.contracts.errors import WrongUse
@@ -22,7 +21,6 @@ from twinset.generators import KINDS
 from twinset.generators.captions.json_files import read_json_captions
 from twinset.generators.captions.tables import Caption
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
-from twinset.generators.exchanged_negatives.words import CaptionWords
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
@@ -52,7 +50,7 @@ DERIVING: dict[str, dict[str, Any]] = {
     },
 }
 #: Held below, on the demo, and by what copies pairs.
-OTHERS = {"exchanged-negatives", "generated-pairs", "genecis-triplets", "screened-pairs"}
+OTHERS = {"generated-pairs", "genecis-triplets", "screened-pairs"}
 #: Tables of facts about samples: whoever reads them takes samples, and their terms, from the stage of these.
 FACTS = {
     "human-baseline", "image-ambiguity", "image-choice", "image-features", "image-neighbours",
@@ -186,15 +184,6 @@ def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> N
         assert dict(generator.excluded) == {"unknown-licence": 1}
 
 
-def test_exchanged_words_have_the_terms_of_their_caption(tmp_path: Path) -> None:
-    pytest.importorskip("sng_parser")
-    lines = [{"id": str(at), "image": f"{at}.jpg", "caption": text, **ADA.columns} for at, text in enumerate(CAPTIONS)]
-    (tmp_path / "c.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in lines))
-    finish(CaptionWords(kind="caption-words", captions=(tmp_path / "c.jsonl",)), tmp_path, "w")
-    found = settings("exchanged-negatives", words="w").open(Context("s", earlier=finished(tmp_path, "w"))).plan()
-    assert {one.terms for one in found} == {ADA}
-
-
 def test_pairs_that_are_copied_have_the_terms_of_the_pair() -> None:
     row = {**dict.fromkeys(COPIED, "x"), **CLOSED.columns, "sources": [], **dict.fromkeys(HASHED, "0")}
     assert Terms.of(planned(row)) == CLOSED
@@ -204,7 +193,7 @@ def test_pairs_that_are_copied_have_the_terms_of_the_pair() -> None:
 def test_terms_are_at_the_end_of_the_demos_chains(tmp_path: Path) -> None:
     first = ("small-negatives", "scene-graphs", "negatives")
     said = [f"stages.{name}.source.{term}={value}" for name in first for term, value in ADA.columns.items()]
-    recipe = load_recipe("demo", [*said, "stages.negatives.count=30", "subsets.triplets.count=4"])
+    recipe = load_recipe("demo", [*said, "stages.negatives.count=700", "subsets.triplets.count=4"])
     chains = recipe.only(["bivlc", "triplets", "trohn-text"])
     build_here(chains, str(tmp_path), 2)
     store = Store(str(tmp_path))

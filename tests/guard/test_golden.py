@@ -48,7 +48,7 @@ PLANNED_ONLY = {
 }
 #: Kinds that load a parser or torch, in a process for each stage: together they take minutes.
 SLOW = {
-    *("caption-scores", "caption-twins", "caption-words", "confused-pairs", "difference-boxes", "exchanged-negatives"),
+    *("caption-scores", "caption-twins", "confused-pairs", "difference-boxes"),
     *("genecis-triplets", "image-ambiguity", "image-choice", "image-features", "image-neighbours"),
     *("image-verification", "negative-captions", "scene-graphs", "selected-negatives"),
 }

@@ -9,13 +9,13 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 18610,
+    "generators": 17852,
     "filters": 738,
     "contracts": 4098,
     "stages": 4416,
     "shards": 4511,
     "models": 6617,
-    "cards": 2528,
+    "cards": 2526,
     "review": 2720,
     "training": 7585,
     "evaluation": 12391,

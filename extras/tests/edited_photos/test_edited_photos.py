@@ -41,7 +41,7 @@ from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.parts import LeftOut
 from twinset.generators.contract import check_source
-from twinset.generators.negative_captions.rules.vocabulary import vocabulary
+from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
 from twinset.shards.contracts import Context
 from twinset_extras.edited_photos.image_editor import Edit
 from twinset_extras.edited_photos.places import BadMask, Instances, outline_mask

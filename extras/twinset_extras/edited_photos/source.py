@@ -22,8 +22,8 @@ from twinset.contracts.licences.terms import TERMS, DerivingTerms, Terms, togeth
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import AnnotationFile, MediaFolderPath, Need, Settings, StageName
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage
+from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
 from twinset.generators.negative_captions.kinds import COLUMNS
-from twinset.generators.negative_captions.rules.vocabulary import vocabulary
 from twinset.models.device import check_opencv
 from twinset.models.engines import EngineSource
 from twinset.models.image_engine import Drawn

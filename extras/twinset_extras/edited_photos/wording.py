@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from twinset.generators.negative_captions.changes import words
-from twinset.generators.negative_captions.rules.vocabulary import Vocabulary
+from twinset.generators.negative_captions.exchange.vocabulary import Vocabulary
 
 _ARTICLES = ("a", "an", "the")
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -102,15 +102,15 @@ def plural_of(name: str) -> str:
 
 
 def names_of(categories: Iterable[str], vocabulary: Vocabulary) -> dict[str, set[str]]:
-    """Names of categories: their own, the synonyms of the rules for negative captions, and those of people.
+    """Names of categories: their own, the synonyms of the vocabulary of exchanged words, and those of people.
 
-    The last word of a category names it too ("dining table"), where the rules know it and no category is called so.
+    The last word of a category names it too ("dining table"), where the vocabulary has it and no category is called so.
     """
     all_, found = {one for one in categories if one.strip()}, dict[str, set[str]]()
     for category in sorted(all_):
         head = category.split()[-1]
-        own = {category} | ({head} if head not in all_ and head in vocabulary.groups else set())
-        found[category] = own.union(*(vocabulary.synonyms.get(name, ()) for name in own)) - (all_ - {category})
+        own = {category} | ({head} if head not in all_ and head in vocabulary.nouns else set())
+        found[category] = own.union(*(vocabulary.synonyms(name) for name in own)) - (all_ - {category})
         if category == PERSON:
             found[category] |= vocabulary.people - {"people", "couple", "family"}
     return found

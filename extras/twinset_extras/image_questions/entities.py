@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from twinset.generators.negative_captions.rules.nouns import article_of
+from twinset.generators.negative_captions.wording import article_of
 from twinset_extras.image_questions.nouns import (
     PLURAL,
     is_noun,

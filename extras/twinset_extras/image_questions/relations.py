@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from twinset.generators.negative_captions.rules.nouns import article_of
+from twinset.generators.negative_captions.wording import article_of
 from twinset_extras.image_questions.entities import Entities, Entity
 from twinset_extras.image_questions.facts import Fact, Places, adjective, attribute, be, do, joined
 from twinset_extras.image_questions.nouns import (

@@ -1,6 +1,8 @@
-"""The source of negative captions, and a build of its table."""
+"""Negative captions by exchanged words: the plan, what is written, a build of the table; on real captions too."""
 
 import json
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +10,14 @@ import pytest
 
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import load_recipe, parse_recipe
+from twinset.generators.negative_captions.changes import problem, words
+from twinset.generators.negative_captions.exchange.sites import reading
+from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
 from twinset.generators.negative_captions.kinds import KINDS
-from twinset.generators.negative_captions.source import NegativeCaptions, Rules
+from twinset.generators.negative_captions.source import ALONE, NegativeCaptions
+from twinset.generators.scene_graphs.relations import parser_of
+from twinset.generators.words_alone.probe import probed
+from twinset.models.spacy_pipelines import EMBEDDED, find_pipeline
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
@@ -17,13 +25,21 @@ from twinset.stages.run_here import build_here
 
 pytest.importorskip("sng_parser")
 MODEL = tuple(f"stages.negatives.source.engine.{one}" for one in ("model=m", "base_url=http://127.0.0.1:1/v1"))
-TEXTS = ["A black dog sleeps on a red bench.", "A man riding a horse.", "Nothing at all", "A man riding a horse."]
+COLOURS, ANIMALS = ("red", "black", "white"), ("dog", "cat", "horse")
+CAPTIONS = [
+    f"A {one} {animal} {verb} {place} a {other} bench."
+    for one in COLOURS
+    for other in COLOURS
+    for animal in ANIMALS
+    for verb in ("sits", "stands", "lies")
+    for place in ("behind", "in front of")
+]
 
 
-@pytest.fixture
-def captions(tmp_path: Path) -> Path:
-    path = tmp_path / "captions.jsonl"
-    records = [{"caption_id": str(n), "image_id": f"image{n}", "caption": text} for n, text in enumerate(TEXTS)]
+def write(folder: Path, captions: Iterable[tuple[str, str]]) -> Path:
+    """Captions of images, by the images' ids."""
+    path = folder / "captions.jsonl"
+    records = ({"caption_id": str(at), "image_id": image, "caption": text} for at, (image, text) in enumerate(captions))
     path.write_text("".join(f"{json.dumps(one)}\n" for one in [*records, {"caption": " "}]))
     return path
 
@@ -32,65 +48,139 @@ def source(captions: Path, **settings: Any) -> NegativeCaptions:
     return NegativeCaptions(kind="negative-captions", captions=(captions,), **settings)
 
 
-def test_each_caption_is_asked_for_each_kind(captions: Path) -> None:
-    generator = source(captions, kinds=tuple(KINDS)).open(Context("negatives"))
+def written(captions: Path, seed: int = 0, **settings: Any) -> list[dict[str, Any]]:
+    generator = source(captions, **settings).open(Context("negatives", seed=seed))
+    made = generator.make(list(generator.plan()))
+    return [row for one in made if isinstance(one, TableRows) for row in one.rows]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    return write(tmp_path, ((f"image{number}", text) for number, text in enumerate(CAPTIONS)))
+
+
+def test_each_caption_is_asked_for_each_kind_beside_the_others_of_its_image(tmp_path: Path) -> None:
+    texts = ["A black dog sleeps on a red bench.", "Nothing at all", "A dog sleeps."]
+    captions = write(tmp_path, zip(("a", "b", "a"), texts, strict=True))
+    generator = source(captions).open(Context("negatives"))
     planned = list(generator.plan())
-    assert [one.negative_kind for one in planned] == list(KINDS) * len(TEXTS)
-    assert generator.excluded.examples == [("empty-caption", "captions.jsonl line 5")]
-    made = dict(zip([one.key for one in planned], generator.make(planned), strict=True))
-    rows = [one.rows[0] for one in made.values() if isinstance(one, TableRows)]
-    assert {"caption_id": "1", "image_id": "image1", "type": "swap", "subtype": "obj"}.items() <= rows[
-        [row["negative_caption"] for row in rows].index("A horse riding a man.")
-    ].items()
-    nothing = [one.key for one in planned if one.caption_id == "2"]
-    assert all(isinstance(made[key], Rejected) for key in nothing)
+    assert [one.caption_id for one in planned] == [number for number in "102" for _ in KINDS]
+    assert [one.negative_kind for one in planned] == list(KINDS) * 3
+    assert [one.image_captions for one in planned[::7]] == [1, 2, 2]
+    assert len({one.group for one in planned}) == 2 and generator.report_files() == {ALONE: b"1"}
+    assert generator.excluded.examples == [("empty-caption", "captions.jsonl line 4")]
+    made = dict(zip(planned, generator.make(planned), strict=True))
+    assert {one.reason for of, one in made.items() if isinstance(one, Rejected) and of.image_id == "b"} == {
+        "nothing-to-change"
+    }
+    checked = source(captions, least_captions=2).open(Context("negatives"))
+    assert {one.image_id for one in checked.plan()} == {"a"} and checked.excluded["few-captions"] == 1
 
 
-def test_rules_swap_and_add_only_where_a_recipe_asks_for_it(captions: Path) -> None:
-    """Of what they swap and add few are right; language models write all seven kinds, as TROHN's did."""
-    replaced = ["replace_obj", "replace_att", "replace_rel"]
-    engine = {"kind": "openai", "model": "m", "base_url": "http://127.0.0.1:1/v1"}
-    for given in ({}, {"engine": {"kind": "rules"}}, {"engine": Rules()}):
-        rules = source(captions, **given)
-        assert list(rules.kinds) == replaced
-        assert {one.counted_as for one in rules.open(Context("negatives")).plan()} == {*replaced}
-    written = source(captions, engine=engine)
-    assert list(written.kinds) == list(KINDS) == list(source(captions, engine=written.engine).kinds)
-    assert source(captions, kinds=["swap_obj", "add_att"]).kinds == ("swap_obj", "add_att")
-    assert source(captions, engine=engine, kinds=["replace_rel"]).kinds == ("replace_rel",)
-    shipped = load_recipe("trohn", ["stages.negatives.source.engine.kind=openai", *MODEL])["negatives"].source
-    assert isinstance(shipped, NegativeCaptions) and list(shipped.kinds) == list(KINDS)
-    assert list(load_recipe("trohn")["negatives"].source.kinds) == replaced  # type: ignore[attr-defined]
-
-
-def test_what_is_written_does_not_depend_on_what_is_written_with_it(captions: Path) -> None:
-    generator = source(captions, kinds=("replace_obj", "add_obj")).open(Context("negatives"))
-    planned = list(generator.plan())
-    together = list(generator.make(planned))
-    assert [next(iter(generator.make([one]))) for one in planned] == together
-    (first, last) = (
-        [one for one, of in zip(together, planned, strict=True) if of.caption_id == number] for number in ("1", "3")
+def test_words_come_in_about_as_often_as_they_go_out(world: Path) -> None:
+    rows = written(world)
+    assert {f"{row['type']}_{row['subtype']}" for row in rows} >= {"replace_obj", "replace_att", "replace_rel"}
+    assert not any(problem(row["type"], row["caption"], row["negative_caption"]) for row in rows)
+    colours = [row for row in rows if (row["type"], row["subtype"]) == ("replace", "att")]
+    out, come = (
+        Counter(word for row in colours for word in words(row[side]) if word in COLOURS)
+        for side in ("caption", "negative_caption")
     )
-    assert first != last, "equal captions have keys of their own, so other chances"
+    assert len(colours) > 20 and all(abs(out[word] - come[word]) <= 0.25 * len(colours) for word in COLOURS)
+
+
+def test_what_is_written_is_of_its_seed_and_of_its_image_alone(world: Path) -> None:
+    first, again, other = ([row["negative_caption"] for row in written(world, seed)] for seed in (1, 1, 2))
+    assert first == again != other
+    generator = source(world).open(Context("negatives"))
+    planned = list(generator.plan())[: 7 * 20]
+    together = list(generator.make(planned))
+    assert [one for at in range(0, len(planned), 7) for one in generator.make(planned[at : at + 7])] == together
+
+
+def test_blanks_of_captions_stay(tmp_path: Path) -> None:
+    (tmp_path / "spaced").mkdir()
+    plain, spaced = (
+        [row["negative_caption"] for row in written(write(folder, ((str(at), text) for at, text in enumerate(texts))))]
+        for folder, texts in (
+            (tmp_path, CAPTIONS),
+            (tmp_path / "spaced", [text.replace(" ", " \u00a0") for text in CAPTIONS]),
+        )
+    )
+    assert plain == [text.replace("\u00a0", "") for text in spaced] != []
+    assert all(text.count("\u00a0") >= 7 for text in spaced)
+
+
+def test_what_another_caption_of_the_image_says_is_not_put_in(tmp_path: Path) -> None:
+    def negatives(*texts: str) -> set[str]:
+        path = write(tmp_path, (("a", text) for text in texts))
+        rows = [row for seed in range(40) for row in written(path, seed) if row["caption"] == texts[0]]
+        return {word for row in rows for word in words(row["negative_caption"])}
+
+    caption = "A dog on a red couch."
+    new = negatives(caption) - {*words(caption)}
+    assert len(new) > 1 and not new & negatives(caption, f"It is {' and '.join(sorted(new))}.")
+
+
+@pytest.mark.parametrize("text", ["ein Hund läuft über die Straße", "собака бежит по улице", "."])
+def test_captions_without_words_to_exchange_give_none(tmp_path: Path, text: str) -> None:
+    assert written(write(tmp_path, [("a", text)] * 5)) == []
+
+
+@pytest.mark.parametrize(
+    ("caption", "kind", "expected"),
+    [
+        ("A woman and her dog sit on a bench.", "replace_obj", {"dog", "bench"}),  # "her" says woman too
+        ("A man in long sleeve shirts.", "replace_att", set()),  # no long shirts
+        ("A black and white cat.", "replace_att", set()),
+        ("Two dogs on a red couch.", "replace_att", {"two", "red"}),
+        ("A red car in front of a church.", "replace_rel", {"in front of"}),
+        ("A dog and a cat on a mat.", "swap_obj", set()),
+        ("A black dog and a white cat on a mat.", "swap_obj", {"dog"}),
+        ("A red bus is next to a white car.", "swap_att", {"red"}),
+        ("A red train car is next to a white car.", "swap_att", set()),  # what it says of the other car is still true
+        ("A man with a toy car.", "replace_obj", {"man"}),
+        ("An orange tree in a yard.", "replace_att", set()),  # another thing
+        ("How to paint a red car.", "replace_att", set()),  # does not describe
+    ],
+)
+def test_places_that_can_change(caption: str, kind: str, expected: set[str]) -> None:
+    doc = parser_of(find_pipeline(EMBEDDED)).nlp(caption)
+    assert {site.word for site in reading(doc, vocabulary()).of(kind)} == expected
+
+
+def test_language_models_take_one_setting(world: Path) -> None:
+    shipped = load_recipe("trohn", ["stages.negatives.source.engine.kind=openai", *MODEL])["negatives"].source
+    assert isinstance(shipped, NegativeCaptions) and not shipped.exchanges
+    assert shipped.kinds == source(world).kinds == tuple(KINDS)
+    with pytest.raises(ValueError, match="negate_obj is for language models"):
+        source(world, kinds=["negate_obj"])
 
 
 @pytest.mark.slow
-def test_a_build_makes_a_table_that_later_stages_read(captions: Path, tmp_path: Path) -> None:
-    raw = {"name": "n", "subsets": {"negatives": {"source": source(captions).model_dump(mode="json"), "shard_size": 7}}}
+def test_a_build_makes_a_table_that_later_stages_read(world: Path, tmp_path: Path) -> None:
+    raw = {"name": "n", "subsets": {"negatives": {"source": source(world).model_dump(mode="json"), "shard_size": 300}}}
     counts = build_here(parse_recipe(raw), str(tmp_path / "out"), 1)["subsets"]["negatives"]
-    assert counts["planned"] == 3 * len(TEXTS) == counts["kept"] + sum(counts["rejected"].values())
-    table = FinishedStage(Store(str(tmp_path / "out")), "negatives").read(
-        ["caption", "negative_caption", "type", "subtype"]
-    )
+    assert counts["planned"] == 7 * len(CAPTIONS) == counts["kept"] + sum(counts["rejected"].values())
+    table = FinishedStage(Store(str(tmp_path / "out")), "negatives").read(["caption", "image_captions", "subtype"])
     assert len(table) == counts["kept"] and set(counts["rejected"]) == {"nothing-to-change"}
+    assert f"{len(CAPTIONS)} captions are the only ones of their image" in (
+        tmp_path / "out/negatives/README.md"
+    ).read_text("utf-8")
     build_here(parse_recipe(raw), str(tmp_path / "again"), 2)
     for path in (tmp_path / "out").rglob("*.parquet"):
         if not {"log"} & {*path.parts}:
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "out")).read_bytes()
 
 
-def test_kinds_are_named_as_sugarcrepe_names_them() -> None:
-    assert NegativeCaptions.row_schema.names[-2:] == ["type", "subtype"]
-    assert list(KINDS) == [
-        "replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"
-    ]  # fmt: skip
+COCO = Path(__file__).resolve().parents[4] / "shared" / "data" / "captions" / "coco_captions_val2017.json"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not COCO.exists(), reason="../shared/data is not here")
+def test_words_alone_do_not_tell_negatives_of_real_captions() -> None:
+    rows = written(COCO, seed=7)
+    for kind in ("replace_obj", "replace_att", "replace_rel"):
+        of_kind = [row for row in rows if f"{row['type']}_{row['subtype']}" == kind]
+        told = probed([row["caption"] for row in of_kind], [row["negative_caption"] for row in of_kind], 0)
+        assert told.pairs >= 400 and told.auc is not None and told.auc <= 0.6, (kind, told)

@@ -69,6 +69,7 @@ def test_each_kind_of_each_caption_is_asked_for_and_judged(captions: Path) -> No
         {
             **{"caption_id": "0", "image_id": "image0", "image": "", "caption": TEXTS[0]},
             **{"negative_caption": "A purple black dog sleeps on a red bench.", "type": "add", "subtype": "att"},
+            "image_captions": 1,
         }
     ]
     reasons = {key: one.reason for key, one in found.items() if isinstance(one, Rejected)}
@@ -123,13 +124,6 @@ def test_where_and_how_fast_a_server_is_asked_decides_nothing(captions: Path) ->
     assert {*content_of(one, 0)["source"]["engine"]} == decides
     assert "pipeline" not in content_of(one, 0)["source"]
     assert content_of(one, 0) != content_of(recipe(raw(captions, "http://h/v1", temperature=1))["negatives"], 0)
-
-
-def test_the_rules_are_the_default_and_their_tables_stay_valid(captions: Path) -> None:
-    source = {"kind": "negative-captions", "captions": [str(captions)]}
-    plain, named = (recipe(one)["negatives"] for one in (source, {**source, "engine": {"kind": "rules"}}))
-    assert content_of(plain, 0) == content_of(named, 0)
-    assert "engine" not in content_of(plain, 0)["source"] and "pipeline" in content_of(plain, 0)["source"]
 
 
 def test_paths_of_an_engine_count_from_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,0 @@
-"""Negative captions whose words change places with those of other captions, so that words alone do not tell them."""

@@ -1,1 +1,0 @@
-"""Negative captions without a language model: word lists and the parse of a caption."""
