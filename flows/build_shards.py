@@ -38,7 +38,7 @@ def task_runner(runner: Runner, workers: int) -> TaskRunner[Any]:
     if runner == "ray":
         from prefect_ray.task_runners import RayTaskRunner
 
-        chosen = RayTaskRunner(address=address, init_kwargs=None if address else local_ray(workers))
+        chosen = RayTaskRunner(address=address or "local", init_kwargs=None if address else local_ray(workers))
     else:
         from prefect_dask.task_runners import DaskTaskRunner
 
