@@ -1,17 +1,23 @@
 """A shelf with three tiny assets."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.generators.kubric_scenes.tiny_assets import make_assets
+from tests.generators.kubric_scenes.tiny_assets import SHAPES, entry, files, pack
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 
 
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
-    (tmp_path / "assets").mkdir()
-    return make_assets(tmp_path / "assets")
+    folder = tmp_path / "assets"
+    folder.mkdir()
+    for name in SHAPES:
+        pack(folder / f"{name}.tar.gz", files(name))
+    assets = {name: entry(name) for name in SHAPES}
+    (folder / "manifest.json").write_text(json.dumps({"data_dir": str(folder), "assets": assets}))
+    return folder / "manifest.json"
 
 
 @pytest.fixture

@@ -3,27 +3,21 @@
 Attack: an archive that refers outside its folder, expands for ever, or ends a parser.
 """
 
-import functools
 import gzip
-import hashlib
-import http.server
 import io
 import json
 import tarfile
-import threading
 import tracemalloc
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.kubric_scenes.assets.archives import MAX_BYTES, references, unpack
+from twinset.contracts.recipe import parse_recipe
+from twinset.generators.kubric_scenes.assets.archives import MAX_BYTES, unpack
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
 from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
 from twinset.shards.storage.store import Store
@@ -31,14 +25,6 @@ from twinset.stages.job import Job
 from twinset.stages.making.make import make_shard
 from twinset.stages.plan import prepare
 from twinset.stages.status import StageState, missing_problem, state_of
-
-
-def test_what_a_shelf_says_of_its_assets(shelf: AssetShelf, manifest: Path) -> None:
-    assert sorted(shelf.entries) == ["ball", "box", "can"]
-    archive = (manifest.parent / "can.tar.gz").read_bytes()
-    source = shelf.source("can")
-    assert (source.path, source.size) == ("can.tar.gz", len(archive))
-    assert source.sha256 == hashlib.sha256(archive).hexdigest()
 
 
 def test_the_mesh_is_what_is_rendered(shelf: AssetShelf) -> None:
@@ -65,59 +51,22 @@ def test_what_was_unpacked_goes_with_the_shelf(manifest: Path) -> None:
     assert not path.exists()
 
 
-@pytest.fixture
-def server(manifest: Path) -> Iterator[str]:
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args: object) -> None:
-            pass
-
-    serve = functools.partial(Quiet, directory=str(manifest.parent))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as running:
-        thread = threading.Thread(target=running.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{running.server_port}"
-        running.shutdown()
-        thread.join()
-
-
-def test_assets_from_a_server(server: str, manifest: Path) -> None:
-    content = json.loads(manifest.read_text())
-    del content["data_dir"]  # then the archives lie beside the manifest
-    manifest.write_text(json.dumps(content))
-    shelf = AssetShelf(f"{server}/manifest.json")
-    assert len(shelf.mesh("can")[1]) > 0
-    (manifest.parent / "box.tar.gz").unlink()
-    with pytest.raises(WrongUse, match=r"box\.tar\.gz .*cannot be read.*mirror"):
-        shelf.mesh("box")
-
-
-@pytest.mark.parametrize("name", ["gone/manifest.json", "nowhere://bucket/manifest.json"])
-def test_a_manifest_that_is_not_there(name: str, tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match=r"manifest\.json cannot be read: .*mirror"):
-        AssetShelf(name if "://" in name else tmp_path / name)
-
-
 @pytest.mark.parametrize(
-    "text",
+    ("text", "said"),
     [
-        "{",
-        '{"assets": []}',
-        '{"assets": {"a": 1}}',
-        '{"assets": {"../up": {"kwargs": {}}}}',
-        '{"assets": {"a": {"kwargs": {}, "path": "../up.tar.gz"}}}',
-        "[" * 200_000,
+        (None, "cannot be read: .*mirror"),
+        ("{", "is no manifest"),
+        ("[" * 200_000, "is no manifest"),
+        ('{"assets": {"../up": {"kwargs": {}}}}', "is no manifest"),
+        ('{"assets": {"a": {"kwargs": {}, "path": "../up.tar.gz"}}}', "is no manifest"),
+        ('{"assets": {}, "data_dir": "a/../../b"}', "data_dir: .*lay the manifest beside the archives"),
     ],
 )
-def test_a_manifest_that_is_none(text: str, tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(WrongUse, match="is no manifest of Kubric's"):
+def test_a_manifest_that_is_none(text: str | None, said: str, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(WrongUse, match=rf"manifest\.json.*{said}"):
         AssetShelf(tmp_path / "manifest.json")
-
-
-def rewrite(manifest: Path, **kwargs: Any) -> None:
-    content = json.loads(manifest.read_text())
-    content["assets"]["box"]["kwargs"] |= kwargs
-    manifest.write_text(json.dumps(content))
 
 
 @pytest.mark.parametrize(
@@ -129,20 +78,18 @@ def rewrite(manifest: Path, **kwargs: Any) -> None:
     ],
 )
 def test_a_manifest_that_asks_for_the_wrong_thing(kwargs: Any, said: str, manifest: Path) -> None:
-    rewrite(manifest, **kwargs)
+    content = json.loads(manifest.read_text())
+    content["assets"]["box"]["kwargs"] |= kwargs
+    manifest.write_text(json.dumps(content))
     with pytest.raises(WrongUse, match=said):
         AssetShelf(manifest).create("box")
 
 
-def link(name: str, target: str) -> tarfile.TarInfo:
+def file(name: str, size: int = 0, target: str = "") -> tarfile.TarInfo:
+    """An entry of an archive; with a target, a link."""
     member = tarfile.TarInfo(name)
-    member.type, member.linkname = tarfile.SYMTYPE, target
-    return member
-
-
-def file(name: str, size: int = 0) -> tarfile.TarInfo:
-    member = tarfile.TarInfo(name)
-    member.size = size
+    member.size, member.linkname = size, target
+    member.type = tarfile.SYMTYPE if target else tarfile.REGTYPE
     return member
 
 
@@ -150,10 +97,8 @@ def file(name: str, size: int = 0) -> tarfile.TarInfo:
     ("members", "said"),
     [
         ([file("../up.txt")], "outside its folder"),
-        ([file("/tmp/up.txt")], "outside its folder"),
         ([file("box//tmp/up.txt")], "outside its folder"),
-        ([link("texture.png", "/etc/passwd")], "a link or a device"),
-        ([link("box", ".."), file("box/up.txt")], "a link or a device"),
+        ([file("box", target=".."), file("box/up.txt")], "a link or a device"),
         ([file(f"{n}.txt") for n in range(200)], "more than 100 files"),
         ([file("bomb.bin", 1 << 40)], "it is damaged"),
     ],
@@ -167,68 +112,34 @@ def test_a_hostile_archive_is_not_unpacked(members: list[tarfile.TarInfo], said:
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["box.tar.gz"]
 
 
-@pytest.mark.parametrize("cut", [0, 400])
-def test_a_damaged_archive(cut: int, shelf: AssetShelf, manifest: Path) -> None:
+def test_a_damaged_archive(shelf: AssetShelf, manifest: Path) -> None:
     archive = manifest.parent / "box.tar.gz"
-    archive.write_bytes(archive.read_bytes()[:cut])
-    with pytest.raises(WrongUse, match=r"box\.tar\.gz: it is damaged"):
-        shelf.create("box")
-
-
-@pytest.mark.parametrize("place", [0.3, 0.7])
-def test_a_flipped_bit_is_noticed(place: float, shelf: AssetShelf, manifest: Path) -> None:
-    # Not compressed, so that only gzip's checksum can tell.
-    archive = manifest.parent / "box.tar.gz"
-    content = bytearray(gzip.compress(gzip.decompress(archive.read_bytes()), 0))
-    content[int(place * len(content))] ^= 1
-    archive.write_bytes(content)
-    with pytest.raises(WrongUse, match=r"box\.tar\.gz: it is damaged"):
-        shelf.create("box")
-
-
-def test_an_archive_with_a_folder_of_the_assets_name(shelf: AssetShelf, manifest: Path) -> None:
-    pack(manifest.parent / "box.tar.gz", {f"box/{name}": data for name, data in files("box").items()})
-    assert Path(shelf.create("box").render_filename).is_file()
-
-
-Contents = dict[str, bytes]
-NAMES = {"green-turtle-toy": "can", "brown-hat": "box"}
-
-
-def without(name: str) -> Callable[[Contents], Contents]:
-    return lambda contents: {other: data for other, data in contents.items() if other != name}
-
-
-def replaced(name: str, data: bytes) -> Callable[[Contents], Contents]:
-    return lambda contents: contents | {name: data}
-
-
-def huge_texture() -> bytes:
-    written = io.BytesIO()
-    Image.new("1", (10_000, 8_000)).save(written, "PNG")
-    return written.getvalue()
+    whole = archive.read_bytes()
+    flipped = bytearray(gzip.compress(gzip.decompress(whole), 0))  # not compressed: only gzip's checksum can tell
+    flipped[len(flipped) // 2] ^= 1
+    for content in (b"", whole[:400], flipped):
+        archive.write_bytes(content)
+        with pytest.raises(WrongUse, match=r"box\.tar\.gz: it is damaged"):
+            shelf.create("box")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("name", "content", "said"),
     [
-        (without("texture.png"), "visual_geometry.mtl refers to texture.png, which is absent"),
-        (replaced("texture.png", b"no picture"), "texture.png cannot be read"),
-        (replaced("texture.png", huge_texture()), "texture.png has more than"),
-        (without("visual_geometry.mtl"), "visual_geometry.obj refers to visual_geometry.mtl, which is absent"),
-        (without("collision_geometry.obj"), "object.urdf refers to collision_geometry.obj, which is absent"),
-        (replaced("collision_geometry.obj", b"v a b c\nf 1 2 3\n"), "collision_geometry.obj holds"),
-        (replaced("visual_geometry.obj", bytes(range(256))), "holds no mesh"),
-        (replaced("visual_geometry.obj", b"v 0 0 0\nv 0 0 0\nv 0 0 0\nf 1 2 3\n"), "without size"),
-        (replaced("visual_geometry.obj", b"v 1e300 0 0\nv 0 1 0\nv 1 0 0\nf 1 2 3\n"), "without size"),
-        (replaced("visual_geometry.obj", b"v 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 9\n"), "out of bounds"),
+        ("texture.png", None, "visual_geometry.mtl refers to texture.png, which is absent"),
+        ("texture.png", b"no picture", "texture.png cannot be read"),
+        ("collision_geometry.obj", b"v a b c\nf 1 2 3\n", "collision_geometry.obj holds"),
+        ("visual_geometry.obj", bytes(range(256)), "holds no mesh"),
+        ("visual_geometry.obj", b"v 1e300 0 0\nv 0 1 0\nv 1 0 0\nf 1 2 3\n", "without size"),
+        ("visual_geometry.obj", b"v 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 9\n", "out of bounds"),
     ],
 )
 def test_an_archive_that_holds_no_asset(
-    change: Callable[[Contents], Contents], said: str, shelf: AssetShelf, manifest: Path
+    name: str, content: bytes | None, said: str, shelf: AssetShelf, manifest: Path
 ) -> None:
     archive = manifest.parent / "box.tar.gz"
-    pack(archive, change(files("box")))
+    others = {other: data for other, data in files("box").items() if other != name}
+    pack(archive, others if content is None else others | {name: content})
     with pytest.raises(UnusableAsset, match=rf"box\.tar\.gz: .*{said}.*; fetch it again") as caught:
         shelf.mesh("box")
     assert (caught.value.recorded, caught.value.size) == ("box.tar.gz", archive.stat().st_size)
@@ -239,8 +150,6 @@ def test_an_archive_that_holds_no_asset(
     ("data_dir", "lies", "recorded"),
     [
         (None, "", ""),
-        (".", "", ""),
-        ("GSO", "/GSO", "GSO/"),
         ("GSO/../a/", "/a", "a/"),
         ("{folder}/GSO", "/GSO", "GSO/"),
         ("memory://bucket/GSO", None, "memory://bucket/GSO/"),
@@ -258,40 +167,15 @@ def test_archives_are_recorded_as_they_lie(
     assert (read.data, read.recorded) == (folder + lies if lies is not None else data_dir, recorded)
 
 
-@pytest.mark.parametrize("data_dir", ["..", "/etc", "a/../../b"])
-def test_a_manifest_whose_archives_lie_elsewhere(data_dir: str, manifest: Path) -> None:
-    content = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(content | {"data_dir": data_dir}))
-    with pytest.raises(WrongUse, match=r"manifest\.json: data_dir: .*lay the manifest beside the archives"):
-        AssetShelf(manifest)
-
-
-def counting(manifest: Path, data_dir: str) -> Recipe:
-    """Four pairs in four shards of two things, whose archives lie in `data_dir`."""
-    assets = {name: entry(shape) for name, shape in NAMES.items()}
-    manifest.write_text(json.dumps({"data_dir": data_dir, "assets": assets}))
-    source = {
-        "kind": "kubric",
-        "aspect": "counting",
-        "assets": str(manifest),
-        "licence": "CC0-1.0",
-        "resolution": 64,
-        "samples": 1,
-        "attempts": 1,
-    }
-    return parse_recipe({"name": "tiny", "subsets": {"eq-x": {"source": source, "count": 4, "shard_size": 1}}})
-
-
-def state(store: Store, recipe: Recipe) -> StageState:
-    source: Any = recipe["eq-x"].source
-    return state_of(store, "eq-x", source.media_files())
-
-
 def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path) -> None:
     mirror = tmp_path / "mirror" / "GSO"
     mirror.mkdir(parents=True)
     manifest = mirror.parent / "GSO.json"
-    recipe = counting(manifest, "GSO")
+    assets = {"green-turtle-toy": entry("can"), "brown-hat": entry("box")}
+    manifest.write_text(json.dumps({"data_dir": "GSO", "assets": assets}))
+    source: dict[str, Any] = {"kind": "kubric", "aspect": "counting", "assets": str(manifest), "licence": "CC0-1.0"}
+    source |= {"resolution": 64, "samples": 1, "attempts": 1}
+    recipe = parse_recipe({"name": "tiny", "subsets": {"eq-x": {"source": source, "count": 4, "shard_size": 1}}})
     pack(mirror / "green-turtle-toy.tar.gz", files("can"))
     store = Store(str(tmp_path / "out"))
     stage = prepare(Job(recipe, store), "eq-x")
@@ -300,74 +184,43 @@ def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path)
     assert lacking and len(lacking) < 4
     absent = "GSO/brown-hat.tar.gz"
     assert all(receipts[shard].missing == {absent: None} for shard in lacking)
-    found = state(store, recipe)
-    assert found.todo == []
-    assert f"{absent} in {manifest}" in missing_problem(recipe, "eq-x", found)
 
+    def state() -> StageState:
+        opened: Any = recipe["eq-x"].source
+        return state_of(store, "eq-x", opened.media_files())
+
+    assert state().todo == []
+    assert f"{absent} in {manifest}" in missing_problem(recipe, "eq-x", state())
     (mirror.parent / absent).write_bytes(b"no archive")
-    assert set(state(store, recipe).todo) == lacking
+    assert set(state().todo) == lacking
     broken = make_shard(store.root, "eq-x", min(lacking))
     assert broken.rejected == {"broken-media": 1} and broken.missing == {absent: 10}
-
     pack(mirror.parent / absent, files("box"))
-    assert set(state(store, recipe).todo) == lacking
+    assert set(state().todo) == lacking
     made = make_shard(store.root, "eq-x", min(lacking))
     assert made.missing == {} and not {"missing-media", "broken-media"} & set(made.rejected)
 
 
-def packed(folder: Path, **changed: bytes) -> Path:
-    names = {"urdf": "object.urdf", "mtl": "visual_geometry.mtl", "obj": "visual_geometry.obj"}
-    pack(folder / "box.tar.gz", files("box") | {names[kind]: content for kind, content in changed.items()})
-    return folder / "box.tar.gz"
-
-
-OUTSIDE = {
-    "urdf": b"<robot><mesh filename='../../x.obj'/></robot>",
-    "urdf in references to characters": b"<robot><mesh filename='&#46;&#x2e;/&#46;./x.obj'/></robot>",
-    "urdf, the whole name in references": b"<robot><mesh filename='&#47;etc&#47;passwd'/></robot>",
-    "urdf that says another encoding": b"<?xml version='1.0' encoding='cp037'?><r><mesh filename='/etc/x'/></r>",
-    "mtl": b"newmtl a\nmap_Kd ../../x.png\n",
-    "mtl with options": b"  map_Kd -bm 1 /etc/x.png\n",
-    "mtl with a space in the name": b"map_Kd ../../x y.png\n",
-    "mtl, joined lines": b"map_Kd \\\n../../x.png\n",
-    "mtl, old line ends": b"newmtl a\rbump ../../x.png\r",
-    "obj": b"mtllib ../../x.mtl\n",
-    "obj, indented": b" mtllib /etc/x.mtl\n",
-}
-
-
-@pytest.mark.parametrize("how", OUTSIDE)
-def test_references_outside_the_folder_are_refused(tmp_path: Path, how: str) -> None:
-    """Attack: Blender or PyBullet reads a file of the user's that an asset names."""
-    archive = packed(tmp_path, **{how.split()[0].rstrip(","): OUTSIDE[how]})
-    with pytest.raises(ValueError, match=r"(object|visual_geometry)\.(urdf|mtl|obj) refers to '"):
-        unpack(archive, "box", tmp_path / "box")
-
-
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("name", "content", "said"),
     [
-        (b"<!DOCTYPE r [<!ENTITY a '../'>]><robot><mesh filename='&a;x'/></robot>", "declares a document type"),
-        (b"<a>" * 200 + b"</a>" * 200, "more than 100 elements within each other"),
-        (b"<robot>", "is not XML"),
+        ("object.urdf", b"<robot><mesh filename='&#46;&#x2e;/&#46;./x.obj'/></robot>", "refers to '"),
+        ("object.urdf", b"<?xml version='1.0' encoding='cp037'?><r><mesh filename='/etc/x'/></r>", "refers to '"),
+        ("visual_geometry.mtl", b"newmtl a\nmap_Kd \\\n../../x.png\n", "refers to '"),
+        ("visual_geometry.mtl", b"  map_Kd -bm 1 /etc/x.png\r", "refers to '"),
+        ("visual_geometry.obj", b" mtllib ../../x.mtl\n", "refers to '"),
+        ("object.urdf", b"<!DOCTYPE r [<!ENTITY a '../'>]><robot><mesh filename='&a;x'/></robot>", "a document type"),
+        ("object.urdf", b"<a>" * 200 + b"</a>" * 200, "more than 100 elements within each other"),
+        ("object.urdf", b"<robot>", "is not XML"),
     ],
 )
-def test_a_urdf_that_is_more_than_plain_xml_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
-    """Attack: entities, which expand for ever or hide a name, and depth, which ends PyBullet's parser."""
+def test_files_that_refer_elsewhere_or_end_a_parser_are_refused(
+    tmp_path: Path, name: str, content: bytes, said: str
+) -> None:
+    """Attack: Blender or PyBullet reads a file of the user's, or expands for ever."""
+    pack(tmp_path / "box.tar.gz", files("box") | {name: content})
     with pytest.raises(ValueError, match=said):
-        unpack(packed(tmp_path, urdf=content), "box", tmp_path / "box")
-
-
-def test_names_are_found_as_they_stand(tmp_path: Path) -> None:
-    texts = {
-        "a.urdf": b"<robot><mesh filename='a.obj'/><visual filename=\"b.obj\"/></robot>",
-        "a.mtl": b"newmtl m\n# map_Kd no.png\nmap_Kd a.png \r\nMAP_KS -s 1 b.png\nKd 1 1 1\nnorm c.png",
-        "a.obj": b"mtllib  a.mtl \nv 0 0 0\nmtllibs\n",
-        "a.png": b"mtllib a.mtl",
-    }
-    named = {name: (tmp_path / name).write_bytes(text) and references(tmp_path / name) for name, text in texts.items()}
-    expected = {"a.urdf": ["a.obj", "b.obj"], "a.mtl": ["a.png", "-s 1 b.png", "c.png"], "a.obj": ["a.mtl"]}
-    assert named == {**expected, "a.png": []}
+        unpack(tmp_path / "box.tar.gz", "box", tmp_path / "box")
 
 
 def test_a_header_that_expands_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
+from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.captions.pair_sampling import (
     COUNTING_TEMPLATES,
@@ -22,14 +23,11 @@ from twinset.generators.kubric_scenes.captions.pair_sampling import (
     told_apart,
     usable,
 )
-from twinset.generators.kubric_scenes.captions.vocabulary import Entry, Vocabulary, load_vocabulary
+from twinset.generators.kubric_scenes.captions.vocabulary import Entry, load_vocabulary
 from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, NamedAsset, Relation, Size
 from twinset_demo import PROCEDURAL
 
 VOCABULARY = load_vocabulary()
-AVAILABLE = {use.id for entry in VOCABULARY.objects.values() for use in entry.assets.gso + entry.assets.procedural} | {
-    use.id for members in VOCABULARY.sets.values() for entry in members.values() for use in entry.assets.procedural
-}
 
 # An independent reading of the captions: nothing below is taken from the grammar.
 CLASSES = {
@@ -63,24 +61,9 @@ def counts(name: str, count: int) -> Drawn:
             "The large red stripe towel is on the top of the large black keyboard.",
         ),
         (
-            related("grey wash towel", "on-top", "black keyboard", ("", "large")),
-            *("is", "above"),
-            "The grey wash towel is above the large black keyboard.",
-        ),
-        (
-            related("white canvas shoe", "right", "red coffee mug"),
-            *("is located", "on the right of"),
-            "The white canvas shoe is located on the right of the red coffee mug.",
-        ),
-        (
             related("red scissors", "behind", "blue gloves", ("small", "")),
             *("is placed", "behind"),
             "The small red scissors are placed behind the blue gloves.",
-        ),
-        (
-            related("white ramekin porcelain", "left", "red scissors"),
-            *("is", "on the left hand of"),
-            "The white ramekin porcelain is on the left hand of the red scissors.",
         ),
     ],
 )
@@ -93,17 +76,10 @@ def test_relations_read_as_published(drawn: Drawn, verb: str, place: str, said: 
     ("name", "count", "template", "place", "said"),
     [
         ("red high heel", 2, 0, "in the scene", "There are 2 red high heels in the scene."),
-        ("red high heel", 4, 1, "in the scene", "4 red high heels are in the scene."),
-        ("red coffee mug", 1, 0, "in the scene", "There is 1 red coffee mug in the scene."),
         ("red coffee mug", 1, 1, "on the platform", "1 red coffee mug is on the platform."),
         ("white gaming mouse", 3, 0, "on the platform", "There are 3 white gaming mice on the platform."),
-        ("red scissors", 1, 0, "in the scene", "There is 1 pair of red scissors in the scene."),
         ("blue gloves", 5, 1, "in the scene", "5 pairs of blue gloves are in the scene."),
         ("white ramekin porcelain", 2, 1, "in the scene", "2 pieces of white ramekin porcelain are in the scene."),
-        (
-            *("white gift box with red straps", 2, 0, "in the scene"),
-            "There are 2 white gift boxes with red straps in the scene.",
-        ),
     ],
 )
 def test_counts_read_as_published(name: str, count: int, template: int, place: str, said: str) -> None:
@@ -115,7 +91,7 @@ def test_counts_read_as_published(name: str, count: int, template: int, place: s
 
 @pytest.mark.parametrize("aspect", get_args(Aspect))
 def test_captions_say_what_was_drawn_and_differ_in_nothing_else(aspect: Aspect) -> None:
-    for drawn, *captions in islice(draw_pairs(aspect, VOCABULARY, AVAILABLE, 3, "words"), 1000):
+    for drawn, *captions in islice(draw_pairs(aspect, VOCABULARY, PROCEDURAL_IDS | GSO_IDS, 3, "words"), 1000):
         if drawn.subject is None:
             read = [read_count(text) for text in captions]
             assert read == [(drawn.object0.name, drawn.count0), (drawn.object0.name, drawn.count1)]
@@ -159,80 +135,39 @@ def singular(things: str) -> str:
 
 
 ASSETS = json.loads((PROCEDURAL / "manifest.json").read_bytes())["assets"]
-# EqBen, Figure 14, in its order.
-OBJECTS = """
-green turtle toy, white animal dog toy, black power pressure cooker, great white shark model, white ramekin
-porcelain, pink damask bath towel, white porcelain teapot, grey elephant toy, bald eagle toy, brown bull, blue
-gloves, brown hat, white gaming mouse, black keyboard, black boot, white gift box with red straps, red scissors,
-vintage metal alarm clock, black frypan, stainless steel milk frother, red coffee mug, purple doll house wooden
-sofa, black sneaker, white canvas shoe, black laptop, black and red gameboy, blue and black backpack, red high heel,
-stainless steel toaster, white drug bottle, fabric basket, school bus toy, black and yellow hammer, green doll house
-wooden refrigerator
-"""
-SETS = {
-    "towel": "blue stripe towel, red stripe towel, green stripe towel, grey wash towel",
-    "hat": "black hat, grey hat, brown hat",
-    "plate": """green square saucer plate, red square saucer plate, yellow square saucer plate, green round plate, brown
-        round plate, blue round plate""",
-    "plant container": "blue plant container, yellow plant container, red plant container",
-    "storage": "metallic mobile device storage, white mobile device storage, blue and white mobile device storage",
-    "shoe": """brown shoe, green shoe, white running shoe, black shoe, pink shoe, purple running shoe, yellow shoe, blue
-        shoe, red shoe""",
-    "bottle": "yellow drug bottle, red drug bottle, blue drug bottle, purple bottle",
-    "bowl": "yellow bowl, brown bowl, blue bowl, white bowl, grey dog bowl, pink dog bowl, blue plastic dog bowl",
+
+
+ENTRIES: dict[str, Entry] = VOCABULARY.objects | {
+    name: entry for members in VOCABULARY.sets.values() for name, entry in members.items()
 }
 
 
-def words(listed: str) -> list[str]:
-    return [" ".join(name.split()) for name in listed.split(",")]
-
-
-def every_entry(vocabulary: Vocabulary) -> dict[str, Entry]:
-    members = {name: entry for members in vocabulary.sets.values() for name, entry in members.items()}
-    return {**vocabulary.objects, **members}
-
-
 def test_it_has_every_name_of_figure_14_in_its_order() -> None:
-    vocabulary = load_vocabulary()
-    assert list(vocabulary.objects) == words(OBJECTS)
-    assert {kind: list(members) for kind, members in vocabulary.sets.items()} == {k: words(v) for k, v in SETS.items()}
+    """The digest is of the names as they were when they were compared with EqBen's figure."""
+    assert len(VOCABULARY.objects) == 34 and sum(map(len, VOCABULARY.sets.values())) == 39
+    names = [[*VOCABULARY.objects], [[kind, [*members]] for kind, members in VOCABULARY.sets.items()]]
+    assert digest(names) == "f492bcfe02825aebc54037ea5a750ae0"
 
 
-def test_no_asset_shows_two_names() -> None:
-    entries = every_entry(load_vocabulary()).values()
-    shown = Counter(use.id for entry in entries for use in entry.assets.gso + entry.assets.procedural)
-    assert shown.most_common(1)[0][1] == 1
-
-
-def test_a_procedural_id_is_its_name_with_dashes() -> None:
-    for name, entry in every_entry(load_vocabulary()).items():
+def test_no_asset_shows_two_names_and_those_of_the_demo_are_named_alike() -> None:
+    shown = Counter(use.id for entry in ENTRIES.values() for use in entry.assets.gso + entry.assets.procedural)
+    assert set(shown.values()) == {1} and set(ASSETS) == PROCEDURAL_IDS
+    for name, entry in ENTRIES.items():
         assert [use.id for use in entry.assets.procedural] in ([], [name.replace(" ", "-")])
 
 
-def test_procedural_ids_are_those_of_the_demo() -> None:
-    entries = every_entry(load_vocabulary()).values()
-    assert {use.id for entry in entries for use in entry.assets.procedural} == set(ASSETS)
-
-
 def test_what_lies_on_what() -> None:
-    objects = load_vocabulary().objects
-    mouse, keyboard, box = (
-        objects[n] for n in ("white gaming mouse", "black keyboard", "white gift box with red straps")
-    )
-    refrigerator, hammer, towel = (
-        objects[n]
-        for n in ("green doll house wooden refrigerator", "black and yellow hammer", "pink damask bath towel")
-    )
-    assert mouse.fits_on(keyboard) and mouse.fits_on(box) and towel.fits_on(keyboard)
+    objects = VOCABULARY.objects
+    keyboard, refrigerator = objects["black keyboard"], objects["green doll house wooden refrigerator"]
+    assert objects["pink damask bath towel"].fits_on(keyboard)
     assert not keyboard.fits_on(refrigerator)  # too long
-    assert not keyboard.fits_on(mouse)  # a mouse carries nothing
-    assert not refrigerator.fits_on(box)  # nobody puts it there
-    assert hammer.fits_on(keyboard) and hammer.top is None
+    assert not keyboard.fits_on(objects["white gaming mouse"])  # a mouse carries nothing
+    assert not refrigerator.fits_on(objects["white gift box with red straps"])  # nobody puts it there
 
 
 def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
     """The plan puts only what fits on top; it believes the vocabulary."""
-    for name, entry in every_entry(load_vocabulary()).items():
+    for name, entry in ENTRIES.items():
         for use in entry.assets.procedural:
             assert (use.up, use.yaw) == ("z", 0)  # they stand up, their front towards -y
             size = np.ptp(ASSETS[use.id]["kwargs"]["bounds"], axis=0)
@@ -244,8 +179,8 @@ def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
     ("damage", "complaint"),
     [
         ({"weight": 3}, r"bottle\.weight"),
-        ({"footprint": [0.4, 0.9]}, r"longer \(0\.9\)"),
         ({"assets": {"gso": [{"id": "../../etc/passwd"}]}}, r"gso\.0\.id"),
+        ({"footprint": [0.4, 0.9]}, r"longer \(0\.9\)"),
         ({"kind": "hat"}, "is said differently"),
     ],
 )
@@ -259,14 +194,14 @@ def test_a_wrong_vocabulary_is_refused(tmp_path: Path, damage: dict[str, object]
     assert str(path) in str(refusal.value)
 
 
-PROCEDURAL_IDS = {use.id for entry in every_entry(VOCABULARY).values() for use in entry.assets.procedural}
-GSO_IDS = {use.id for entry in every_entry(VOCABULARY).values() for use in entry.assets.gso}
+PROCEDURAL_IDS = {use.id for entry in ENTRIES.values() for use in entry.assets.procedural}
+GSO_IDS = {use.id for entry in ENTRIES.values() for use in entry.assets.gso}
 Pairs = list[tuple[Drawn, str, str]]
 
 
 @cache  # several tests read the same two thousand
-def pairs(aspect: Aspect, count: int, seed: int = 0, available: frozenset[str] = frozenset(PROCEDURAL_IDS)) -> Pairs:
-    return list(islice(draw_pairs(aspect, VOCABULARY, available, seed, f"eq-kubric-{aspect}"), count))
+def pairs(aspect: Aspect, count: int, available: frozenset[str]) -> Pairs:
+    return list(islice(draw_pairs(aspect, VOCABULARY, available, 0, f"eq-kubric-{aspect}"), count))
 
 
 def uses_of(drawn_pairs: Pairs) -> dict[str, Counter[Any]]:
@@ -300,38 +235,21 @@ def uses_of(drawn_pairs: Pairs) -> dict[str, Counter[Any]]:
 def test_statistics_are_near_uniform_at_every_count(aspect: Aspect, available: set[str]) -> None:
     """No value is used more often than another by over 4 and 2 % of the mean, objects by 15 %: few carry others."""
     for count in (60, 300, 2000):
-        for what, uses in uses_of(pairs(aspect, count, available=frozenset(available))).items():
+        for what, uses in uses_of(pairs(aspect, count, frozenset(available))).items():
             mean, spread = sum(uses.values()) / len(uses), max(uses.values()) - min(uses.values())
             most = {"subject": 0.8, "object": 0.15}.get(what, 0.02)
             assert spread <= 4 + most * mean, (what, uses)
-
-
-@pytest.mark.parametrize("available", [PROCEDURAL_IDS, GSO_IDS])
-def test_every_value_is_used(available: set[str]) -> None:
-    location, counting, attribute = (
-        uses_of(pairs(aspect, 600, available=frozenset(available))) for aspect in get_args(Aspect)
-    )
-    names = set(usable(VOCABULARY, "location", available).objects)
-    assert set(location["object"]) == set(location["subject"]) == set(counting["object"]) == names
-    assert len(location["relations"]) == len(counting["counts"]) == 20
-    assert sum(len(uses) for what, uses in location.items() if what.startswith("phrase of ")) == 10
-    assert len(counting["template"]) == len(counting["place"]) == 2
-    sets = usable(VOCABULARY, "attribute", available).sets
-    assert set(attribute["set"]) == set(sets)
-    assert all(set(attribute[f"member of {kind}"]) == set(members) for kind, members in sets.items())
-    assert len(attribute["relation"]) == 5 and len(attribute["subject size"]) == 3
-
-
-@pytest.mark.parametrize("aspect", get_args(Aspect))
-def test_more_pairs_keep_the_first_and_another_seed_draws_others(aspect: Aspect) -> None:
-    assert pairs(aspect, 300)[:100] == pairs(aspect, 100)
-    assert pairs(aspect, 100, seed=1) != pairs(aspect, 100)
+    used, names = uses_of(pairs(aspect, 2000, frozenset(available))), usable(VOCABULARY, aspect, available)
+    if aspect == "attribute":
+        assert {kind: {*used[f"member of {kind}"]} for kind in used["set"]} == {k: {*m} for k, m in names.sets.items()}
+    else:
+        assert set(used["object"]) == set(names.objects)
 
 
 @pytest.mark.parametrize("available", [PROCEDURAL_IDS, GSO_IDS])
 @pytest.mark.parametrize("aspect", ["location", "attribute"])
 def test_every_pair_can_be_shown(aspect: Aspect, available: set[str]) -> None:
-    drawn_pairs = [drawn for drawn, *_ in pairs(aspect, 2000, available=frozenset(available))]
+    drawn_pairs = [drawn for drawn, *_ in pairs(aspect, 2000, frozenset(available))]
     for drawn in drawn_pairs:
         assert drawn.subject is not None and drawn.subject.name not in (drawn.object0.name, drawn.object1.name)
         assert {drawn.object0.asset, drawn.object1.asset, drawn.subject.asset} <= available
@@ -356,16 +274,9 @@ def test_sizes_of_an_attribute_pair_can_differ() -> None:
     assert len(sizes) == 27 and max(sizes.values()) - min(sizes.values()) <= 2
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
-    [
-        ("blue bowl", "blue plastic dog bowl", False),
-        ("blue bowl", "grey dog bowl", True),
-        ("white mobile device storage", "blue and white mobile device storage", True),
-    ],
-)
-def test_names_that_are_told_apart(first: str, second: str, expected: bool) -> None:
-    assert told_apart(first, second) == told_apart(second, first) == expected
+def test_names_that_are_told_apart() -> None:
+    assert not told_apart("blue bowl", "blue plastic dog bowl")
+    assert told_apart("white mobile device storage", "blue and white mobile device storage")
 
 
 def test_unmapped_names_are_left_out_and_counted() -> None:
@@ -378,15 +289,8 @@ def test_unmapped_names_are_left_out_and_counted() -> None:
     assert attribute.excluded == {"name-unmapped": 31 + 39 - 4, "name-unpaired": 2}
 
 
-@pytest.mark.parametrize(
-    ("aspect", "available"),
-    [
-        ("location", {"red-coffee-mug"}),
-        ("counting", {"black-hat"}),
-        ("attribute", {"red-coffee-mug", "red-scissors", "black-hat"}),
-        ("attribute", {"black-sneaker", "white-canvas-shoe", "brown-shoe", "red-shoe"}),
-    ],
-)
-def test_too_few_names_are_refused_at_once(aspect: Aspect, available: set[str]) -> None:
+def test_too_few_names_are_refused_at_once() -> None:
     with pytest.raises(WrongUse, match="assets"):
-        draw_pairs(aspect, VOCABULARY, available, 0, "few")
+        draw_pairs("counting", VOCABULARY, {"black-hat"}, 0, "few")
+    with pytest.raises(WrongUse, match="assets"):
+        draw_pairs("attribute", VOCABULARY, {"black-sneaker", "white-canvas-shoe", "brown-shoe", "red-shoe"}, 0, "few")

@@ -4,7 +4,6 @@ Points come to lie where a pinhole camera shows them, things fall and come to re
 """
 
 import math
-import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -27,7 +26,7 @@ from twinset.generators.kubric_scenes.scene.camera import FILLED, frame_things, 
 from twinset.generators.kubric_scenes.scene.composition import Composition, compose
 from twinset.generators.kubric_scenes.scene.panoramas import light_of, lit_by_background, read_panorama
 from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, Placement, Refuted, View
-from twinset.generators.kubric_scenes.scene.settle import resting_place, settle
+from twinset.generators.kubric_scenes.scene.settle import settle
 from twinset_demo import PROCEDURAL
 
 ATTEMPTS, RESOLUTION = 8, 160
@@ -90,18 +89,6 @@ def test_the_same_stream_makes_the_same_scene(assets: AssetShelf) -> None:
     assert [standing.placement for standing in first.things0] == [standing.placement for standing in second.things0]
 
 
-def test_a_thing_is_laid_where_it_is_carried() -> None:
-    """A slab with a thin wall on its left: things are laid beside the wall, not upon it."""
-    corners = np.array([[x, y, z] for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (0.0, 0.5)])
-    low = [0, 2, 6, 4], [1, 3, 7, 5]
-    faces = np.array([[a, b, c] for quad in low for a, b, c in (quad[:3], (quad[0], quad[2], quad[3]))], np.int32)
-    wall = corners * [0.1, 1.0, 3.0] + [-0.8, 0, 0]
-    points, faces = np.concatenate([corners, wall]), np.concatenate([faces, faces + 8])
-    for spot in np.linspace(0, 0.999, 20):
-        x, y, z = resting_place(points, faces, (0.8, 0.8), float(spot))
-        assert z == pytest.approx(0.5) and x - 0.4 > -0.8 and abs(x) < 1 and abs(y) < 1
-
-
 VIEW = View((0.0, -10.0, 0.0), (0.0, 0.0, 0.0), 50.0, 36.0, (0, 0, 1), 1.0, (1, 1, 1), (1, 1, 1))
 
 
@@ -123,38 +110,18 @@ def test_everything_fits_and_nothing_is_small(elevation: float) -> None:
         assert (distances > 0).all() and FILLED * 0.93 < extent < FILLED * 1.07
 
 
-def radiance(width: int, height: int) -> bytes:
-    return f"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y {height} +X {width}\n".encode()
-
-
-def exr(width: int, height: int) -> bytes:
-    """The header of an OpenEXR file of the given size, and no pixels."""
-    import OpenEXR
-
-    OpenEXR.File({}, {"RGB": np.ones((2, 4, 3), np.float32)}).write("a.exr")
-    window, claimed = (struct.pack("<4i", 0, 0, w - 1, h - 1) for w, h in ((4, 2), (width, height)))
-    return Path("a.exr").read_bytes().replace(window, claimed)
-
-
-@pytest.mark.parametrize("claims", [radiance, exr])
-def test_a_panorama_that_claims_too_much_is_refused(
-    tmp_path: Path, claims: object, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    file = tmp_path / f"sky.{'hdr' if claims is radiance else 'exr'}"
-    file.write_bytes(claims(60_000, 30_000))  # type: ignore[operator]
-    with pytest.raises(
-        WrongUse, match=r"sky\.(hdr|exr) cannot be read \(60,000 × 30,000 pixels, more than 16,384 × 8,192"
-    ):
-        read_panorama(file)
-
-
-@pytest.mark.parametrize("suffix", [".hdr", ".exr"])
-@pytest.mark.parametrize("content", [b"", b"#?RADIANCE\n\n-Y 2 +X 4\n", b"\x76\x2f\x31\x01", b"no panorama"])
-def test_a_panorama_that_is_none_is_refused(tmp_path: Path, suffix: str, content: bytes) -> None:
-    (tmp_path / f"sky{suffix}").write_bytes(content)
-    with pytest.raises(WrongUse, match=r"sky\.(hdr|exr) cannot be read .*give HDRI files"):
-        read_panorama(tmp_path / f"sky{suffix}")
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("sky.hdr", b""),
+        ("sky.hdr", b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 30000 +X 60000\n"),  # claims too much
+        ("sky.exr", b"no panorama"),
+    ],
+)
+def test_a_panorama_that_is_none_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(WrongUse, match=rf"{name} cannot be read .*give HDRI files"):
+        read_panorama(tmp_path / name)
 
 
 def test_a_panorama_in_either_format_is_the_same_light(tmp_path: Path) -> None:
@@ -190,17 +157,10 @@ BOX = Placement("box", 0.5, (0.0, 0.0, 0.25), (1.0, 0.0, 0.0, 0.0))  # 1 × 0.7 
 CAN = Placement("can", 0.5, (0.1, 0.05, 1.2), (1.0, 0.0, 0.0, 0.0))  # 0.8 units high
 
 
-def test_a_thing_dropped_on_another_lies_on_it(shelf: AssetShelf) -> None:
+def test_a_thing_dropped_on_another_lies_on_it_and_over_its_edge_on_the_floor(shelf: AssetShelf) -> None:
     placement, carried = settle(shelf, BOX, CAN)
     assert carried and placement.position == pytest.approx((0.1, 0.05, 0.5 + 0.4), abs=0.01)
     assert abs(placement.quaternion[0]) == pytest.approx(1.0, abs=0.01)
-    _, carried = settle(shelf, BOX, Placement("ball", 0.4, (0.0, 0.0, 0.9), (1.0, 0.0, 0.0, 0.0)))
-    assert carried  # it does not roll away
-
-
-def test_a_thing_dropped_beside_another_or_over_its_edge_lies_on_the_floor(shelf: AssetShelf) -> None:
-    placement, carried = settle(shelf, BOX, replace(CAN, position=(2.0, 0.0, 0.6)))
-    assert not carried and placement.position == pytest.approx((2.0, 0.0, 0.4), abs=0.01)
     placement, carried = settle(shelf, BOX, replace(CAN, position=(0.0, 0.5, 1.2)))
     assert not carried and placement.position[2] < 0.5
 

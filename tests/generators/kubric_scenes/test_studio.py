@@ -4,7 +4,6 @@ Kubric without TensorFlow: the stand-in is gone when Kubric has been imported.
 """
 
 import hashlib
-import importlib.util
 import shutil
 import subprocess
 import sys
@@ -16,12 +15,10 @@ import cv2
 import numpy as np
 import pytest
 
-from tests.generators.kubric_scenes.tiny_assets import files, pack
 from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.generators.kubric_scenes.scene.parts import Picture, Placement, View
 from twinset.generators.kubric_scenes.studio import kubric_import
-from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
 from twinset.generators.kubric_scenes.studio.studio import Studio
 
 VIEW = View(
@@ -79,13 +76,6 @@ def test_depth_is_measured_along_the_camera(shelf: AssetShelf) -> None:
     np.testing.assert_allclose(wall, 5.2, atol=1e-3)
 
 
-def test_several_things_of_one_asset_are_told_apart(shelf: AssetShelf) -> None:
-    cans = [replace(CAN, position=(x, 0.0, 0.4)) for x in (-1.0, 0.0, 1.0)]
-    picture = open_studio(shelf).render(VIEW, cans, seed=1)
-    areas = [int((picture.instances == number).sum()) for number in (1, 2, 3)]
-    assert min(areas) > 30 and max(areas) < 1.5 * min(areas)
-
-
 def pictures(shelf: AssetShelf, threads: int, before: Sequence[Sequence[Placement]]) -> str:
     studio = open_studio(shelf, threads)
     for placements in before:
@@ -134,31 +124,16 @@ def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path
     assert green.pixels[0, 0].argmax() == 1 and green.pixels[-1].max() < 100  # sky above, ground below
     assert green.pixels[green.instances == 3].mean(axis=0).argmax() == 1  # the yellow ball
     np.testing.assert_array_equal(green.instances, plain.instances)
-    assert sha256(studio.render(level, THINGS, seed=1)) == sha256(plain)
-    panorama[16:] = (0.05, 0.05, 0.3)
-    cv2.imwrite(str(tmp_path / "red.hdr"), panorama)
-    red = studio.render(replace(level, background=tmp_path / "red.hdr"), THINGS, seed=1)
-    assert red.pixels[-1].mean(axis=0).argmax() == 0  # the floor shows the ground of the background …
-    under = (np.nonzero(red.instances == 1)[0].max() + 1, np.nonzero(red.instances == 1)[1].max() + 2)
-    assert red.pixels[under].sum() < 0.9 * red.pixels[-1, 2].sum()  # … and takes the shadow of the box
     (tmp_path / "broken.hdr").write_bytes((tmp_path / "green.hdr").read_bytes()[:200])
-    for name in ("gone", "broken"):
-        with pytest.raises(WrongUse, match=rf"{name}\.hdr cannot be read .*give HDRI"):
-            studio.render(replace(level, background=tmp_path / f"{name}.hdr"), THINGS, seed=1)
+    with pytest.raises(WrongUse, match=r"broken\.hdr cannot be read .*give HDRI"):
+        studio.render(replace(level, background=tmp_path / "broken.hdr"), THINGS, seed=1)
+    assert sha256(studio.render(level, THINGS, seed=1)) == sha256(plain)
     assert sha256(studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)) == sha256(green)
 
 
 def test_standard_output_stays_clean(shelf: AssetShelf, capfd: pytest.CaptureFixture[str]) -> None:
     open_studio(shelf).render(VIEW, THINGS, seed=1)
     assert capfd.readouterr() == ("", "")
-
-
-def test_an_asset_without_a_mesh(shelf: AssetShelf, manifest: Path) -> None:
-    pack(manifest.parent / "can.tar.gz", files("can") | {"visual_geometry.obj": b"# nothing"})
-    studio = open_studio(shelf)
-    with pytest.raises(WrongUse, match=r"can\.tar\.gz: visual_geometry\.obj holds no mesh"):
-        studio.render(VIEW, [CAN], seed=1)
-    assert set(np.unique(studio.render(VIEW, [BOX], seed=1).instances)) == {0, 1}
 
 
 def test_a_studio_is_closed_by_the_next(shelf: AssetShelf) -> None:
@@ -174,33 +149,16 @@ def test_a_gpu_that_is_not_there(shelf: AssetShelf) -> None:
         Studio(shelf, SIZE, samples=1, device="gpu")
 
 
-def test_nobody_sees_the_stand_in_afterwards() -> None:
-    load_kubric(), load_simulator(), load_renderer()
-    assert "tensorflow" not in sys.modules
-    assert importlib.util.find_spec("tensorflow") is None
-
-
-def test_importing_the_simulator_leaves_no_folder_behind(tmp_path: Path) -> None:
-    script = "from twinset.generators.kubric_scenes.studio.kubric_import import load_simulator; load_simulator()"
-    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(kubric_import.__file__).parents[4])}
-    subprocess.run([sys.executable, "-c", script], env=environment, check=True)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_naming_an_asset_makes_no_named_semaphore() -> None:
+def test_importing_kubric_leaves_no_folder_no_semaphore_and_no_stand_in(tmp_path: Path) -> None:
     # 'spawn' as in a build's children: locks of forked processes have no name
     script = (
         "import multiprocessing, multiprocessing.resource_tracker as tracker;"
         " multiprocessing.set_start_method('spawn'); made = []; tracker.register = lambda *what: made.append(what);"
-        " from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric; kubric = load_kubric();"
-        " names = kubric.Sphere(name='a').uid, kubric.Sphere(name='a').uid;"
-        " print(names, made)"
+        " from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator;"
+        " load_simulator(); load_renderer(); kubric = load_kubric();"
+        " import importlib.util, sys; assert not importlib.util.find_spec('tensorflow');"
+        " print((kubric.Sphere(name='a').uid, kubric.Sphere(name='a').uid), made, 'tensorflow' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "('a', 'a.001') []\n"
-
-
-def test_what_to_do_without_kubric(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "kubric.absent", None)
-    with pytest.raises(WrongUse, match=r"pip install 'twinset\[render\]'"):
-        kubric_import._load("kubric.absent")
+    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(kubric_import.__file__).parents[4])}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "('a', 'a.001') [] False\n" and list(tmp_path.iterdir()) == []

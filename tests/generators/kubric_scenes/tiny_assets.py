@@ -74,13 +74,3 @@ def pack(archive: Path, contents: dict[str, bytes]) -> None:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
-
-
-def make_assets(folder: Path) -> Path:
-    """Write manifest and archives into a folder. Returns the manifest."""
-    for name in SHAPES:
-        pack(folder / f"{name}.tar.gz", files(name))
-    manifest = folder / "manifest.json"
-    assets = {name: entry(name) for name in SHAPES}
-    manifest.write_text(json.dumps({"name": "tiny", "version": "1", "data_dir": str(folder), "assets": assets}))
-    return manifest

@@ -1,13 +1,18 @@
 """Small videos that are odd in one way each, whose every picture shows its own number."""
 
+import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 import av
 import numpy as np
 
 from twinset.contracts.kinds.samples import Pixels
+from twinset.generators.video.decoding import upright_rgb
+from twinset.generators.video.frames import VideoFrame, read_frames
+from twinset.generators.video.video_file import VideoFile
 
 WIDTH, HEIGHT, BITS = 128, 96, 8
 RATE = 25
@@ -65,19 +70,19 @@ ONE, W = 1 << 16, 1 << 30
 UPRIGHT = np.array([ONE, 0, 0, 0, ONE, 0, 0, 0, W], ">i4").tobytes()
 
 
-def add_sound(video: Path, path: Path, delay: Fraction) -> Path:
-    """Remux a video beside two seconds of silence, the video ``delay`` seconds after the sound's start."""
-    with av.open(str(video)) as source, av.open(str(path), "w") as container:
-        stream = source.streams.video[0]
-        target = container.add_stream_from_template(stream)
-        sound = container.add_stream("pcm_s16le", rate=8000)
-        silence = av.AudioFrame.from_ndarray(np.zeros((1, 16000), np.int16), format="s16", layout="mono")
-        silence.sample_rate, silence.pts = 8000, 0
-        container.mux(sound.encode(silence))
-        shift = int(delay / stream.time_base)
-        for packet in source.demux(stream):
-            if packet.size:
-                packet.pts, packet.dts, packet.stream = packet.pts + shift, (packet.dts or 0) + shift, target
-                container.mux(packet)
-        container.mux(sound.encode())
-    return path
+def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> list[VideoFrame]:
+    found = read_frames(path, addresses, addressing)  # type: ignore[arg-type]
+    frames = [found[at] for at in addresses]
+    assert all(isinstance(frame, VideoFrame) for frame in frames), frames
+    return frames  # type: ignore[return-value]
+
+
+@cache
+def sequential(path: Path) -> list[str]:
+    """Digest of every frame, decoded one after the other."""
+    with VideoFile(path) as file:
+        return [digest(upright_rgb(frame)) for _, frame in file.decode(file.packets())]
+
+
+def digest(pixels: np.ndarray) -> str:
+    return hashlib.sha256(pixels.tobytes()).hexdigest()

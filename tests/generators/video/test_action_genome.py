@@ -1,41 +1,116 @@
 import json
 import pickle
-from itertools import pairwise
+from collections.abc import Iterable
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.generators.video.drawn_graphs import (
-    AWAY,
-    CONTACTING,
-    HOLD,
-    KINDS,
-    SPATIAL,
-    Frames,
-    generator,
-    identities,
-    oracle,
-    planned,
-    said,
-    saved,
-    story,
-    thing,
-)
+from tests.generators.video.numbered_videos import make_video, read
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
 from twinset.generators.video.action_genome import ActionGenome
+from twinset.generators.video.frame_pair import FramePairCandidate
 from twinset.shards.contracts import Context
+
+KINDS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
+SPATIAL = ("in_front_of", "behind", "on_the_side_of", "above")
+CONTACTING = ("holding", "touching", "not_contacting", "other_relationship")
+Frames = dict[str, list[dict[str, Any]]]
+
+
+def thing(name: str, attention: Any, spatial: Any, contacting: Any, **more: Any) -> dict[str, Any]:
+    return {"class": name, **dict(zip(KINDS, (attention, spatial, contacting), strict=True)), **more}
+
+
+def saved(folder: Path, frames: Frames) -> Path:
+    path = folder / "graphs.jsonl"
+    path.write_text("".join(json.dumps({"frame": k, "objects": v}) + "\n" for k, v in frames.items()), "utf-8")
+    return path
+
+
+def generator(path: Path, skip: int = 1, exclusive: bool = False) -> ActionGenome:
+    source = ActionGenome(kind="action-genome", annotations=path, media=path.parent, skip=skip, exclusive=exclusive)
+    return source.open(Context("eq-ag"))
+
+
+def planned(path: Path, skip: int = 1, exclusive: bool = False) -> list[FramePairCandidate]:
+    return list(generator(path, skip, exclusive).plan())
+
+
+def story(*relations: tuple[Any, Any, Any], name: str = "bag", video: str = "A.mp4") -> Frames:
+    return {f"{video}/{10 * i:06d}.png": [thing(name, *three)] for i, three in enumerate(relations, 1)}
+
+
+HOLD = (["looking_at"], ["in_front_of"], ["holding"])
+AWAY = (["not_looking_at"], ["behind"], ["not_contacting"])
+
+
+def said(one: dict[str, Any]) -> list[tuple[str, str]]:
+    """Contact and place of every caption of an object."""
+    pairs = product(one[KINDS[2]] or [], one[KINDS[1]] or [])
+    return [pair for pair in pairs if not {"other_relationship", "unsure"} & set(pair)]
+
+
+def oracle(frames: Frames, skip: int, exclusive: bool = False) -> set[tuple[str, str, int, int]]:
+    """The issue's loop, written down again: 1-based, from the file's own lists, without the generator's parts."""
+    tracks: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
+    for frame, objects in frames.items():
+        video, name = frame.split("/")
+        for one in objects:
+            if one.get("visible", True):
+                tracks.setdefault((video, one["class"].replace("_", "")), []).append((int(name[:-4]), one))
+    emitted = set()
+    for (video, name), track in tracks.items():
+        f = [None, *sorted(track, key=lambda entry: entry[0])]
+        n = len(track)
+        i = 1
+        while i <= n:
+            chosen = False
+            j = i + 1
+            while j <= n:
+                (number0, one0), (number1, one1) = f[i], f[j]  # type: ignore[misc]
+                differing = sum(set(one0[kind] or ()) != set(one1[kind] or ()) for kind in KINDS)
+                mine, theirs = set(said(one0)), set(said(one1))
+                differ = mine - theirs and theirs - mine if exclusive else mine and theirs and mine != theirs
+                if differing >= 2 and differ:
+                    emitted.add((video, name, number0, number1))
+                    chosen = True
+                    j += 1 + skip
+                else:
+                    j += 1
+            i += 1 + skip if chosen else 1
+    return emitted
+
+
+def identities(pairs: Iterable[FramePairCandidate]) -> set[tuple[str, str, int, int]]:
+    return {(pair.video, json.loads(pair.provenance)["object"], int(pair.at0), int(pair.at1)) for pair in pairs}
+
 
 REAL = Path(__file__).parents[3] / "../shared/data/action_genome/ag_scene_graphs.jsonl"
 
 
-def test_grammar_is_a_setting(tmp_path: Path) -> None:
-    path = saved(tmp_path, story(HOLD, AWAY, name="clothes"))
-    source = ActionGenome(kind="action-genome", annotations=path, media=tmp_path, grammar=True)
-    (pair,) = source.open(Context("ag")).plan()
-    assert pair.captions0 == ("The person is holding the clothes which are in front of him/her.",)
-    assert planned(path)[0].captions0 == ("The person is holding the clothes which is in front of him/her.",)
+@pytest.mark.parametrize(
+    ("name", "contact", "published", "correct"),
+    [
+        ("clothes", "holding", "holding the clothes which is", "holding the clothes which are"),
+        (
+            *("bag", "have_it_on_the_back", "carrying on the back the bag which is"),
+            "carrying on his/her back the bag which is",
+        ),
+    ],
+)
+def test_grammar_is_right_only_when_asked_for(
+    name: str, contact: str, published: str, correct: str, tmp_path: Path
+) -> None:
+    relations = (["looking_at"], ["behind"], [contact]), (["unsure"], ["above"], ["touching"])
+    path = saved(tmp_path, story(*relations, name=name))
+    for grammar, words in ((False, published), (True, correct)):
+        source = ActionGenome(kind="action-genome", annotations=path, media=tmp_path, grammar=grammar)
+        (pair,) = source.open(Context("ag")).plan()
+        assert pair.captions0 == (f"The person is {words} behind him/her.",)
 
 
 def test_a_pair_says_what_changed(tmp_path: Path) -> None:
@@ -44,28 +119,6 @@ def test_a_pair_says_what_changed(tmp_path: Path) -> None:
     assert pair.captions1 == ("The person is not contacting the bottle which is behind him/her.",)
     assert (pair.video, pair.group, pair.at0, pair.at1) == ("A.mp4", "A.mp4", 10.0, 20.0)
     assert (pair.change, pair.split) == ("relation", "test")
-    assert json.loads(pair.provenance) == {
-        "video": "A.mp4",
-        "object": "cupglassbottle",
-        "frame0": "A.mp4/000010.png",
-        "frame1": "A.mp4/000020.png",
-        "attention_relationship0": "looking_at",
-        "attention_relationship1": "not_looking_at",
-        "spatial_relationship0": "in_front_of",
-        "spatial_relationship1": "behind",
-        "contacting_relationship0": "holding",
-        "contacting_relationship1": "not_contacting",
-    }
-
-
-def test_one_differing_relation_is_not_enough(tmp_path: Path) -> None:
-    assert planned(saved(tmp_path, story(HOLD, (HOLD[0], ["behind"], HOLD[2])))) == []
-
-
-@pytest.mark.parametrize(("skip", "numbers"), [(0, [20, 30, 40, 50]), (1, [20, 40]), (2, [20, 50])])
-def test_frames_after_a_chosen_one_are_skipped(tmp_path: Path, skip: int, numbers: list[int]) -> None:
-    pairs = planned(saved(tmp_path, story(HOLD, AWAY, AWAY, AWAY, AWAY)), skip)
-    assert [pair.at1 for pair in pairs if pair.at0 == 10] == numbers
 
 
 def test_the_lead_is_taken_by_captions_that_the_other_frame_lacks(tmp_path: Path) -> None:
@@ -84,14 +137,7 @@ def test_a_caption_that_holds_for_both_frames_makes_a_pair_unless_captions_must_
     assert made.excluded == {"pair-said-alike": 1}
 
 
-def test_frames_with_the_same_captions_make_no_pair(tmp_path: Path) -> None:
-    other = (["unsure"], ["in_front_of"], ["holding", "other_relationship"])
-    made = generator(saved(tmp_path, story(HOLD, other)))
-    assert list(made.plan()) == []
-    assert made.excluded == {"pair-said-alike": 1}
-
-
-@pytest.mark.parametrize("contacting", [None, [], ["other_relationship"], ["unsure"]])
+@pytest.mark.parametrize("contacting", [None, ["other_relationship"]])
 def test_what_cannot_be_said_makes_no_pair_and_is_counted(tmp_path: Path, contacting: Any) -> None:
     made = generator(saved(tmp_path, story(HOLD, (["unsure"], ["behind"], contacting))))
     assert list(made.plan()) == []
@@ -118,35 +164,23 @@ def test_unusable_frames_and_objects_are_counted(tmp_path: Path) -> None:
     assert made.excluded == {"repeated-object": 1, "frame-name": 2, "repeated-frame": 1, "unknown-relation": 1}
 
 
-def official(frames: Frames) -> dict[str, list[dict[str, Any]]]:
-    """The structure of object_bbox_and_relationship.pkl: boxes, tags, invisible objects without relations."""
-    whole: dict[str, list[dict[str, Any]]] = {}
-    for frame, objects in frames.items():
-        whole[frame] = [
-            {
-                **one,
-                "class": {"cup_glass_bottle": "cup/glass/bottle", "sofa_couch": "sofa/couch"}.get(
-                    one["class"], one["class"]
-                ),
-                "bbox": (1.5, 2.5, 30.0, 40.0),
-                "visible": True,
-                "metadata": {"tag": f"{frame}/{one['class']}", "set": "train"},
-            }
-            for one in objects
-        ]
-        whole[frame].append({**thing("light", None, None, None), "bbox": None, "visible": False, "metadata": {}})
-    return whole
+def test_numbers_of_frames_count_from_one(tmp_path: Path) -> None:
+    make_video(tmp_path / "A.mp4", count=30)
+    made = generator(saved(tmp_path, story(HOLD, AWAY)))
+    (pair,) = made.make(list(made.plan()))
+    assert isinstance(pair, Pair) and (read(pair.image0.pixels), read(pair.image1.pixels)) == (9, 19)
 
 
-@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_the_official_pickle_plans_the_same_as_json_lines(tmp_path: Path, protocol: int) -> None:
-    frames = {
-        **story(HOLD, AWAY, HOLD, AWAY, name="cup_glass_bottle"),
-        **story(AWAY, HOLD, video="B.mp4", name="sofa_couch"),
-    }
-    path = tmp_path / "object_bbox_and_relationship.pkl"
-    path.write_bytes(pickle.dumps(official(frames), protocol))
-    assert planned(path) == planned(saved(tmp_path, frames)) != []
+def test_a_pickle_plans_the_same_as_json_lines_under_any_name(tmp_path: Path) -> None:
+    frames = story(HOLD, AWAY, HOLD, AWAY, name="cup_glass_bottle")
+    for name in ("frames.pkl", "frames.data"):
+        (tmp_path / name).write_bytes(pickle.dumps(frames, 2))
+        assert planned(tmp_path / name) == planned(saved(tmp_path, frames)) != []
+    (tmp_path / "list.pkl").write_bytes(pickle.dumps([1]))
+    with pytest.raises(WrongUse, match=r"list\.pkl.* holds a list, not frames by name"):
+        planned(tmp_path / "list.pkl")
+    with pytest.raises(WrongUse, match=r"gone\.data.* cannot be read"):
+        planned(tmp_path / "gone.data")
 
 
 def test_the_loop_is_the_published_one(tmp_path: Path) -> None:
@@ -174,12 +208,6 @@ def test_the_loop_is_the_published_one(tmp_path: Path) -> None:
     assert compared > 1000
 
 
-def wrong(path: Path) -> str:
-    with pytest.raises(WrongUse) as raised:
-        planned(path)
-    return str(raised.value)
-
-
 def test_one_bad_line_does_not_stop_the_plan(tmp_path: Path) -> None:
     path = saved(tmp_path, story(HOLD, AWAY))
     clean = planned(path)
@@ -188,7 +216,6 @@ def test_one_bad_line_does_not_stop_the_plan(tmp_path: Path) -> None:
         b'{"frame": ',
         b'{"frame": "a", "frame": "b", "objects": []}',
         b'{"frame": 3, "objects": []}',
-        b'["A.mp4/000030.png"]',
         b'{"frame": "../A.mp4/000030.png", "objects": []}',
         b'{"frame": "A.mp4/000040.png", "objects": [{"clazz": "bag"}, 3]}',
         json.dumps({"frame": "A.mp4/000050.png", "objects": [thing("bag", "looking_at", [], [])]}).encode(),
@@ -196,23 +223,9 @@ def test_one_bad_line_does_not_stop_the_plan(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b"\n".join(dirty))
     made = generator(path)
     assert list(made.plan()) == clean != []
-    reasons = ["not-utf-8", "not-json", "repeated-key", "frame-malformed", "frame-malformed", "unsafe-path"]
-    places = [f"graphs.jsonl line {number}" for number in (3, 4, 5, 6, 7, 8, 9, 9, 10)]
+    reasons = ["not-utf-8", "not-json", "repeated-key", "frame-malformed", "unsafe-path"]
+    places = [f"graphs.jsonl line {number}" for number in (3, 4, 5, 6, 7, 8, 8, 9)]
     assert made.excluded.examples == list(zip([*reasons, *["object-malformed"] * 3], places, strict=True))
-
-
-def test_bad_files_say_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "graphs.jsonl"
-    path.write_text("not json\n")
-    assert "not one line is JSON (line 1: not-json)" in wrong(path)
-    assert "cannot be read" in wrong(tmp_path / "none.jsonl")
-    as_pickle = tmp_path / "graphs.pkl"
-    as_pickle.write_bytes(pickle.dumps([1]))
-    assert "holds a list, not frames by name" in wrong(as_pickle)
-    as_pickle.write_bytes(pickle.dumps({"A.mp4/000001.png": print}))
-    assert "this pickle holds more than plain data" in wrong(as_pickle)
-    as_pickle.rename(path)
-    assert "more than plain data" in wrong(path), "a pickle under another name is still read as a pickle"
 
 
 @pytest.fixture(scope="module")
@@ -234,15 +247,9 @@ def test_the_real_graphs_give_the_counts_in_the_readme(real: Path, skip: int, ex
     assert identities(pairs) == oracle(frames, skip, exclusive)
     for pair in pairs:
         assert pair.captions0[0] != pair.captions1[0]
-        if exclusive:
-            assert pair.captions0[0] not in pair.captions1
-            assert pair.captions1[0] not in pair.captions0
         assert pair.captions0[0].startswith("The person is ") and pair.captions0[0].endswith(" him/her.")
-    closed: set[str] = set()
-    for before, after in pairwise(pairs):
-        if before.group != after.group:
-            closed.add(before.group)
-        assert after.group not in closed, "candidates of one video lie together"
+    groups = [group for group, _ in groupby(pair.group for pair in pairs)]
+    assert len(groups) == len(set(groups)), "candidates of one video lie together"
 
 
 def test_the_real_graphs_hold_the_traps_that_were_measured(real: Path) -> None:

@@ -2,14 +2,8 @@
 
 import errno
 import hashlib
-import json
 import struct
-import subprocess
-import sys
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -71,17 +65,12 @@ def test_a_pair_holds_its_frames_source_and_provenance(tmp_path: Path) -> None:
     assert (sample.captions0, sample.captions1) == (("before k", "more"), ("after k",))
 
 
-def test_pairs_of_a_video_share_frames_and_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_of_a_video_share_frames(tmp_path: Path) -> None:
     make_video(tmp_path / "clip.mp4")
-    calls: list[Any] = []
-    read_frames, sha256_of_file = frame_making.read_frames, frame_making.sha256_of_file
-    monkeypatch.setattr(frame_making, "read_frames", lambda *asked: calls.append(asked) or read_frames(*asked))
-    monkeypatch.setattr(frame_making, "sha256_of_file", lambda path: calls.append(path) or sha256_of_file(path))
     planned = [candidate("a", "clip", 0.4, 0.8), candidate("b", "clip", 0.41, 1.2), candidate("c", "clip", 0.8, 1.2)]
     a, b, c = (pair(result) for result in made(tmp_path, "seconds", *planned))
     assert a.image0 is b.image0 and a.image1 is c.image0 and b.image1 is c.image1
     assert len({frame.id for sample in (a, b, c) for frame in (sample.image0, sample.image1)}) == 3
-    assert len(calls) == 2  # hashed once, read once
 
 
 def test_bad_media_rejects_its_own_candidates_only(tmp_path: Path) -> None:
@@ -114,51 +103,20 @@ def test_addresses_that_give_no_pair(tmp_path: Path) -> None:
     pair(good)
 
 
-def test_numbers_count_from_one(tmp_path: Path) -> None:
-    make_video(tmp_path / "clip.mp4")
-    first, beyond = made(tmp_path, "numbers", candidate("a", "clip.mp4", 1, 60), candidate("b", "clip.mp4", 1, 61))
-    assert (read(pair(first).image0.pixels), read(pair(first).image1.pixels)) == (0, 59)
-    assert rejected(beyond)[0] == "beyond-end"
-
-
-def test_only_one_video_is_read_ahead(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        make_video(tmp_path / f"{name}.mp4", count=20)
-
-    def planned() -> Iterator[FramePairCandidate]:
-        yield candidate("a", "a", 0.0, 0.4)
-        yield candidate("b", "b", 0.0, 0.4)
-
-    results = make_pairs(list(planned()), MediaFolder(tmp_path), "seconds")
-    pair(next(results))
-    (tmp_path / "b.mp4").unlink()
-    assert rejected(next(results))[0] == "missing-media"
-
-
-@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EMFILE])
-def test_trouble_of_the_machine_ends_the_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    make_video(tmp_path / "clip.mp4")
+@pytest.mark.parametrize("reads_before", [0, 1])
+def test_trouble_of_the_machine_ends_the_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_before: int
+) -> None:
+    """FFmpeg cannot tell a disk that fails from a broken video: the file is read again to tell."""
+    (tmp_path / "clip.mp4").write_text("no video")
+    reads = iter([("0" * 64, 8)] * reads_before)
 
     def fail(path: Path) -> tuple[str, int]:
-        raise OSError(number, "trouble")
+        for answer in reads:
+            return answer
+        raise OSError(errno.EIO, "trouble")
 
     monkeypatch.setattr(frame_making, "sha256_of_file", fail)
-    with pytest.raises(OSError, match="trouble"):
-        made(tmp_path, "seconds", candidate("a", "clip", 0.0, 0.4))
-
-
-def test_a_disk_that_fails_while_decoding_is_no_broken_video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FFmpeg sees both alike: the file is read again to tell."""
-    (tmp_path / "clip.mp4").write_text("no video")
-    reads = iter([("0" * 64, 8), OSError(errno.EIO, "trouble")])
-
-    def flaky(path: Path) -> tuple[str, int]:
-        answer = next(reads)
-        if isinstance(answer, OSError):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(frame_making, "sha256_of_file", flaky)
     with pytest.raises(OSError, match="trouble"):
         made(tmp_path, "seconds", candidate("a", "clip", 0.0, 0.4))
 
@@ -191,12 +149,7 @@ def test_frames_of_an_official_dump(tmp_path: Path) -> None:
     assert a.image1.source.path == "VIDEO.mp4/000123.png" and a.image1.pts == -1.0
     data = (tmp_path / "VIDEO.mp4" / "000123.png").read_bytes()
     assert (a.image1.source.size, a.image1.source.sha256) == (len(data), hashlib.sha256(data).hexdigest())
-    assert json.loads(json.dumps(a.provenance)) == {
-        "video": "VIDEO.mp4",
-        "frame0": "000001",
-        "index0": -1,
-        "index1": -1,
-    }
+    assert a.provenance == {"video": "VIDEO.mp4", "frame0": "000001", "index0": -1, "index1": -1}
 
 
 def test_bad_pictures_of_a_dump(tmp_path: Path) -> None:
@@ -204,52 +157,16 @@ def test_bad_pictures_of_a_dump(tmp_path: Path) -> None:
     dump(folder, 1)
     good = dump(folder, 2).read_bytes()
     (folder / "000002.png").write_bytes(good[: len(good) // 2])
-    (folder / "000003.png").write_bytes(b"")
-    (folder / "000004.png").write_text("no picture")
-    Image.fromarray(draw(5)).save(folder / "000005.png", format="JPEG")
-    bomb = struct.pack(">IIBBBBB", 60_000, 60_000, 8, 2, 0, 0, 0)
-    chunk = struct.pack(">I", len(bomb)) + b"IHDR" + bomb + struct.pack(">I", zlib.crc32(b"IHDR" + bomb))
-    (folder / "000006.png").write_bytes(good[:8] + chunk + good[33:])
-    broken = [candidate(str(n), "VIDEO.mp4", 1, n) for n in range(2, 7)]
-    for n, result in enumerate(made(tmp_path, "dump", *broken), start=2):
-        size = (folder / f"{n:06d}.png").stat().st_size
-        assert rejected(result) == ("broken-media", f"VIDEO.mp4/{n:06d}.png", size)
-    same, gone = made(tmp_path, "dump", candidate("s", "VIDEO.mp4", 1, 1), candidate("g", "VIDEO.mp4", 1, 9))
+    Image.fromarray(draw(3)).save(folder / "000003.png", format="JPEG")
+    planned = [candidate(str(n), "VIDEO.mp4", 1, n) for n in (2, 3, 1, 9)]
+    cut, other, same, gone = made(tmp_path, "dump", *planned)
+    assert rejected(cut) == ("broken-media", "VIDEO.mp4/000002.png", len(good) // 2)
+    assert rejected(other)[:2] == ("broken-media", "VIDEO.mp4/000003.png")
     assert rejected(same)[0] == "same-frame"
     assert rejected(gone) == ("missing-media", "VIDEO.mp4/000009.png", None)
 
 
-@pytest.mark.parametrize("mode", ["L", "LA", "P", "RGBA", "I;16", "1"])
-def test_pictures_of_other_modes_become_rgb(tmp_path: Path, mode: str) -> None:
-    grey = Image.fromarray(draw(9)).convert("L")
-    if mode == "I;16":
-        image = Image.fromarray(np.asarray(grey, np.uint16) * 257)
-    elif mode == "1":
-        grey = grey.point(lambda level: 255 * (level > 127))
-        image = grey.convert("1", dither=Image.Dither.NONE)
-    else:
-        image = grey.convert(mode)
-    dump(tmp_path / "v", 1, image)
-    dump(tmp_path / "v", 2)
-    (result,) = made(tmp_path, "dump", candidate("a", "v", 1, 2))
-    assert np.array_equal(pair(result).image0.pixels, np.asarray(grey.convert("RGB")))
-
-
-HUGE = """
-import resource, sys
-from pathlib import Path
-from twinset.generators.video.frames import read_frames
-resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))
-try:
-    read_frames(Path(sys.argv[1]), [0.4], "seconds")
-except MemoryError:
-    print("out of memory")
-"""
-
-
-def test_a_video_that_asks_for_absurd_memory_is_broken_but_a_machine_without_memory_is_not_hidden(
-    tmp_path: Path,
-) -> None:
+def test_a_video_that_asks_for_absurd_memory_is_broken(tmp_path: Path) -> None:
     path = make_video(tmp_path / "clip.mp4")
     data = bytearray(path.read_bytes())
     runs = data.index(b"stts") + 8
@@ -259,6 +176,3 @@ def test_a_video_that_asks_for_absurd_memory_is_broken_but_a_machine_without_mem
     huge, sound = made(tmp_path, "seconds", candidate("k", "clip", 0.4, 2.0), candidate("l", "sound", 0.4, 2.0))
     assert rejected(huge) == ("broken-media", "clip", len(data))
     assert read(pair(sound).image0.pixels) == 10
-    command = [sys.executable, "-c", HUGE, str(path)]
-    said = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3])
-    assert said.stdout == "out of memory\n", said.stderr
