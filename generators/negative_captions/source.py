@@ -231,7 +231,7 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
     def _exchange(self) -> Exchange:
         """The exchange, balanced on the sample."""
         readings = self._readings([caption for photo in self._sample for caption in photo])
-        photos = [[(caption, readings[caption]) for caption in photo] for photo in self._sample]
+        photos = [[readings[caption] for caption in photo] for photo in self._sample]
         return balanced(vocabulary(), counts(), photos, generator_for(self.stage.seed, self.stage.name, "exchange"))
 
     @cached_property

@@ -18,11 +18,11 @@ EQUAL = 5000  # captions of the sample that weigh as much as all that ship
 
 
 def balanced(
-    words: Vocabulary, shipped: Counts, photos: Sequence[Sequence[tuple[str, Reading]]], random: np.random.Generator
+    words: Vocabulary, shipped: Counts, photos: Sequence[Sequence[Reading]], random: np.random.Generator
 ) -> Exchange:
     """Exchange by counts that ship and those of a sample, with factors that balance it there.
 
-    photos: of each photo of the sample, its captions with what they say.
+    photos: of each photo of the sample, what its captions say.
     """
     exchange = Exchange(words, _joined(shipped, photos, words), {})
     usual = _factors(exchange, photos)
@@ -32,22 +32,22 @@ def balanced(
         changed = Counter(
             len(reading.of(GIVEN[kind]))
             for photo in photos
-            for _, reading in photo
-            if exchange.change(kind, reading, photo_of([reading for _, reading in photo]), random)
+            for reading in photo
+            if exchange.change(kind, reading, photo_of(photo), random)
         )
         for number in (0, 1):
             kept[kind, number] = min(1.0, MORE * (changed[1 - number] + 1) / (changed[number] + 1))
     return Exchange(words, exchange.counts, usual, kept)
 
 
-def _factors(exchange: Exchange, photos: Sequence[Sequence[tuple[str, Reading]]]) -> dict[tuple[str, str], float]:
+def _factors(exchange: Exchange, photos: Sequence[Sequence[Reading]]) -> dict[tuple[str, str], float]:
     """Factors of weights, by `Site.forms`, with which each form is lost about as often as it is got."""
     number: dict[tuple[str, str], int] = {}
     own = list[float]()  # weight of a place's word
     place, weights, lost, got = list[int](), list[float](), list[list[int]](), list[list[int]]()  # of words for a place
     for photo in photos:
-        said = photo_of([reading for _, reading in photo])
-        for _, reading in photo:
+        said = photo_of(photo)
+        for reading in photo:
             for site in reading.sites:
                 if not site.kind.startswith("replace"):
                     continue
@@ -76,14 +76,14 @@ def _factors(exchange: Exchange, photos: Sequence[Sequence[tuple[str, Reading]]]
     return dict(zip(number, factors.tolist(), strict=True))
 
 
-def _joined(shipped: Counts, photos: Sequence[Sequence[tuple[str, Reading]]], words: Vocabulary) -> Counts:
+def _joined(shipped: Counts, photos: Sequence[Sequence[Reading]], words: Vocabulary) -> Counts:
     """Counts that ship and those of a sample; of the latter's things, agreement and company are too few."""
     own = counted(photos, words)
     share = EQUAL / (EQUAL + sum(map(len, photos)))
     theirs, ours = share / max(share, 1 - share), (1 - share) / max(share, 1 - share)
     joined: dict[str, Mapping[str, float]] = dict(shipped)
     for key, known in own.items():
-        if not key.startswith(("with|", "named", "agreed", "word")):
+        if not key.startswith(("with|", "named", "agreed")):
             old = shipped.get(key, {})
             joined[key] = {word: theirs * old.get(word, 0) + ours * known[word] for word in {**old, **known}}
     return joined

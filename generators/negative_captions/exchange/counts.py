@@ -9,8 +9,7 @@ Keys, each with words and their counts:
 * ``obj|NOUN``, ``obj|SORT``: phrases behind a noun ("with a dog"), and ``""`` for none;
 * ``with|THING``: photos whose captions name it together with a word; ``named``: photos that name a word, and
   ``""`` for all;
-* ``agreed``: of a name, in thousandths, how often a second caption of a photo says it, too;
-* ``word``: how often captions have it.
+* ``agreed``: of a name, in thousandths, how often a second caption of a photo says it, too.
 """
 
 import gzip
@@ -21,7 +20,6 @@ from itertools import chain
 from pathlib import Path
 
 from twinset.contracts.canonical import sha256_of_file
-from twinset.generators.negative_captions.changes import words as words_of
 from twinset.generators.negative_captions.exchange.sites import GIVEN, Reading
 from twinset.generators.negative_captions.exchange.vocabulary import Vocabulary
 
@@ -48,23 +46,22 @@ def counts_digest() -> str:
     return sha256_of_file(FILE)[0]
 
 
-def counted(photos: Iterable[Sequence[tuple[str, Reading]]], words: Vocabulary) -> dict[str, Counter[str]]:
-    """Count what captions say. photos: of each, its captions with what they say."""
+def counted(photos: Iterable[Sequence[Reading]], words: Vocabulary) -> dict[str, Counter[str]]:
+    """Count what captions say. photos: of each, what its captions say."""
     table: dict[str, Counter[str]] = defaultdict(Counter)
     agreed, asked = Counter[str](), Counter[str]()
     things = {name for classes in words.nouns.values() for _, name in classes}
     for photo in photos:
-        for caption, reading in photo:
-            table["word"].update(words_of(caption))
+        for reading in photo:
             for site in reading.sites:
                 if site.kind.startswith("replace") or site.kind in GIVEN.values() or site.kind in GIVEN:
                     for context in (site.pool, *chain(*site.needs), *site.beside):
                         table[context][site.word] += 1
-        named = set[str]().union(*(reading.named for _, reading in photo))
+        named = set[str]().union(*(reading.named for reading in photo))
         table["named"].update(named | {""})
         for thing in named & things:
             table[f"with|{thing}"].update(named - {thing})
-        said = Counter(name for _, reading in photo for name in reading.said)
+        said = Counter(name for reading in photo for name in reading.said)
         for name, captions in said.items():
             asked[name] += captions * (len(photo) - 1)
             agreed[name] += captions * (captions - 1)

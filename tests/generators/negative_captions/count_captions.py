@@ -23,7 +23,7 @@ def write(table: Mapping[str, Mapping[str, float]], path: Path) -> None:
     """Write counts that tell of an exchange: contexts of two words or more."""
     with path.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as stream:
         for context, words in sorted(table.items()):
-            least = TOGETHER if context.startswith(("with|", "named", "word")) else 1
+            least = TOGETHER if context.startswith(("with|", "named")) else 1
             kept = sorted((word, count) for word, count in words.items() if count >= least)
             if len(kept) > 1:
                 fields = [field for word, count in kept for field in (word, str(count))]
@@ -48,7 +48,7 @@ def main() -> None:
         with parser.nlp.memory_zone():
             part = texts[at : at + 1000]
             readings |= {text: reading(doc, words) for text, doc in zip(part, parser.docs(part), strict=True)}
-    table = counted(([(text, readings[text]) for text in captions] for captions in photos.values()), words)
+    table = counted(([readings[text] for text in captions] for captions in photos.values()), words)
     write(table, given.out)
     print(f"{given.out}: {len(table)} contexts of {len(texts)} captions of {len(photos)} photos")
 
