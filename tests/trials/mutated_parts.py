@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +74,14 @@ def unpack_files(folder: Path) -> None:
 
 
 def backgrounds(folder: Path) -> None:
-    """Backgrounds of scenes: a Radiance file, and the header of an OpenEXR one."""
-    Path("a.hdr").write_bytes(b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 2 +X 4\n" + bytes(range(32)))
-    window = struct.pack("<4i", 0, 0, 3, 1)
-    Path("b.exr").write_bytes(b"\x76\x2f\x31\x01\x02\0\0\0dataWindow\0box2i\0\x10\0\0\0" + window + bytes(64))
+    """Backgrounds of scenes, a Radiance and an OpenEXR file."""
+    import cv2
+    import numpy as np
+    import OpenEXR
+
+    pixels = np.full((4, 8, 3), 0.25, np.float32)
+    cv2.imwrite("a.hdr", pixels)
+    OpenEXR.File({}, {"RGB": pixels}).write("b.exr")
 
 
 def look_at_backgrounds(folder: Path) -> None:
