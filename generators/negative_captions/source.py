@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, groupby
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, cast
 
 import pyarrow as pa
@@ -173,11 +174,12 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
     def _photos(self, captions: Iterator[Caption]) -> Iterator[tuple[str, list[Caption]]]:
         """Images with their captions, in the order of the files; those whose captions are scattered there come last.
 
-        These alone are held in memory. A caption that names no image is one by itself.
+        These alone are held in memory.
         """
-        met = Ids(image for image, _ in groupby(self._sound(), _image_of))
+        image_of = attrgetter("image_id")
+        met = Ids(image for image, _ in groupby(self._sound(), image_of))
         scattered, apart = met.suspects(), dict[str, list[Caption]]()
-        for image, of_image in groupby(captions, _image_of):
+        for image, of_image in groupby(captions, image_of):
             if image in scattered:
                 apart.setdefault(image, []).extend(of_image)
             else:
@@ -242,7 +244,3 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
         chosen = [captions for _, captions in heapq.nsmallest(SAMPLE, ranked)]
         before = accumulate(map(len, chosen), initial=0)
         return [captions for captions, number in zip(chosen, before, strict=False) if number < SAMPLE]
-
-
-def _image_of(caption: Caption) -> str:
-    return caption.image_id or caption.caption_id
