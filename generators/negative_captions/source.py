@@ -23,7 +23,7 @@ from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.negative_captions.asking import PromptedSource
 from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.exchange.balance import balanced
-from twinset.generators.negative_captions.exchange.choice import Exchange, photo_of
+from twinset.generators.negative_captions.exchange.choice import Exchange, said_of
 from twinset.generators.negative_captions.exchange.counts import counts, counts_digest
 from twinset.generators.negative_captions.exchange.sites import Reading, reading
 from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
@@ -209,10 +209,10 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
         exchange, readings = self._exchange, self._readings([one.caption for one in asked])
         for _, candidates in groupby(asked, lambda one: one.group):
             of_image = list(candidates)
-            photo = photo_of([readings[text] for text in dict.fromkeys(one.caption for one in of_image)])
+            said = said_of([readings[text] for text in dict.fromkeys(one.caption for one in of_image)])
             for one in of_image:
                 random = generator_for(self.stage.seed, self.stage.name, one.key)
-                edits = exchange.change(one.negative_kind, readings[one.caption], photo, random)
+                edits = exchange.change(one.negative_kind, readings[one.caption], said, random)
                 places = places_in(one.caption)  # the parser reads captions with one blank between words
                 there = [Edit(places[edit.start], places[edit.end], edit.text) for edit in edits or ()]
                 text = edited(one.caption, there) if there else ""

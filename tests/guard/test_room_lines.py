@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 17847,
+    "generators": 17838,
     "filters": 738,
     "contracts": 4098,
     "stages": 4416,

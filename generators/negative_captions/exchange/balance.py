@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from twinset.generators.negative_captions.exchange.choice import ADDED, Exchange, photo_of
+from twinset.generators.negative_captions.exchange.choice import ADDED, Exchange, said_of
 from twinset.generators.negative_captions.exchange.counts import Counts, counted
 from twinset.generators.negative_captions.exchange.sites import GIVEN, Reading
 from twinset.generators.negative_captions.exchange.vocabulary import Vocabulary
@@ -33,7 +33,7 @@ def balanced(
             len(reading.of(GIVEN[kind]))
             for photo in photos
             for reading in photo
-            if exchange.change(kind, reading, photo_of(photo), random)
+            if exchange.change(kind, reading, said_of(photo), random)
         )
         for number in (0, 1):
             kept[kind, number] = min(1.0, MORE * (changed[1 - number] + 1) / (changed[number] + 1))
@@ -46,7 +46,7 @@ def _factors(exchange: Exchange, photos: Sequence[Sequence[Reading]]) -> dict[tu
     own = list[float]()  # weight of a place's word
     place, weights, lost, got = list[int](), list[float](), list[list[int]](), list[list[int]]()  # of words for a place
     for photo in photos:
-        said = photo_of(photo)
+        said = said_of(photo)
         for reading in photo:
             for site in reading.sites:
                 if not site.kind.startswith("replace"):

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,17 +35,9 @@ KNOWN = 2  # times that captions must have what is added
 ADDED = {"add_att": 1, "add_obj": 3}
 
 
-class Photo(NamedTuple):
-    """What the captions of a photo say: names, and how many captions there are. others: these, of each caption."""
-
-    said: set[str]
-    captions: int
-    readings: Sequence[Reading]
-
-
-def photo_of(readings: Sequence[Reading]) -> Photo:
-    """All captions of a photo together."""
-    return Photo(set[str]().union(*(reading.said for reading in readings)), len(readings), readings)
+def said_of(readings: Sequence[Reading]) -> set[str]:
+    """What all captions of a photo say together, as names."""
+    return set[str]().union(*(reading.said for reading in readings))
 
 
 @dataclass(frozen=True)
@@ -62,14 +53,14 @@ class Exchange:
     usual: Mapping[tuple[str, str], float]
     kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
-    def change(self, kind: str, reading: Reading, photo: Photo, random: np.random.Generator) -> list[Edit] | None:
-        """One change of a caption, None where it has none of this kind. photo: of its caption."""
+    def change(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit] | None:
+        """One change of a caption, None where it has none of this kind. said: as `said_of` its photo."""
         if not self._describes(reading):
             return None
         if kind in ADDED:
-            return self._added(kind, reading, photo, random)
+            return self._added(kind, reading, said, random)
         work = self._swapped if kind.startswith("swap") else self._replaced
-        changes = [edits for site in reading.of(kind) if (edits := work(site, reading, photo, random))]
+        changes = [edits for site in reading.of(kind) if (edits := work(site, reading, said, random))]
         return changes[random.integers(len(changes))] if changes else None
 
     def _describes(self, reading: Reading) -> bool:
@@ -77,8 +68,8 @@ class Exchange:
         named = self.counts["named"]
         return sum(named.get(word, 0) >= RARE for word in reading.named) >= DESCRIBED * len(reading.named)
 
-    def _replaced(self, site: Site, reading: Reading, photo: Photo, random: np.random.Generator) -> list[Edit] | None:
-        own, allowed = self.weights(site, reading, photo)
+    def _replaced(self, site: Site, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit] | None:
+        own, allowed = self.weights(site, reading, said)
         if not allowed or not own or random.random() > self.words.kept.get(site.group, 1.0):
             return None
         word = _drawn(allowed, random)
@@ -86,13 +77,13 @@ class Exchange:
             return None
         return [Edit(site.start, site.end, word)]
 
-    def weights(self, site: Site, reading: Reading, photo: Photo) -> tuple[float, dict[str, float]]:
+    def weights(self, site: Site, reading: Reading, said: set[str]) -> tuple[float, dict[str, float]]:
         """The weight of a site's own word, and of those that it may be left for."""
         likely = self._likely(site)
         if site.word not in likely:
             return 0.0, {}
         return likely[site.word], {
-            word: weight for word, weight in likely.items() if self._goes(site, word, reading, photo)
+            word: weight for word, weight in likely.items() if self._goes(site, word, reading, said)
         }
 
     def _likely(self, site: Site) -> dict[str, float]:
@@ -116,10 +107,10 @@ class Exchange:
                 weights[word] = weight
         return weights
 
-    def _goes(self, site: Site, word: str, reading: Reading, photo: Photo) -> bool:
+    def _goes(self, site: Site, word: str, reading: Reading, said: set[str]) -> bool:
         """Whether a word excludes that of a site and no caption of the photo says it."""
         name = self._name(site, word)
-        if not name or name == site.name or (name, site.name) in self.words.overlaps or name in photo.said:
+        if not name or name == site.name or (name, site.name) in self.words.overlaps or name in said:
             return False
         if site.kind == "replace_rel" and site.pool.endswith(" 0") and {name, site.name} == {"sit", "lie"}:
             return False  # of animals either may be said
@@ -154,7 +145,7 @@ class Exchange:
     def photos(self) -> float:
         return self.counts["named"][""]
 
-    def _swapped(self, site: Site, reading: Reading, photo: Photo, random: np.random.Generator) -> list[Edit] | None:
+    def _swapped(self, site: Site, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit] | None:
         """Two words change places with the ratio of how likely captions make either, at most always."""
         other = site.other
         if other is None:
@@ -173,18 +164,18 @@ class Exchange:
             return None
         return [Edit(site.start, site.end, other.word), Edit(other.start, other.end, site.word)]
 
-    def _added(self, kind: str, reading: Reading, photo: Photo, random: np.random.Generator) -> list[Edit] | None:
+    def _added(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit] | None:
         """What captions add there, to those whose length and additions allow it (see above)."""
         given, part = reading.of(GIVEN[kind]), reading.size // ADDED[kind] % 3
         if part != len(given) or part > 1 or random.random() > self.kept.get((kind, part), 1.0):
             return None
         fits = self._adjectives if kind == "add_att" else self._phrases
-        if any(site.word not in fits(site, reading, photo, site) for site in given):
+        if any(site.word not in fits(site, reading, said, site) for site in given):
             return None  # not as it would be added
         choices = [
             (site, word, weight)
             for site in reading.of(kind)
-            for word, weight in fits(site, reading, photo, None).items()
+            for word, weight in fits(site, reading, said, None).items()
         ]
         if not choices:
             return None
@@ -192,7 +183,7 @@ class Exchange:
         site, word, _ = choices[int(random.choice(len(choices), p=weights / weights.sum()))]
         return [Edit(site.start, site.end, f"{word} " if kind == "add_att" else f" {word}")]
 
-    def _adjectives(self, site: Site, reading: Reading, photo: Photo, given: Site | None) -> dict[str, float]:
+    def _adjectives(self, site: Site, reading: Reading, said: set[str], given: Site | None) -> dict[str, float]:
         """Adjectives that captions give a noun now and then, with weights, where no caption of the photo says them."""
         known = self.counts.get(site.needs[0][0], {})
         by_class: dict[str, dict[str, float]] = {}
@@ -207,14 +198,14 @@ class Exchange:
             for word, count in members.items():
                 fixed = f"{word} {site.head}" in self.words.fixed
                 name = self.words.adjectives[word][0][1]
-                if count >= KNOWN and count <= USUAL * whole and not fixed and (given or name not in photo.said):
+                if count >= KNOWN and count <= USUAL * whole and not fixed and (given or name not in said):
                     found[word] = count / free
         return found
 
-    def _phrases(self, site: Site, reading: Reading, photo: Photo, given: Site | None) -> dict[str, float]:
+    def _phrases(self, site: Site, reading: Reading, said: set[str], given: Site | None) -> dict[str, float]:
         """Phrases that captions put behind such nouns, with weights, of things that would be named and are not."""
         of_sort, of_noun = (self.counts.get(key, {}) for (key,) in site.needs)
-        if not given and photo.said & self.words.several:
+        if not given and said & self.words.several:
             of_sort = {
                 phrase: count for phrase, count in of_sort.items() if self._thing(phrase) not in self.words.people
             }
@@ -226,7 +217,7 @@ class Exchange:
             companion, thing = phrase.partition(" ")[0], self._thing(phrase)
             if not thing or count < KNOWN or companions[companion] < KNOWN:
                 continue
-            new = thing == own or thing not in photo.said
+            new = thing == own or thing not in said
             seen = self.counts["agreed"].get(thing, 0) >= 1000 * SAID[1]
             if new and seen and self._goes_with(thing, reading.named - {own}):
                 found[phrase] = count / free
