@@ -1,11 +1,10 @@
-"""Small faithful annotations: COCO Panoptic with its PNGs, and VAW with its taxonomy."""
+"""Small faithful annotations: COCO Panoptic, and VAW with its taxonomy."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
 KITCHEN = ["person", "bottle", "cup", "bowl", "chair", "dining table", "refrigerator", "oven", "sink", "microwave"]
 KITCHEN += ["wall-other-merged", "floor-wood", "window-other", "door-stuff", "cabinet-merged", "food-other-merged"]
@@ -50,26 +49,13 @@ def categories() -> list[dict[str, Any]]:
 
 
 def annotated(image: int, areas: list[tuple[str, int]], random: np.random.Generator) -> dict[str, Any]:
-    """An entry of ``annotations``; its PNG has the same areas (`save_pngs`)."""
+    """An entry of ``annotations``."""
     ids = random.integers(1, 1 << 19, len(areas)) * 32 + np.arange(len(areas))  # all different, of all three bytes
     segments = [
         {"id": int(i), "category_id": 3 * CATEGORIES.index(name) + 1, "area": area, "bbox": [0, 0, 1, 1], "iscrowd": 0}
         for i, (name, area) in zip(ids, areas, strict=True)
     ]
     return {"image_id": image, "file_name": f"{image:012d}.png", "segments_info": segments}
-
-
-def save_pngs(whole: dict[str, Any], folder: Path) -> None:
-    """The segments as pictures: id = R + 256 G + 256² B, row by row, void at the end."""
-    folder.mkdir(exist_ok=True)
-    for annotation in whole["annotations"]:
-        ids = np.zeros(WIDTH * HEIGHT, dtype=np.uint32)
-        start = 0
-        for segment in annotation["segments_info"]:
-            ids[start : start + segment["area"]] = segment["id"]
-            start += segment["area"]
-        colours = np.stack([ids & 255, ids >> 8 & 255, ids >> 16], axis=-1).astype(np.uint8)
-        Image.fromarray(colours.reshape(HEIGHT, WIDTH, 3)).save(folder / annotation["file_name"])
 
 
 def labelled(count: int = 1500, images: int = 500, seed: int = 0) -> list[dict[str, Any]]:

@@ -1,20 +1,24 @@
 """Rules that every template of GeneCIS keeps, checked on its JSON entries, published or made here.
 
-A rule says nothing of how templates are made, and shares no code with it. The rules here need the entries alone; those
-of `tests.generators.galleries.annotated_invariants` also need the annotations that templates were made from.
+A rule says nothing of how templates are made, and shares no code with it. Those of `AttributeRules` and `ObjectRules`
+need the annotations too: labels of objects (VAW), or categories of images (COCO Panoptic); GeneCIS, A.1.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from twinset.generators.galleries.drafts import DISTRACTORS, Entry, Task
+from twinset.generators.galleries.panoptic import Scenes
+from twinset.generators.galleries.vaw import Instance
 
 #: Of a gallery of 15: the first are near the reference, or another object; the last five are far, or the same object.
 FIRST = 9
 #: Types that are no condition (GeneCIS, A.2).
 NO_CONDITIONS = ("opinion", "other after", "other physical quality", "state", "type")
+LEAST_CATEGORIES, LEAST_SHARED, MOST_SHARED_FAR = 10, 6, 2
+
+Categories = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +32,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A template of a file, of the right shape."""
+    """A template of a file."""
 
-    number: int
     task: Task
     condition: str
     reference: Entry
@@ -59,27 +62,25 @@ def image_of(entry: Entry) -> str:
 
 
 def check(
-    entries: Sequence[Any], task: Task, annotated: Rule | None = None, conditions: Collection[str] | None = None
+    entries: Sequence[Entry], task: Task, annotated: Rule | None = None, conditions: Collection[str] | None = None
 ) -> list[Problem]:
-    """All problems of the templates of one file, by template.
+    """All problems of the templates of one file, by template; none has reference, target and condition of another.
 
     Args:
         entries: the templates as they stand in the file.
         annotated: the rules that need annotations; it sees the templates in the order of the file.
         conditions: all that a condition can be, if known.
     """
-    templates, problems = [], []
+    problems, seen = [], set[tuple[str, str, str]]()
     for number, entry in enumerate(entries):
-        if wrong := _misshapen(entry, task):
-            problems.append(Problem(number, "shape", wrong))
-            continue
-        parts = entry["condition"], entry["reference"], entry["target"], tuple(entry["gallery"])
-        templates.append(Template(number, task, *parts))
-    for template in templates:
+        template = Template(task, entry["condition"], entry["reference"], entry["target"], tuple(entry["gallery"]))
         found = [*_images(template), *_condition(template, conditions), *(annotated(template) if annotated else ())]
-        problems += [Problem(template.number, rule, detail) for rule, detail in found]
-    problems += [*_repeated(templates), *_contradictions(templates)]
-    return sorted(problems, key=lambda problem: (problem.template, problem.rule, problem.detail))
+        question = (_place(template.reference), _place(template.target), template.condition)
+        if question in seen:
+            found.append(("template-again", "asks what an earlier one asks"))
+        seen.add(question)
+        problems += [Problem(number, rule, detail) for rule, detail in found]
+    return problems
 
 
 def _images(template: Template) -> Broken:
@@ -104,62 +105,125 @@ def _condition(template: Template, conditions: Collection[str] | None) -> Broken
         yield "condition", f"{name!r} is no condition of {template.task}"
 
 
-def _repeated(templates: Sequence[Template]) -> Iterator[Problem]:
-    """No template has reference, target and condition of an earlier one."""
-    seen: dict[tuple[str, ...], int] = {}
-    for template in templates:
-        question = (_place(template.reference), _place(template.target), template.condition)
-        if question in seen:
-            yield Problem(template.number, "template-again", f"asks what template {seen[question]} asks")
-        seen.setdefault(question, template.number)
-
-
-def _contradictions(templates: Sequence[Template]) -> Iterator[Problem]:
-    """An object that one template implies to have a condition, no other one implies to lack it.
-
-    Not for Focus on an Attribute, where the condition is a type.
-    """
-    having: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    lacking: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for template in templates:
-        if template.task == "focus-attribute":
-            continue
-        first, last = template.gallery[:FIRST], template.gallery[FIRST:]
-        near, far = (last, first) if template.task == "change-attribute" else (first, last)
-        positive, negative = [template.target, *far], [*near]
-        (positive if template.task == "focus-object" else negative).append(template.reference)
-        for sides, entries in ((having, positive), (lacking, negative)):
-            for entry in entries:
-                sides[template.condition].setdefault(_place(entry), template.number)
-    for condition, places in having.items():
-        for place in places.keys() & lacking[condition].keys():
-            detail = f"{place} has {condition!r} here and lacks it in template {lacking[condition][place]}"
-            yield Problem(places[place], "contradiction", detail)
-
-
 def _place(entry: Entry) -> str:
-    """An image, or an object in one: by its id where the file has it, else by its box."""
-    return f"{image_of(entry)} {entry.get('instance_id', entry.get('instance_bbox', ''))}".strip()
+    """An image, or an object in one."""
+    return f"{image_of(entry)} {entry.get('instance_id', '')}"
 
 
-def _misshapen(entry: Any, task: Task) -> str:
-    """What keeps the released evaluation from reading an entry as a template of a task; empty where it can."""
-    if not isinstance(entry, dict) or {"condition", "gallery", "reference", "target"} - entry.keys():
-        return "not an object of condition, gallery, reference and target"
-    if not isinstance(entry["condition"], str) or not isinstance(entry["gallery"], list):
-        return "condition is no text, or gallery no list"
-    for image in (entry["reference"], entry["target"], *entry["gallery"]):
-        if not isinstance(image, dict):
-            return f"{image!r:.40} is no object"
-        if task.endswith("object"):
-            if type(image.get("val_image_id")) is not int:
-                return "an image has no whole number as val_image_id"
-        elif not _is_crop(image):
-            return "an image has no image_id, or no instance_bbox of four numbers"
-    return ""
+class AttributeRules:
+    """The rules of both tasks of attributes."""
+
+    def __init__(self, instances: Sequence[Instance], taxonomy: Mapping[str, Collection[str]]) -> None:
+        self._taxonomy = {kind: frozenset(attributes) for kind, attributes in taxonomy.items()}
+        self._by_id = {(one.image, one.id): one for one in instances}
+        self._by_image: defaultdict[str, list[Instance]] = defaultdict(list)
+        for one in instances:
+            self._by_image[one.image].append(one)
+
+    def __call__(self, template: Template) -> Broken:
+        """What a template breaks."""
+        reference, target, *gallery = (
+            self._by_id[image_of(entry), str(entry["instance_id"])] for entry in template.entries
+        )
+        if template.task == "focus-attribute":
+            alike = self._taxonomy.get(template.condition, frozenset()) & set(reference.positive)
+            yield from _focus(template.condition, alike, reference, target, gallery)
+            yield from self._elsewhere(reference, alike, gallery)
+        elif template.task == "change-attribute":
+            yield from self._change(template.condition, reference, target, gallery)
+            yield from self._elsewhere(reference, {template.condition}, gallery)
+
+    def _change(self, name: str, reference: Instance, target: Instance, gallery: Sequence[Instance]) -> Broken:
+        """Target and reference are one object with different attributes of one type; the target has that of the
+        condition, the reference and the last five distractors, of the same object, lack it; the others have it."""
+        if target.object_name != reference.object_name:
+            yield "other-object", f"target {target.object_name!r}, not {reference.object_name!r}"
+        if name not in target.positive:
+            yield "target-attribute", f"the target is not labelled {name!r}"
+        if name not in reference.negative:
+            yield "reference-attribute", f"the reference is not labelled to lack {name!r}"
+        kinds = [kind & set(reference.positive) for kind in self._taxonomy.values() if name in kind]
+        if all(attributes & set(target.positive) for attributes in kinds if attributes):
+            yield "same-attribute", f"no type of {name!r} in which reference and target differ"
+        for one in gallery[:FIRST]:
+            if name not in one.positive:
+                yield "other-attribute", f"a distractor is not labelled {name!r}"
+            if _words(one) & _words(reference):
+                yield "not-other-object", f"{one.object_name!r} for {reference.object_name!r}"
+        for one in gallery[FIRST:]:
+            if one.object_name != reference.object_name:
+                yield "other-object", f"distractor {one.object_name!r}"
+            if name not in one.negative:
+                yield "not-negative", f"a distractor is not labelled to lack {name!r}"
+
+    def _elsewhere(self, reference: Instance, right: Collection[str], gallery: Sequence[Instance]) -> Broken:
+        """No image of a distractor shows the reference's object with an attribute that makes an answer right."""
+        for one in gallery:
+            for beside in self._by_image[one.image]:
+                if beside.object_name == reference.object_name and set(right) & set(beside.positive):
+                    yield "answer-elsewhere", f"instance {beside.id} of a distractor's image would be right"
 
 
-def _is_crop(image: Entry) -> bool:
-    box = image.get("instance_bbox")
-    numbers = isinstance(box, list) and len(box) == 4 and all(type(number) in (int, float) for number in box)
-    return numbers and type(image.get("image_id")) in (int, str)
+def _focus(
+    kind: str, alike: Collection[str], reference: Instance, target: Instance, gallery: Sequence[Instance]
+) -> Broken:
+    """Target and reference are one object and share an attribute of the type that all distractors, of the same object,
+    are labelled to lack; these share no other one of the type with the reference.
+
+    alike: the reference's attributes of the type.
+    """
+    shared = set(alike) & set(target.positive)
+    if {one.object_name for one in (target, *gallery)} != {reference.object_name}:
+        yield "other-object", f"not all are {reference.object_name!r}"
+    if not shared:
+        yield "target-attribute", f"no {kind} shared with the reference"
+    elif not any(all(name in one.negative for one in gallery) for name in shared):
+        yield "not-negative", f"a distractor is not labelled to lack {sorted(shared)}"
+    for one in gallery:
+        if answers := sorted(set(alike) & set(one.positive)):
+            yield "second-answer", f"a distractor is {answers} as the reference"
+
+
+def _words(one: Instance) -> set[str]:
+    return {word.removesuffix("s") for word in one.object_name.split()}
+
+
+class ObjectRules:
+    """The rules of both tasks of objects."""
+
+    def __init__(self, scenes: Scenes) -> None:
+        self._categories = {
+            str(image): frozenset(name for name, present in zip(scenes.names, row, strict=True) if present)
+            for image, row in zip(scenes.ids.tolist(), scenes.present, strict=True)
+        }
+        self._last: dict[str, int] = {}  # reference -> categories that it shares with its last target
+
+    def __call__(self, template: Template) -> Broken:
+        """What a template breaks, the templates of a file in their order."""
+        reference, target, *gallery = (self._categories[image] for image in template.images)
+        condition, change = template.condition, template.task == "change-object"
+        if len(reference) < LEAST_CATEGORIES:
+            yield "few-categories", f"the reference shows {len(reference)} categories"
+        if (condition in reference) == change:
+            yield "reference-condition", f"the reference {'shows' if change else 'lacks'} {condition!r}"
+        # The target is close and shows the condition; near distractors are close, far ones show it.
+        seen = [("target", "the target", target)]
+        seen += [("near", "a near distractor", image) for image in gallery[:FIRST]]
+        seen += [("far", "a far distractor", image) for image in gallery[FIRST:]]
+        for place, name, image in seen:
+            shared = f"{len(image & reference)} shared categories"
+            if place != "far" and not _close(image, reference):
+                yield f"{place}-not-close", shared
+            if place == "far" and len(image & reference) > MOST_SHARED_FAR:
+                yield "far-not-far", shared
+            if (condition in image) == (place == "near"):
+                yield f"{place}-condition", f"{name} {'shows' if place == 'near' else 'lacks'} {condition!r}"
+        # A later target of a reference is never more similar than the one before.
+        image, shared_now = image_of(template.reference), len(target & reference)
+        if change and shared_now > self._last.get(image, shared_now):
+            yield "target-order", f"the target shares {shared_now} categories, the one before {self._last[image]}"
+        self._last[image] = shared_now
+
+
+def _close(image: Categories, reference: Categories) -> bool:
+    return len(image & reference) >= LEAST_SHARED and not reference <= image

@@ -3,7 +3,7 @@
 import copy
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any, Literal
@@ -13,14 +13,12 @@ import pytest
 from PIL import Image
 
 from tests.generators.galleries.annotated import TAXONOMY, labelled, save, scenes
-from tests.generators.galleries.annotated_invariants import AttributeRules, ObjectRules
-from tests.generators.galleries.invariants import Problem, check
+from tests.generators.galleries.invariants import AttributeRules, ObjectRules, Problem, Rule, check
 from twinset.contracts.candidate import from_row, to_row
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.kinds.template import Template
 from twinset.contracts.parts import LeftOut
-from twinset.contracts.source import SOURCES
 from twinset.generators.galleries.attribute_tasks import AttributeDrafts, ChangeAttribute, FocusAttribute
 from twinset.generators.galleries.drafts import Task
 from twinset.generators.galleries.panoptic import condition_name, read_scenes
@@ -68,26 +66,23 @@ def generator(root: Path, kind: str, task: Literal["focus", "change"], seed: int
 
 
 @pytest.mark.parametrize(("kind", "task"), EVERY)
-def test_what_is_planned_keeps_every_rule_and_travels_as_rows(root: Path, kind: str, task: Any) -> None:
-    planned = list(islice(generator(root, kind, task).plan(), 100))
+def test_every_rule_holds_of_all_that_can_be_made(root: Path, kind: str, task: Any) -> None:
+    planned = list(generator(root, kind, task).plan())
+    assert len(planned) > 200
     assert [from_row(TemplateCandidate, to_row(one)) for one in planned] == planned
-    assert len({one.key for one in planned}) == len({one.group for one in planned}) == 100
+    assert len({one.key for one in planned}) == len({one.group for one in planned}) == len(planned)
     assert list(islice(generator(root, kind, task).plan(), 30)) == planned[:30]
-    rules = (
-        ObjectRules(read_scenes(root / "panoptic.json", LeftOut()))
-        if kind == "object"
-        else AttributeRules(read_instances(root / "vaw.json", TAXONOMY, generator(root, kind, task).excluded), TAXONOMY)
-    )
-    assert check([json.loads(one.entry) for one in planned], planned[0].task, rules) == []  # type: ignore[arg-type]
+    made = [json.loads(one.entry) for one in planned]
+    if kind == "object":
+        scenes_read = read_scenes(root / "panoptic.json", LeftOut())
+        rules: Rule = ObjectRules(scenes_read)
+        conditions: Collection[str] = scenes_read.names
+    else:
+        rules = AttributeRules(read_instances(root / "vaw.json", TAXONOMY, LeftOut()), TAXONOMY)
+        conditions = TAXONOMY if task == "focus" else {name for names in TAXONOMY.values() for name in names}
+    assert check(made, planned[0].task, rules, conditions) == []  # type: ignore[arg-type]
     assert {len(one.images) for one in planned} == {11 if (kind, task) == ("attribute", "focus") else 16}
     assert len({tuple(sorted(json.loads(one.provenance))) for one in planned}) == 1
-
-
-def test_a_recipe_names_them_by_kind(root: Path) -> None:
-    source = {"task": "change", "annotations": root / "vaw.json", "taxonomy": root / "types.json", "media": root / "vg"}
-    settings: Any = SOURCES.find("genecis-attributes").model_validate({"kind": "genecis-attributes", **source})
-    made = settings.open(Context("change-attribute", seed=1))
-    assert next(iter(made.plan())) == next(generator(root, "attribute", "change").plan())
 
 
 @pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
@@ -122,13 +117,7 @@ def test_objects_are_cut_out(root: Path, crops: Any) -> None:
         assert len({frame.id for frame in template.pictures().values()}) == 16
 
 
-def test_two_objects_of_one_image_are_two_frames(root: Path, tmp_path: Path) -> None:
-    made = generator(root, "attribute", "focus")
-    ids = {frame.id for template in made.make(list(islice(made.plan(), 60))) for frame in pictures(template)}
-    assert len(ids) > len({name.split("#")[0] for name in ids})
-
-
-def test_a_missing_image_rejects_its_templates_until_it_is_there(root: Path, tmp_path: Path) -> None:
+def test_a_missing_or_broken_image_rejects_its_templates(root: Path, tmp_path: Path) -> None:
     made = generator(root, "object", "focus", media=tmp_path)
     planned = list(islice(made.plan(), 2))
     for name in planned[0].images:
@@ -141,9 +130,6 @@ def test_a_missing_image_rejects_its_templates_until_it_is_there(root: Path, tmp
     (broken,) = generator(root, "object", "focus", media=tmp_path).make(planned[:1])
     assert isinstance(broken, Rejected)
     assert (broken.reason, broken.media, broken.media_size) == ("broken-media", planned[0].images[5], 10)
-    (tmp_path / planned[0].images[5]).write_bytes((root / "coco" / planned[0].images[5]).read_bytes())
-    (template,) = generator(root, "object", "focus", media=tmp_path).make(planned[:1])
-    assert isinstance(template, Template)
 
 
 def test_a_box_outside_its_image_rejects_its_template(root: Path) -> None:
@@ -177,11 +163,6 @@ def shown(template: Template) -> list[Mapping[str, Any]]:
     return [entry["reference"], entry["target"], *entry["gallery"]]
 
 
-def pictures(template: Template | Rejected) -> list[Any]:
-    assert isinstance(template, Template)
-    return list(template.pictures().values())
-
-
 PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
 
 # The 133 categories of COCO Panoptic, as its annotation files name them.
@@ -209,16 +190,14 @@ def published() -> list[dict[str, Any]]:
 
 def test_published_templates_keep_the_rules_but_repeat_themselves(published: list[dict[str, Any]]) -> None:
     conditions = {condition_name(" ".join(name.split())) for name in COCO.split(",")}
+    assert len(conditions) == 133  # categories that differ are conditions that differ
     problems = check(published, "change-object", conditions=conditions)
+    # Ours come again too.
+    assert (len(published), len({entry["reference"]["val_image_id"] for entry in published})) == (1960, 218)
     assert Counter(problem.rule for problem in problems) == {"template-again": 167, "target-again": 1}
     (twice,) = (problem for problem in problems if problem.rule == "target-again")
     # A toaster: the target is its own last distractor, that is, both close and far.
     assert (twice.template, published[19]["condition"]) == (19, "toaster")
-
-
-def test_categories_that_differ_are_conditions_that_differ() -> None:
-    names = [" ".join(name.split()) for name in COCO.split(",")]
-    assert len({condition_name(name) for name in names}) == len(names) == 133
 
 
 def test_published_distractors_are_ranked_and_targets_are_not_first(published: list[dict[str, Any]]) -> None:
@@ -235,12 +214,6 @@ def test_published_distractors_are_ranked_and_targets_are_not_first(published: l
     assert behind == 786  # most of the others cannot be placed
 
 
-def test_published_references_come_again(published: list[dict[str, Any]]) -> None:
-    """Why ours do too: 1,960 templates have 218 references."""
-    assert len(published) == 1960
-    assert len({entry["reference"]["val_image_id"] for entry in published}) == 218
-
-
 ATTRIBUTE_TASKS: dict[str, type[AttributeDrafts]] = {
     "focus-attribute": FocusAttribute,
     "change-attribute": ChangeAttribute,
@@ -255,35 +228,13 @@ def instances(tmp_path_factory: pytest.TempPathFactory) -> list[Instance]:
     return read_instances(path, TAXONOMY, LeftOut())
 
 
-def entries(instances: list[Instance], task: Task, count: int | None = None, seed: int = 1) -> list[Entry]:
-    return [
-        draft.entry for draft in islice(ATTRIBUTE_TASKS[task](instances, TAXONOMY, seed, "objects", LeftOut()), count)
-    ]
-
-
-@pytest.fixture(scope="module")
-def whole(instances: list[Instance], task: Task) -> list[Entry]:
-    """All templates of a task."""
-    return entries(instances, task)
+def entries(instances: list[Instance], task: Task) -> list[Entry]:
+    return [draft.entry for draft in ATTRIBUTE_TASKS[task](instances, TAXONOMY, 1, "objects", LeftOut())]
 
 
 def problems(made: list[Entry], instances: list[Instance], task: Task) -> list[Problem]:
     conditions = TAXONOMY if task == "focus-attribute" else {name for names in TAXONOMY.values() for name in names}
     return check(made, task, AttributeRules(instances, TAXONOMY), conditions=conditions)
-
-
-@pytest.mark.parametrize("task", TASKS, scope="module")
-def test_every_rule_holds_of_all_that_can_be_made(instances: list[Instance], whole: list[Entry], task: Task) -> None:
-    assert len(whole) > 500
-    assert problems(whole, instances, task) == []
-
-
-@pytest.mark.parametrize("task", TASKS, scope="module")
-def test_the_same_seed_makes_the_same_and_more_keeps_the_first(
-    instances: list[Instance], whole: list[Entry], task: Task
-) -> None:
-    assert entries(instances, task, 40) == whole[:40]
-    assert entries(instances, task, 40, seed=2) != whole[:40]
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
@@ -297,11 +248,6 @@ def test_types_attributes_and_objects_take_turns(instances: list[Instance], task
     assert max(sizes.values()) - min(sizes.values()) <= 2
     objects = Counter(draft.facts["object"] for draft in drafts if draft.facts["attribute"] == "large")
     assert max(objects.values()) - min(objects.values()) <= 1
-
-
-def test_types_that_are_no_visual_categories_are_no_conditions(instances: list[Instance]) -> None:
-    assert "state" not in {entry["condition"] for entry in entries(instances, "focus-attribute", 200)}
-    assert "open" in {entry["condition"] for entry in entries(instances, "change-attribute", 200)}
 
 
 @pytest.mark.parametrize("task", TASKS, scope="module")
@@ -336,11 +282,6 @@ def test_focus_needs_nine_distractors_that_are_labelled_to_lack_the_attribute() 
     assert "30" not in {entry["reference"]["instance_id"] for entry in entries(beside_a_red_cup, "focus-attribute")}
 
 
-def test_focus_shows_no_distractor_with_another_colour_of_the_reference() -> None:
-    whole = [instance(1, "cup", "red green", "blue"), *focus_set()[1:]]  # distractors are green: so is the reference
-    assert {entry["reference"]["instance_id"] for entry in entries(whole, "focus-attribute")} == {"2"}
-
-
 def change_set() -> list[Instance]:
     """One red cup, six that are green and not red, nine red cars."""
     cups = [instance(1, "cup", "red"), *(instance(10 + n, "cup", "green", "red") for n in range(6))]
@@ -363,11 +304,3 @@ def test_change_needs_other_objects_with_the_attribute_and_the_same_without() ->
     both = change_set()
     both[0] = instance(1, "cup", "red green")  # as green as its references
     assert entries(both, "change-attribute") == []
-
-
-def test_objects_are_found_by_box_where_a_file_has_no_instance_ids(instances: list[Instance]) -> None:
-    made = entries(instances, "focus-attribute", 5)
-    for entry in made:
-        for image in (entry["reference"], entry["target"], *entry["gallery"]):
-            del image["instance_id"]
-    assert problems(made, instances, "focus-attribute") == []

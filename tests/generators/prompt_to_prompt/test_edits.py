@@ -20,18 +20,11 @@ def test_words_are_found_whole_in_any_case_and_before_punctuation() -> None:
         occurrences(CAPTIONS[0], "pho")
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"cross_replace_steps": 1.2}, "cross_replace_steps is 1.2"),
-        ({"self_replace_steps": float("nan")}, "self_replace_steps is nan"),
-        ({"region": ("cat", " ")}, "' ' is not a word"),
-        ({"region": ("dog", "dog")}, "'dog' is not a word of the caption 'A photo of a cat"),
-    ],
-)
-def test_an_edit_that_cannot_be_made_says_why(wrong: dict[str, object], message: str) -> None:
-    with pytest.raises(EditError, match=message):
-        Edit(CAPTIONS, **wrong)  # type: ignore[arg-type]
+def test_an_edit_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(EditError, match="self_replace_steps is nan"):
+        Edit(CAPTIONS, self_replace_steps=float("nan"))
+    with pytest.raises(EditError, match="'dog' is not a word of the caption 'A photo of a cat"):
+        Edit(CAPTIONS, region=("dog", "dog"))
 
 
 EDITS = [
@@ -126,9 +119,7 @@ def test_the_random_unets_are_built_as_the_real_ones() -> None:
     assert cross_attention_sizes(xl, 128, 128) == [(64, 64), (32, 32)]
 
 
-SWAP = ("a photo of a cat on the soup", "a photo of a dog on the soup")
 LONGER = ("a cat eating soup", "a giraffe eating soup")  # giraffe: 7 tokens
-ADDED = ("a photo of a cat", "a photo of a red cat in the winter")
 
 
 def aligned(captions: tuple[str, str], words: CLIPTokenizer) -> Alignment:
@@ -145,13 +136,6 @@ def test_tokens_know_their_words_by_offset(words: CLIPTokenizer) -> None:
     assert tokens.of_word("giraffe") == [5, 6, 7, 8, 9, 10, 11]
     assert tokens.of_word("soup") == [14]
     assert tokens.of_word("a") == [1, 4]
-
-
-def test_a_swapped_word_takes_the_source_words_place(words: CLIPTokenizer) -> None:
-    alignment = aligned(SWAP, words)
-    assert alignment.kind == "replacement"
-    assert torch.equal(alignment.source, torch.eye(77))
-    assert not alignment.edited.any()
 
 
 def test_a_longer_word_shares_the_source_words_attention_and_the_rest_follows_its_words(words: CLIPTokenizer) -> None:
@@ -173,28 +157,6 @@ def test_a_shorter_word_takes_all_its_tokens_attention(words: CLIPTokenizer) -> 
     source, edited = alignment.captions
     assert sources_of(alignment.source, edited.of_word("cat")) == [source.of_word("giraffe")]
     assert sources_of(alignment.source, edited.of_word("soup")) == [source.of_word("soup")]
-
-
-def test_added_words_keep_their_own_attention(words: CLIPTokenizer) -> None:
-    alignment = aligned(ADDED, words)
-    source, edited = alignment.captions
-    new = edited.of_word("red") + edited.of_word("in the winter")
-    assert alignment.kind == "refinement"
-    assert alignment.edited.nonzero()[:, 0].tolist() == new
-    assert not alignment.source[:, new].any()
-    assert sources_of(alignment.source, edited.of_word("cat")) == [source.of_word("cat")]
-    assert torch.equal(alignment.source.sum(0) + alignment.edited, torch.ones(77))
-
-
-def test_removed_words_leave_the_others_aligned(words: CLIPTokenizer) -> None:
-    alignment = aligned((ADDED[1], ADDED[0]), words)
-    source, edited = alignment.captions
-    assert sources_of(alignment.source, edited.of_word("cat")) == [source.of_word("cat")]
-    assert not alignment.edited.any()
-
-
-def test_equal_captions_align_one_to_one(words: CLIPTokenizer) -> None:
-    assert torch.equal(aligned((SWAP[0], SWAP[0]), words).source, torch.eye(77))
 
 
 def test_a_caption_that_the_model_would_cut_is_refused(words: CLIPTokenizer) -> None:

@@ -57,15 +57,6 @@ def test_kinds_rows_and_words_come_equally_often(name: str) -> None:
             assert set(said) == set(row.words[row.changes]) and max(said.values()) <= 1.35 * min(said.values())
 
 
-def test_captions_come_again_only_when_they_must() -> None:
-    pairs = [pair for pair in drawn("figure-15", 1513) if pair.kind == "object"]
-    distinct = {frozenset(pair.captions) for pair in pairs}
-    # 63 or 64 pairs of each of eight sets, the smallest of which can be said in 4, 4, 18, 24, 36 and 40 ways.
-    assert len(pairs) == 505 and len(distinct) > 0.9 * (4 + 4 + 18 + 24 + 36 + 40 + 2 * 63)
-    small = drawn("small-world", 300)
-    assert len({frozenset(pair.captions) for pair in small}) > 280
-
-
 def test_a_phrase_is_always_added_to_the_picture_without_it() -> None:
     with_and_without = [pair for pair in drawn("figure-15", 900) if "" in pair.words]
     assert {pair.kind for pair in with_and_without} == {"scene", "attribute"}
@@ -107,29 +98,6 @@ def test_figure_15_has_the_captions_that_the_paper_prints() -> None:
     assert len(found) == objects + (7 + 6 + 6 + 4) + (2 * 2 * 6 + 2 * 10 * 4 + 10 * 4)
 
 
-def test_only_what_goes_together_is_said() -> None:
-    found = captions("figure-15")
-    assert "A photo of shark under the water." in found and "A photo of zebra in the zoo." in found
-    assert (
-        not {"A photo of shark in the zoo.", "A photo of zebra under the water.", "A photo of beach at fall."} & found
-    )
-
-
-@pytest.mark.parametrize("name", ["figure-15", "small-world"])
-def test_every_caption_is_a_sentence(name: str) -> None:
-    for caption in captions(name):
-        assert caption[0] == "A" and caption.endswith(".") and caption.count(".") == 1
-        assert "  " not in caption and " ." not in caption
-
-
-def test_a_vocabulary_is_a_name_that_is_known_here_or_a_file(tmp_path: Path) -> None:
-    assert vocabulary_file(str(tmp_path / "words.yaml")) == tmp_path / "words.yaml"
-    with pytest.raises(
-        WrongUse, match=r"no vocabulary 'figure-16' here; name one of figure-15, small-world, or a YAML"
-    ):
-        vocabulary_file("figure-16")
-
-
 ROW: dict[str, Any] = {
     "kind": "object",
     "template": "A {thing}.",
@@ -142,20 +110,10 @@ ROW: dict[str, Any] = {
     ("change", "message"),
     [
         ({"template": "A {thing} {place}."}, "each of its slots needs words"),
-        ({"template": "A {thing!r}."}, "each of its slots needs words"),
-        ({"template": "A {thing."}, "template"),
         ({"template": "A {thing.__class__}."}, "each of its slots needs words"),
-        ({"template": "A {thing} and {thing}."}, "each of its slots needs words"),
-        ({"changes": "place"}, "'place' is no slot"),
         ({"region": "place"}, "'place' is no slot"),
         ({"words": {"thing": ["cat"]}}, "two words that can differ"),
-        ({"words": {"thing": ["cat", "cat"]}}, "stands twice"),
-        ({"words": {"thing": ["cat", " dog"]}}, "pattern"),
-        ({"words": {"thing": ["cat", "<b>"]}}, "pattern"),
         ({"words": {"thing": ["cat", ""]}, "region": "thing"}, "must be said in both captions"),
-        ({"kind": "style"}, "kind"),
-        ({"words": {"thing": []}}, "at least 1 item"),
-        ({"weight": 2}, "Extra inputs are not permitted"),
     ],
 )
 def test_a_row_that_does_not_hang_together_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -166,11 +124,3 @@ def test_a_row_that_does_not_hang_together_is_refused(tmp_path: Path, change: di
     with pytest.raises(WrongUse, match=r"words\.yaml: not a vocabulary") as caught:
         load_captions(path)
     assert message in str(caught.value)
-
-
-def test_a_vocabulary_has_rows_of_every_kind(tmp_path: Path) -> None:
-    (tmp_path / "words.yaml").write_text(json.dumps({"rows": [ROW]}))
-    with pytest.raises(WrongUse, match="no row of kind scene, attribute"):
-        load_captions(tmp_path / "words.yaml")
-    with pytest.raises(WrongUse, match="correct the file"):
-        load_captions(tmp_path / "nowhere.yaml")

@@ -5,9 +5,9 @@ Adversarial refinement: as many pairs of a cell as of the opposite one, on any n
 
 import json
 import math
-import re
-from collections import Counter
-from collections.abc import Sequence
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tests.generators.selection.published_procedure import before_refinement, refine
 from tests.generators.selection.scored_stage import context, drawn, row, rows_of, selected, selection, stage_of
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
@@ -29,6 +28,55 @@ from twinset.generators.selection.refinement import COARSE, cells_of, ranks_of, 
 from twinset.shards.finished_stage import FinishedStage
 
 COUNT = 4000
+
+
+# The published selection, transcribed: one row after the other, in lists and dicts, with pandas' quantiles.
+
+
+def refine(pairs: Sequence[tuple[float, float]], seed: int = 0) -> list[int]:
+    """The published refinement of (first gap, second gap); unlike the released code gaps of 1 are in the last bin."""
+    rng, cells, kept = random.Random(seed), defaultdict[tuple[str, int, int], list[int]](list), []
+    for number, (first, second) in enumerate(pairs):
+        if first == 0 and second == 0:
+            kept.append(number)
+        elif first == 0 or second == 0:
+            axis, gap = ("second", second) if first == 0 else ("first", first)
+            cells[axis, _signed(gap, 10), 0].append(number)
+        else:
+            cells["both", _signed(first, 50), _signed(second, 50)].append(number)
+    for where, members in cells.items():
+        name, first_bin, second_bin = where
+        opposite = cells.get((name, -first_bin, -second_bin), [])
+        kept += rng.sample(members, min(len(members), len(opposite)))
+    return kept
+
+
+def _signed(gap: float, bins: int) -> int:
+    size = min(int(abs(gap) * bins) + 1, bins)
+    return size if gap > 0 else -size
+
+
+def before_refinement(rows: Iterable[Mapping[str, Any]], kinds: Sequence[str], quantile: float = 0.645) -> list[str]:
+    """Ids of the rows that reach the published refinement, kind by kind."""
+    import pandas as pd
+
+    table = pd.DataFrame(list(rows))
+    table["kind"] = table["type"] + "_" + table["subtype"]
+    parts = []
+    for kind in kinds:
+        part = table[(table["kind"] == kind) & (table["similarity"] < 0.999)]
+        vera, cola = part["vera_negative"].quantile(quantile), part["cola_negative"].quantile(quantile)
+        parts.append(part[(part["vera_negative"] >= vera) & (part["cola_negative"] >= cola)])
+    found, prompts = [], set[str]()
+    for one in pd.concat(parts).to_dict("records"):
+        text = one["negative_caption"]
+        if text[-1] != "." or len(text) <= 10:
+            continue
+        prompt = text.replace(".", "")
+        if prompt not in prompts:
+            prompts.add(prompt)
+            found.append(one["caption_id"])
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -75,23 +123,6 @@ def test_rules_of_the_paper_differ_where_its_text_does(tmp_path: Path) -> None:
     assert (paper.quantile, paper.similarity) == (0.65, None)
     assert (published.quantile, published.similarity) == (0.645, 0.999)
     assert selection(rules="paper", quantile=0.5, similarity=0.9).similarity == 0.9
-
-
-def test_quantiles_are_of_each_kind_and_must_both_be_reached(tmp_path: Path) -> None:
-    rows = [row(n, "add_obj", vera_negative=n / 10, cola_negative=0.9 - n / 10) for n in range(10)]
-    rows += [row(10 + n, "swap_att", vera_negative=0.01 * n, cola_negative=0.01 * n) for n in range(3)]
-    earlier = stage_of(rows, tmp_path)
-    assert selected(earlier, quantile=0.5, quality=["vera"], refine=[]) == [f"c/{n}" for n in (5, 6, 7, 8, 9, 11, 12)]
-    assert selected(earlier, quantile=0.4, refine=[]) == [f"c/{n}" for n in (4, 5, 11, 12)]
-
-
-def test_the_first_of_equal_prompts_stays_kinds_in_the_order_of_the_tables(tmp_path: Path) -> None:
-    text = "A dog near a bus."
-    kinds = ["add_att", "swap_obj", "add_att", "swap_obj"]
-    rows = [row(n, kind, negative_caption=text.replace(" ", ". ") if n % 2 else text) for n, kind in enumerate(kinds)]
-    earlier = stage_of(rows, tmp_path)
-    assert selected(earlier, refine=[]) == ["c/1"]
-    assert selected(earlier, rules="paper", refine=[]) == ["c/0", "c/1"]
 
 
 def test_how_the_stage_was_cut_makes_no_difference(
@@ -163,28 +194,11 @@ def test_losses_are_counted_and_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "settings", "said"),
     [
-        (
-            {"vera_negative": None},
-            {},
-            r"source\.quality needs scores that .*scores lacks: its vera is no number in any row",
-        ),
-        ({"cola_caption": math.nan}, {"quality": ["vera"]}, r"source\.refine needs .* leave cola out of refine"),
-        ({"similarity": None}, {}, r"source\.similarity needs .* or set it to null"),
-        (
-            {"lm_caption": None},
-            {"refine": ["lm"]},
-            r"its lm is no number .*Name a scorer of kind language-model in that stage",
-        ),
-        ({"similarity": 0.9995}, {}, r"left out as same-meaning \(.*raise similarity"),
-        ({"negative_caption": "A bus"}, {}, r"left out as no-full-stop .*rules: paper"),
-        ({"negative_caption": "Short one."}, {}, "left out as too-short"),
+        ({"vera_negative": None}, {}, r"source\.quality needs scores that .*scores lacks"),
+        ({"lm_caption": None}, {"refine": ["lm"]}, "Name a scorer of kind language-model in that stage"),
+        ({"similarity": 0.9995}, {}, "left out as same-meaning"),
         ({"negative_caption": "Is it?"}, {"rules": "paper"}, "left out as question"),
-        ({"negative_caption": "A bus"}, {"rules": "paper"}, "left out as no-final-punctuation"),
-        (
-            {"vera_caption": 0.9},
-            {},
-            r"left out as unbalanced .*no gap has an opposite one; lower grid, now 50, .*set refine to \[\]",
-        ),
+        ({"vera_caption": 0.9}, {}, "left out as unbalanced .*lower grid, now 50"),
     ],
 )
 def test_what_leaves_nothing_names_the_setting(
@@ -195,73 +209,31 @@ def test_what_leaves_nothing_names_the_setting(
         selected(earlier, **settings)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (
-            {},
-            r"selected: source\.quality needs the score vera, .* only lm\. .*quality: \[lm\], refine: \[lm\]",
-        ),
-        ({"quality": ["lm"]}, r"source\.refine needs the score vera"),
-        ({"quality": ["lm"], "refine": ["words", "lm"]}, r"source\.similarity needs .* kind clip .* set it to null"),
-        ({"quality": ["lm"], "refine": ["words", "lm"], "similarity": None}, ""),
-    ],
-)
-def test_scores_that_no_scorer_gives_are_refused_before_any_work(settings: dict[str, Any], said: str) -> None:
+def test_scores_that_no_scorer_gives_are_refused_before_any_work() -> None:
     scores = CaptionScores.model_validate(
         {"kind": "caption-scores", "negatives": "n", "scorers": [{"kind": "language-model", "model": "smollm2"}]}
     )
-    problem = selection(**settings).misfit(scores)
-    assert bool(problem) == bool(said) and re.search(said.removeprefix("selected: "), problem)
     recipe = {
         "name": "hard",
         "stages": {
             "n": {"source": {"kind": "negative-captions", "captions": "captions.json"}},
             "scores": {"source": scores.model_dump()},
         },
-        "subsets": {"selected": {"source": selection(**settings).model_dump()}},
+        "subsets": {"selected": {"source": selection().model_dump()}},
     }
-    if said:
-        with pytest.raises(ValidationError, match=said if said.startswith("selected") else f"selected: {said}"):
-            Recipe.model_validate(recipe)
-    else:
+    with pytest.raises(ValidationError, match=r"selected: source\.quality needs the score vera, .* only lm\."):
         Recipe.model_validate(recipe)
-
-
-def test_a_quantile_that_keeps_nothing_says_so(tmp_path: Path) -> None:
-    rows = [row(n, vera_negative=n / 9, cola_negative=1 - n / 9) for n in range(10)]
-    with pytest.raises(WrongUse, match=r"of the 10 .* left out as low-score .* lower quantile, now 0\.9"):
-        selected(stage_of(rows, tmp_path), quantile=0.9)
-
-
-def test_no_complete_row_says_so(tmp_path: Path) -> None:
-    rows = [row(0, vera_negative=math.nan), row(1, cola_negative=None)]
-    with pytest.raises(WrongUse, match=r"left out as no-score .*name these in quality and refine"):
-        selected(stage_of(rows, tmp_path), refine=[])
-
-
-def test_equal_scores_all_pass(tmp_path: Path) -> None:
-    earlier = stage_of([row(number) for number in range(5)], tmp_path)
-    assert len(selected(earlier)) == 5
-    with pytest.raises(WrongUse, match="has no rows to select from"):
-        selected(stage_of([], tmp_path / "none"))
+    assert "similarity needs" in selection(quality=["lm"], refine=["words", "lm"]).misfit(scores)
+    assert not selection(quality=["lm"], refine=["words", "lm"], similarity=None).misfit(scores)
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"refine": ["vera", "vera"]}, "name each score once"),
-        ({"quality": []}, "at least 1 item"),
         ({"rules": "paper", "quality": ["vera", "lm"]}, "lm is not a probability"),
-        ({"quantile": math.nan}, "less than or equal to 1"),
-        ({"grid": 0}, "greater than or equal to 1"),
-        (
-            {"refine": ["characters"]},
-            "no caption scorer here gives a score 'characters'; name one of vera, cola, similarity, lm",
-        ),
         ({"quality": ["colla"]}, "did you mean 'cola'"),
-        ({"quality": ["words"]}, "no caption scorer here gives a score 'words'"),
-        ({"refine": ["similarity"]}, "similarity of clip is one number of both captions; name a score of each"),
+        ({"refine": ["similarity"]}, "similarity of clip is one number of both captions"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], said: str) -> None:
@@ -304,16 +276,6 @@ def test_every_cell_keeps_what_the_published_procedure_keeps(pairs: list[tuple[f
     assert counted(kept, PUBLISHED) == counted(slow, PUBLISHED)
 
 
-def test_drawn_gaps_keep_what_the_published_procedure_keeps() -> None:
-    rng, count = np.random.default_rng(5), 20_000
-    gaps = [rng.normal(0.1, 0.3, count).clip(-1, 1), rng.normal(0.05, 0.2, count).clip(-1, 1)]
-    for axis in (0, 1):
-        gaps[axis][rng.random(count) < 0.05] = 0
-    pairs = list(zip(*(gap.tolist() for gap in gaps), strict=True))
-    kept, slow = kept_of(pairs, PUBLISHED), [pairs[place] for place in refine(pairs)]
-    assert 1000 < len(kept) < count - 1000 and counted(kept, PUBLISHED) == counted(slow, PUBLISHED)
-
-
 @STEADY
 @given(MORE, st.integers(1, 60))
 def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(pairs: list[tuple[float, ...]], grid: int) -> None:
@@ -329,9 +291,9 @@ def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(pairs: list
 
 @STEADY
 @given(MORE, st.randoms(use_true_random=False))
-def test_the_order_of_pairs_makes_no_difference(pairs: list[tuple[float, ...]], random: Any) -> None:
+def test_the_order_of_pairs_makes_no_difference(pairs: list[tuple[float, ...]], drawing: Any) -> None:
     rows = frame(pairs, 4)
-    order = random.sample(range(len(pairs)), len(pairs))
+    order = drawing.sample(range(len(pairs)), len(pairs))
     kept = refined(rows, FOUR, 50)
     assert refined(rows[order], FOUR, 50).to_list() == kept[order].to_list()
     assert refined(rows.with_columns(-pl.col("^gap.$")), FOUR, 50).to_list() == kept.to_list()
@@ -348,10 +310,6 @@ def test_words_have_a_bin_a_word_and_equal_lengths_keep_the_grid_of_scores() -> 
     axes = [reach_of("vera"), reach_of("words")]
     assert cells([(0.30, 0.0), (0.30, -70.0), (0.0, -2.0)], axes) == [(16, 0), (16, -50), (0, -2)]
     assert cells([(1.99,), (-5.0,)], [reach_of("lm")]) == [(50,), (-50,)]
-
-
-def test_nothing_and_one_side_alone_keep_nothing() -> None:
-    assert kept_of([], PUBLISHED) == [] == kept_of([(0.1, 0.1)] * 9, PUBLISHED)
 
 
 def test_the_seed_the_stage_and_the_key_decide_what_remains() -> None:

@@ -16,8 +16,6 @@ not have: a new run draws other random numbers.
 import abc
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType, SimpleNamespace
@@ -49,21 +47,13 @@ def random_probabilities(random: np.random.Generator, *shape: int) -> NDArray[np
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
-@contextmanager
-def imports_of(checkout: Path) -> Iterator[None]:
+def import_from(checkout: Path) -> None:
     """``ptp_utils`` and ``seq_aligner`` can be imported, without IPython and tqdm's notebook part."""
-    shown = {"IPython": ModuleType("IPython"), "IPython.display": ModuleType("IPython.display")}
-    shown["IPython.display"].__dict__["display"] = print
-    shown["tqdm.notebook"] = ModuleType("tqdm.notebook")
-    shown["tqdm.notebook"].__dict__["tqdm"] = iter
-    sys.path.insert(0, str(checkout))
+    shown = {name: ModuleType(name) for name in ("IPython", "IPython.display", "tqdm.notebook")}
+    vars(shown["IPython.display"])["display"] = print
+    vars(shown["tqdm.notebook"])["tqdm"] = iter
     sys.modules.update(shown)
-    try:
-        yield
-    finally:
-        sys.path.remove(str(checkout))
-        for name in shown:
-            del sys.modules[name]
+    sys.path.insert(0, str(checkout))
 
 
 def controllers(checkout: Path, words: Any) -> SimpleNamespace:
@@ -93,7 +83,8 @@ def controller(published: SimpleNamespace, case: dict[str, Any]) -> Any:
 def main(checkout: Path) -> None:
     random = np.random.default_rng(2208)
     arrays: dict[str, NDArray[Any]] = {}
-    with imports_of(checkout), TemporaryDirectory() as folder:
+    import_from(checkout)
+    with TemporaryDirectory() as folder:
         published = controllers(checkout, tokenizer(Path(folder)))
         for number, case in enumerate(CASES):
             given = random_probabilities(random, 2, HEADS, PIXELS, TOKENS)
