@@ -162,7 +162,7 @@ def test_crops_are_what_pillow_cuts_out(how: Crops) -> None:
             left, top = max(0, x - 0.35 * width), max(0, y - 0.35 * height)
             right, bottom = x + (1 + 0.35) * width, y + (1 + 0.35) * height
         edges = left, top, min(WIDTH, right), min(HEIGHT, bottom)
-        cut = Image.fromarray(PIXELS).crop(edges)  # type: ignore[arg-type]
+        cut = Image.fromarray(PIXELS).crop(edges)
         side = max(cut.size)
         square = Image.new("RGB", (side, side))
         square.paste(cut, ((side - cut.width) // 2, (side - cut.height) // 2))

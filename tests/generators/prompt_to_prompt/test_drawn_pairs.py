@@ -149,4 +149,4 @@ def test_similarity_is_measured_within_and_without() -> None:
         "similarity_outside": pytest.approx(1 - 51 / (48 * 3 * 255)),
     }
     assert similarity(changed, black, region) == found
-    assert similarity(*NOISE, np.ones((8, 8), np.bool_))["similarity_outside"] == NO_SIMILARITY
+    assert similarity(NOISE[0], NOISE[1], np.ones((8, 8), np.bool_))["similarity_outside"] == NO_SIMILARITY
