@@ -12,7 +12,7 @@ LINES = {
     "generators": 17838,
     "filters": 738,
     "contracts": 4098,
-    "stages": 4416,
+    "stages": 4415,
     "shards": 4511,
     "models": 6617,
     "cards": 2526,

@@ -1,6 +1,7 @@
 """Stages without shards: a table that is computed at once from the indices of earlier stages."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,17 +22,15 @@ from twinset.shards.storage.store import Store
 from twinset.stages.index import ROW_GROUP, index_schemas
 from twinset.stages.stage_worker import StageWorker
 
+# With polars' handler of SIGINT, set as it is imported, waits begin again: Ctrl-C would not end a build that waits.
+signal.siginterrupt(signal.SIGINT, True)
+
 INDEX, REJECTIONS, SIZES = "index.parquet", "rejections.parquet", "sizes.json"
-
-
-def table_stage(worker: StageWorker) -> TableStage:
-    """The source of a stage without shards."""
-    return cast(TableStage, worker.generator)
 
 
 def compute(worker: StageWorker, store: Store) -> pl.DataFrame:
     """What `TableStage.transform` gives, at most ``count`` rows; raises `WrongUse` where an index lacks a column."""
-    stage = table_stage(worker)
+    stage = cast(TableStage, worker.generator)
     stage.excluded.clear()
     with store.spool() as folder, _explained(worker):
         tables = [stage.stage.earlier(name).frame(folder / str(number)) for number, name in enumerate(stage.reads)]
@@ -63,7 +62,7 @@ def write_table(worker: StageWorker, frame: pl.DataFrame, folder: Path) -> str:
 
     Raises `WrongUse` where two rows have one identity, and `BuildFailed` where a column is not the declared one.
     """
-    stage = table_stage(worker)
+    stage = cast(TableStage, worker.generator)
     kept, rejected = index_schemas("table", stage.row_schema)
     if frame.height and (repeated := frame.filter(pl.col("identity").is_duplicated())).height:
         same = repeated["identity"][0]
