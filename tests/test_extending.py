@@ -7,6 +7,7 @@ the text may take thirty times as long, and not the 64 times of the square.
 `twinset` as a notebook uses it: paths and single names as they come, and errors that are instructions.
 """
 
+import gc
 import os
 import re
 import subprocess
@@ -176,13 +177,20 @@ def test_the_worst_megabyte_takes_no_more_than_its_length(tmp_path: Path, name: 
     read, _ = READERS[name]
     first, piece, last = text.split("~")
     arguments = (tmp_path,) if name in ("materials", "mesh", "urdf") else ()
-    taken = []
-    for size in (MEGABYTE // 8, MEGABYTE):
-        whole = first + piece * (size // len(piece)) + last
-        began = time.process_time()
-        read(whole, *arguments)
-        taken.append(time.process_time() - began)
-    assert taken[1] < 30 * taken[0] + 1.0, f"{taken[0]:.3f} s for 128 kB, {taken[1]:.3f} s for 1 MB"
+
+    def seconds(size: int) -> float:
+        """Of the processor, the least of three; collecting the garbage of a large process is no work of the reader."""
+        whole, taken = first + piece * (size // len(piece)) + last, []
+        for _ in range(3):
+            gc.disable()
+            began = time.process_time()
+            read(whole, *arguments)
+            taken.append(time.process_time() - began)
+            gc.enable()
+        return min(taken)
+
+    small, large = seconds(MEGABYTE // 8), seconds(MEGABYTE)
+    assert large < 30 * small + 1.0, f"{small:.3f} s for 128 kB, {large:.3f} s for 1 MB"  # 64 times, if quadratic
 
 
 def test_paths_and_single_names_are_taken_as_they_are(
