@@ -65,10 +65,9 @@ def pairs(out: Path, tasks: int) -> list[ReviewStage]:
     return [stage_of("s", [candidate("s", "fits-caption", n) for n in range(tasks)], out)]
 
 
-def once(**reply: Any) -> Callable[[Route], None]:
-    """The first request gets this reply, the others the server's; a route of `times=1` would end while it is used."""
-    replies = [reply]
-    return lambda route: route.fulfill(**replies.pop()) if replies else route.continue_()
+def instead(replies: list[dict[str, Any]]) -> Callable[[Route], None]:
+    """Requests get this reply until the test takes it away: a busy page gives a request up, and asks again."""
+    return lambda route: route.fulfill(**replies[0]) if replies else route.continue_()
 
 
 def lost_reply(times: list[int]) -> Callable[[Route], None]:
@@ -143,18 +142,21 @@ def test_a_lost_reply_neither_doubles_an_answer_nor_an_undo(open_desk: Open, tmp
 def test_an_answer_that_is_refused_is_said_and_the_work_goes_on(open_desk: Open, tmp_path: Path) -> None:
     desk = open_desk(pairs(tmp_path, 6))
     anna = desk.visit()
-    refusal = {"status": 409, "json": {"detail": "The image was made again."}}
-    anna.page.route("**/api/answer", once(**refusal))
+    replies: list[dict[str, Any]] = [{"status": 409, "json": {"detail": "The image was made again."}}]
+    anna.page.route("**/api/answer", instead(replies))
     anna.page.keyboard.press("1")
     anna.page.wait_for_selector("#note:has-text('could not be saved: The image was made again.')")
+    replies.clear()
     anna.press("1")
     anna.saved()
     assert len(desk.answers()) == 1
-    anna.page.route("**/api/answer", once(status=429, headers={"Retry-After": "1"}))
+    replies.append({"status": 429, "headers": {"Retry-After": "1"}})
     anna.press("1")
+    anna.page.wait_for_selector("#trouble:has-text('asks to wait')")
+    replies.clear()
     anna.saved()
     assert len(desk.answers()) == 2
-    anna.page.route("**/api/answer", once(status=403, json={"detail": "No."}))
+    replies.append({"status": 403, "json": {"detail": "No."}})
     anna.page.keyboard.press("1")
     anna.page.wait_for_selector("#trouble:has-text('kept in this browser: 1')")
     Visitor(anna.context, desk.link()).saved()
