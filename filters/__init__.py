@@ -4,7 +4,6 @@ KINDS = {
     "blank": "twinset.filters.pixels:Blank",
     "directional-similarity": "twinset.filters.clip_scores:DirectionalSimilarity",
     "equal-captions": "twinset.filters.captions:EqualCaptions",
-    "equal-lemmas": "twinset.filters.captions:EqualLemmas",
     "faces": "twinset.filters.faces:Faces",
     "motion-words": "twinset.filters.captions:MotionWords",
     "near-identical": "twinset.filters.pixels:NearIdentical",

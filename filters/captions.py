@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property, lru_cache
-from typing import Annotated, Any, ClassVar, Literal
-
-from pydantic import Field
+from functools import cached_property
+from typing import ClassVar, Literal
 
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.kinds.samples import Drop
 from twinset.contracts.parts import Filter
-from twinset.contracts.source import Need, Place
-from twinset.models.spacy_pipelines import EMBEDDED, LIBRARIES, Pipeline, check_installed, find_pipeline, load_pipeline
 
 
 class MotionWords(Filter):
@@ -57,22 +53,17 @@ def words(caption: str) -> tuple[str, ...]:
     return tuple("".join(spaced).split())
 
 
-def led_by_difference(
-    candidate: CaptionedCandidate, read: Callable[[str], Any], alike: Callable[[Any, Any], bool]
-) -> CaptionedCandidate | None:
+def led_by_difference(candidate: CaptionedCandidate) -> CaptionedCandidate | None:
     """The candidate with the first captions that differ moved to the front of both lists; None where none differ.
 
-    Rather captions that the other picture does not have: with (a, b) and (a, c) the pair is b and c, since a holds for
-    both pictures.
-
-    read: a caption as ``alike`` compares it.
+    Rather captions that the other picture does not have: with (a, b) and (a, c) the pair is b and c, since a is true
+    of both pictures.
     """
-    read0, read1 = [[read(caption) for caption in side] for side in (candidate.captions0, candidate.captions1)]
-    same = [[alike(first, second) for second in read1] for first in read0]
-    differing = [(i, j) for i, row in enumerate(same) for j, equal in enumerate(row) if not equal]
+    said0, said1 = ([words(caption) for caption in side] for side in (candidate.captions0, candidate.captions1))
+    differing = [(i, j) for i, first in enumerate(said0) for j, second in enumerate(said1) if first != second]
     if not differing:
         return None
-    i, j = min(differing, key=lambda pair: any(same[pair[0]]) + any(row[pair[1]] for row in same))
+    i, j = min(differing, key=lambda pair: (said0[pair[0]] in said1) + (said1[pair[1]] in said0))
     captions0, captions1 = _led_by(candidate.captions0, i), _led_by(candidate.captions1, j)
     return replace(candidate, captions0=captions0, captions1=captions1)
 
@@ -95,75 +86,4 @@ class EqualCaptions(Filter):
 
     def judge(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop:
         """The candidate as `led_by_difference`."""
-        return led_by_difference(candidate, words, tuple.__eq__) or Drop("equal-captions")
-
-
-REMEMBERED = 100_000  # captions: those of a video come in many pairs
-
-#: A word as what it can be a form of.
-Forms = frozenset[str]
-
-
-class EqualLemmas(Filter):
-    """Drops pairs whose captions all say the same in some form of their verbs; leads with the first two that do not.
-
-    Nouns keep their number: one pancake and two pancakes are two pictures. Opt-in: no paper asks for it. EqBen (B.2)
-    had people look at EQ-GEBC instead.
-
-    pipeline: spaCy's, by name or folder; ``en_captions_sm`` comes with twinset.
-    """
-
-    kind: Literal["equal-lemmas"]
-    pipeline: Annotated[str, Place("model", "models")] = Field(default=EMBEDDED, min_length=1)
-
-    version: ClassVar[int] = 2
-    isolation = "process"  # spaCy holds the interpreter's lock
-    libraries = LIBRARIES
-    judges = "captions"
-    reasons: ClassVar[Mapping[str, str]] = {
-        "equal-lemmas": "no caption of one image differs from those of the other in more than forms of verbs"
-    }
-
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        if "models" in needs:
-            check_installed(key, self.pipeline)
-
-    def runs_on(self) -> str:
-        """The tagger is a neural network on the CPU."""
-        return "cpu"
-
-    def weights(self) -> dict[str, str]:
-        return {"pipeline": self._pipeline.digest}
-
-    def judge(self, candidate: CaptionedCandidate) -> CaptionedCandidate | Drop:
-        """The candidate as `led_by_difference`, of captions that `say_alike`."""
-        led = led_by_difference(candidate, lambda caption: forms(caption, self._pipeline), say_alike)
-        return led or Drop("equal-lemmas")
-
-    @cached_property
-    def _pipeline(self) -> Pipeline:
-        return find_pipeline(self.pipeline)
-
-
-def say_alike(first: Sequence[Forms], second: Sequence[Forms]) -> bool:
-    """Whether two captions have words of the same forms in the same order."""
-    return len(first) == len(second) and all(map(frozenset.intersection, first, second))
-
-
-@lru_cache(maxsize=REMEMBERED)
-def forms(caption: str, pipeline: Pipeline) -> tuple[Forms, ...]:
-    """The words of a caption as `words` tells them apart; a verb also as its lemma.
-
-    The pipeline ends lemmas of rare verbs wrongly ("tapp", "twiste"), so that a verb is them without this letter too.
-    """
-    # Without lemmas every two verbs would be forms of one, and the filter would drop nearly all.
-    read, nlp = list[Forms](), load_pipeline(pipeline, ("LEMMA", "POS"))
-    with nlp.memory_zone():
-        for token in nlp(" ".join(caption.split())):
-            own = words(token.text)
-            if token.pos_ in ("VERB", "AUX") and len(own) == 1 and (lemma := token.lemma_.casefold()) != own[0]:
-                ends_wrongly = len(lemma) > 2 and (lemma[-1] == "e" or lemma[-1] == lemma[-2])
-                read.append(frozenset({*own, lemma, lemma[:-1] if ends_wrongly else lemma}))
-            else:
-                read += [frozenset({word}) for word in own]
-    return tuple(read)
+        return led_by_difference(candidate) or Drop("equal-captions")

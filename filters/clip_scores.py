@@ -6,13 +6,13 @@ are scored, and flagged to be looked at; dropping needs a setting of its own.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field
 
@@ -23,14 +23,9 @@ from twinset.contracts.kinds.samples import Drop, Score, Verdict
 from twinset.contracts.parts import Filter
 from twinset.contracts.source import Need, Place
 from twinset.models.device import OnDevice
-from twinset.models.encoders.contract import DualEncoder, Floats
-from twinset.models.encoders.image_towers import InBuild, clip_files, is_open_clip
-from twinset.models.encoders.open_clip_models import OpenClip, open_open_clip
-from twinset.models.encoders.transformers_encoders import ClipEncoder
+from twinset.models.encoders.contract import DualEncoder, Floats, unit
+from twinset.models.encoders.image_towers import InBuild, clip_files, open_clip_encoder
 from twinset.models.files import ModelMissing, sha256_once
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class ClipFilter(OnDevice, Filter):
@@ -47,7 +42,7 @@ class ClipFilter(OnDevice, Filter):
     model: Annotated[str, Place("model", "models")] = Field(min_length=1)
     micro_batch: int = Field(default=1, ge=1, le=1024)
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     isolation = "process"  # torch's number of threads is its process's
     judges = "pairs"
     execution = (*OnDevice.execution, "micro_batch")
@@ -82,7 +77,7 @@ class ClipFilter(OnDevice, Filter):
                 full = batch + batch[-1:] * (size - len(batch))
                 values += within_memory(partial(self._pass, full))[: len(batch)]
         for pair, value in zip(pairs, values, strict=True):
-            if not math.isfinite(value):
+            if not np.isfinite(value):
                 raise WrongUse(
                     f"filter {self.kind}: the model {self.model} gives {value} for {pair.key}: its weights "
                     "are damaged or not meant for float32; name another model"
@@ -90,7 +85,7 @@ class ClipFilter(OnDevice, Filter):
         return [self.verdict(value) for value in values]
 
     @abstractmethod
-    def measure(self, images: Tensor, captions: Tensor) -> Tensor:
+    def measure(self, images: Floats, captions: Floats) -> NDArray[np.floating]:
         """One number a pair. images, captions: (pairs, 2, channels) unit embeddings."""
 
     @abstractmethod
@@ -98,40 +93,19 @@ class ClipFilter(OnDevice, Filter):
         """What a pair's number means."""
 
     def _pass(self, pairs: Sequence[Pair]) -> list[float]:
-        images = [np.asarray(frame.pixels) for pair in pairs for frame in (pair.image0, pair.image1)]
+        images = [Image.fromarray(frame.pixels) for pair in pairs for frame in (pair.image0, pair.image1)]
         captions = [caption for pair in pairs for caption in (pair.captions0[0], pair.captions1[0])]
         if over := self._clip.too_long(captions):
             raise WrongUse(
                 f"filter {self.kind}: the model {self.model} reads only the beginning of the caption "
                 f"{over[0]!r}; name another model, or leave the filter out"
             )
-        seen = self._clip.image_features([self._clip.prepare(Image.fromarray(image)) for image in images])
-        said = self._clip.text_features(captions)
-        both = (self._unit(features).reshape(len(pairs), 2, -1) for features in (seen, said))
-        return [float(value) for value in self.measure(*both)]
-
-    def _unit(self, features: Floats) -> Tensor:
-        """Features divided by their norm, to the last bit as the library of the model divides them."""
-        import torch
-
-        rows = torch.from_numpy(features)
-        if isinstance(self._clip, OpenClip):
-            return torch.nn.functional.normalize(rows, dim=-1)
-        return rows / rows.pow(2).sum(dim=-1, keepdim=True).pow(0.5)
+        features = self._clip.encode_images(images), self._clip.encode_texts(captions)
+        return [float(value) for value in self.measure(*(each.reshape(len(pairs), 2, -1) for each in features))]
 
     @cached_property
     def _clip(self) -> DualEncoder:
-        folder = clip_files(self.model).folder
-        running, parts = InBuild(self.device, self.batch_size(), self.threads), [str(folder)]
-        if is_open_clip(folder):
-            return open_open_clip(self.model, parts, running)
-        return _ClipEncoder(self.model, parts, running)
-
-
-class _ClipEncoder(ClipEncoder):
-    """With the library's own choice of an image processor, which the filters' scores were made with."""
-
-    images = None
+        return open_clip_encoder(self.model, InBuild(self.device, self.batch_size(), self.threads))
 
 
 #: Unit embeddings of equal inputs can be this far apart, by their places in a batch: such a step has no direction.
@@ -153,20 +127,16 @@ class DirectionalSimilarity(ClipFilter):
         "direction": "cosine of the change of the images and that of the captions, by CLIP (-1 to 1); 1: alike"
     }
 
-    def measure(self, images: Tensor, captions: Tensor) -> Tensor:
+    def measure(self, images: Floats, captions: Floats) -> NDArray[np.floating]:
         """Directional similarity of each pair: with unit embeddings e,
 
             direction = cos(e(image1) - e(image0), e(caption1) - e(caption0))
 
         1 where the images change as the captions do; 0 where neither has to do with the other, or nothing changes.
         """
-        import torch
-
-        # (2, pairs, channels): the step of the images and that of the captions
-        steps = torch.stack([embeds[:, 1] - embeds[:, 0] for embeds in (images, captions)])
-        cosines = torch.nn.functional.cosine_similarity(steps[0], steps[1], dim=1)
-        still = (steps.norm(dim=2) < ROUNDING).any(dim=0)
-        return torch.where(still, 0.0, cosines)
+        steps = [embeds[:, 1] - embeds[:, 0] for embeds in (images, captions)]
+        still = np.any([np.linalg.norm(step, axis=1) < ROUNDING for step in steps], axis=0)
+        return np.where(still, 0.0, (unit(steps[0]) * unit(steps[1])).sum(axis=1))
 
     def verdict(self, value: float) -> Score:
         return Score("direction", value)
@@ -200,16 +170,13 @@ class TrueOfBoth(ClipFilter):
         "may be true of both"
     }
 
-    def measure(self, images: Tensor, captions: Tensor) -> Tensor:
+    def measure(self, images: Floats, captions: Floats) -> NDArray[np.floating]:
         """Preference of each pair: with unit embeddings e of captions and images, the smaller one of
 
         e(caption0) . (e(image0) - e(image1))  and  e(caption1) . (e(image1) - e(image0))
         """
-        step = images[:, 0] - images[:, 1]
-        # (pairs, 2): how much nearer each caption is to its own image than to the other one
-        preferences = (captions * step[:, None]).sum(2)
-        preferences[:, 1] *= -1
-        return preferences.amin(1)
+        step = (images[:, 0] - images[:, 1])[:, None]
+        return ((captions * step).sum(axis=2) * (1, -1)).min(axis=1)
 
     def verdict(self, value: float) -> Score | Drop:
         if self.drop_at_most is not None and value <= self.drop_at_most:

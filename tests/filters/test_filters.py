@@ -1,6 +1,5 @@
 """Filters of captions and CLIP scores, the contract that all keep, and the kinds that a recipe can name."""
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from transformers import CLIPImageProcessor, CLIPModel
+from transformers import AutoImageProcessor, CLIPModel
 
 from tests.generators.prompt_to_prompt.tiny_models import TOKENS, save_clip, tokenizer
 from twinset import check_filter
@@ -21,15 +20,12 @@ from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Drop, Frame, Keep, MediaFile, Pixels, Score
-from twinset.contracts.parts import BrokenContract, Filter, OutOfMemory
+from twinset.contracts.parts import BrokenContract, Filter
 from twinset.contracts.recipe import load_recipe, parse_recipe
 from twinset.contracts.source import SOURCES
 from twinset.filters.captions import EqualCaptions, MotionWords, words
 from twinset.filters.clip_scores import DirectionalSimilarity, TrueOfBoth
-from twinset.filters.pixels import Blank
-from twinset.models import files
-from twinset.models.encoders.image_towers import clip_files
-from twinset.models.files import ModelMissing
+from twinset.models.encoders.contract import unit
 from twinset.shards.contracts import Context
 from twinset.shards.read import read_samples
 from twinset.shards.rows import BadVerdict
@@ -173,7 +169,7 @@ def test_the_direction_is_one_of_change(clip: Path) -> None:
 
 
 def test_a_score_is_the_cosine_of_both_steps(clip: Path) -> None:
-    model, processor = CLIPModel.from_pretrained(clip), CLIPImageProcessor.from_pretrained(clip)
+    model, processor = CLIPModel.from_pretrained(clip), AutoImageProcessor.from_pretrained(clip, backend="pil")
     with torch.inference_mode():
         said = tokenizer(clip / "words")(list(CAPTIONS), padding=True, return_tensors="pt")
         out = model(**processor(images=[FIRST, SECOND], return_tensors="pt"), **said)
@@ -205,38 +201,6 @@ def test_a_caption_is_never_scored_by_its_beginning(clip: Path) -> None:
     assert -1 <= scoring(clip).judge([pair(FIRST, SECOND, (CAPTIONS[0], longest))])[0].value <= 1
     with pytest.raises(WrongUse, match=r"reads only the beginning of the caption 'red .* red'; name another"):
         scoring(clip).judge([pair(FIRST, SECOND, (CAPTIONS[0], f"{longest} red"))])
-
-
-def test_memory_that_runs_out_is_told_from_other_trouble(clip: Path) -> None:
-    judge = scoring(clip).judge
-    judge.__self__._clip.model.vision_model.register_forward_pre_hook(lambda *_: torch.empty(1 << 50))
-    with pytest.raises(OutOfMemory, match="can't allocate memory"):
-        judge([pair(FIRST, SECOND)])
-
-
-def test_its_files_are_read_once(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    digests = scoring(clip).weights()
-    assert digests.keys() == {"model"}
-    monkeypatch.setattr(files, "sha256_of_file", lambda path: pytest.fail(f"{path} is read again"))
-    assert scoring(clip).weights() == digests
-
-
-def test_its_files_are_looked_for_and_digested(clip: Path, tmp_path: Path) -> None:
-    shutil.copytree(clip, tmp_path / "copy")
-    assert clip_files(str(clip)).folder == clip
-    assert scoring(tmp_path / "copy").weights() == scoring(clip).weights()
-    (tmp_path / "copy/added_tokens.json").write_text("{}")
-    assert scoring(tmp_path / "copy").weights() != scoring(clip).weights()
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ModelMissing, match=r"lacks model\.safetensors .*, preprocessor_config\.json, tokenizer\.json"):
-        clip_files(str(tmp_path))
-
-
-def test_a_gpu_that_is_not_there_is_named(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(WrongUse, match="device of filter directional-similarity is gpu, but torch finds no CUDA"):
-        scoring(clip, device="gpu").runs_on()
-    assert scoring(clip).runs_on() == "cpu"
 
 
 def frames() -> list[Frame]:
@@ -284,26 +248,12 @@ class Bright(Filter):
         ("place", "f0: .* in another order; a verdict depends"),
         ("relative", "f1: .* alone; a verdict depends"),
         ("changes", "bright changes its samples"),
+        ("half", "bright.*f1: scored as 'level', and f0 not scored; score all"),
     ],
 )
 def test_what_breaks_the_contract_is_said(fault: str, problem: str) -> None:
-    with pytest.raises(BrokenContract, match=problem):
+    with pytest.raises((BrokenContract, BadVerdict), match=problem):
         check_filter(Bright(fault=fault), frames())
-
-
-def test_verdicts_that_a_build_refuses_are_said() -> None:
-    with pytest.raises(BadVerdict, match=r"^filter 'bright': f1: scored as 'level', and f0 not scored; score all"):
-        check_filter(Bright(fault="half"), frames())
-
-
-def test_filters_that_keep_it_pass() -> None:
-    check_filter(Bright(), frames())
-    check_filter(Blank(kind="blank"), frames())
-    words = (("A dog.",), ("A dog.", "A cat."))
-    captioned = [
-        CaptionedCandidate(key=f"s-{n}", group="g", captions0=words[0], captions1=one) for n, one in enumerate(words)
-    ]
-    check_filter(EqualCaptions(kind="equal-captions"), captioned)
 
 
 NEEDED = {kind: {"model": "somebody/clip"} for kind in ("directional-similarity", "true-of-both")}
@@ -338,8 +288,8 @@ def twins() -> list[Pair]:
 
 
 def test_a_preference_is_the_smaller_of_two_differences() -> None:
-    images, captions = (torch.nn.functional.normalize(torch.randn(3, 2, 8), dim=2) for _ in range(2))
-    cosines = torch.einsum("nic,njc->nij", captions, images)  # (pairs, captions, images)
+    images, captions = (unit(np.random.default_rng(n).standard_normal((3, 2, 8), np.float32)) for n in range(2))
+    cosines = np.einsum("nic,njc->nij", captions, images)  # (pairs, captions, images)
     expected = [float(min(one[0, 0] - one[0, 1], one[1, 1] - one[1, 0])) for one in cosines]
     assert judging().measure(images, captions).tolist() == pytest.approx(expected, abs=1e-6)
 
@@ -363,7 +313,7 @@ def test_pairs_are_dropped_only_where_it_is_asked_for(twins: list[Pair]) -> None
 
 
 def test_a_model_that_gives_no_number_is_refused(twins: list[Pair], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TrueOfBoth, "measure", lambda *_: torch.tensor([0.5, float("nan")] * 4))
+    monkeypatch.setattr(TrueOfBoth, "measure", lambda *_: np.array([0.5, float("nan")] * 4))
     with pytest.raises(WrongUse, match=f"small-clip gives nan for {twins[1].key}: its weights are damaged"):
         judging().judge(twins[:2])
 
