@@ -1,6 +1,4 @@
 """What the grammar says of relations, and which names are of one photo.
-
-Pipelines are found by name or path, never downloaded, and told apart by what is in their files.
 Relations in batches are those of ``sng_parser.parse`` on one caption at a time.
 
 Scene graphs as a table source: a candidate a caption, a row a relation.
@@ -8,8 +6,6 @@ Scene graphs as a table source: a candidate a caption, a row a relation.
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,11 +29,10 @@ from twinset.generators.scene_graphs.relations import (
     SceneGraphParser,
     grammar_of,
     parser_of,
-    places_in,
     single_spaced,
 )
 from twinset.generators.scene_graphs.source import SPANS, TEXTS, WORDS, SceneGraphs, photo_of
-from twinset.models.spacy_pipelines import ALL_EMBEDDED, EMBEDDED, find_pipeline
+from twinset.models.spacy_pipelines import find_pipeline
 from twinset.shards.contracts import Context
 
 VOCAB = spacy.blank("en").vocab
@@ -131,55 +126,6 @@ def test_names_of_one_photo() -> None:
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_the_embedded_pipelines_are_whole() -> None:
-    digests = {
-        "en_captions_sm": "11438870ad97720919b81a12e6ddf66c",
-        "en_ewt_sm": "209a4735bf250717cb5329781b20b22e",
-    }
-    assert {name: find_pipeline(name).digest for name in ALL_EMBEDDED} == digests  # relations change with them
-    assert find_pipeline() == find_pipeline(EMBEDDED)
-    assert not any(find_pipeline(name).torch for name in ALL_EMBEDDED)
-    credits = (ROOT / "generators/scene_graphs/CREDITS.md").read_text()
-    assert "CC BY-SA 4.0" in credits and "English\nEWT" in credits
-    assert all(f"## {name}" in credits for name in ALL_EMBEDDED)
-
-
-def test_a_pipeline_by_path_is_told_by_its_files(tmp_path: Path) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(find_pipeline().source, folder)
-    copy = find_pipeline(str(folder))
-    assert (copy.digest, copy.source) == (find_pipeline().digest, str(folder))
-    (folder / "vocab/key2row").write_bytes(b"\x81")
-    config = (folder / "config.cfg").read_text()
-    (folder / "config.cfg").write_text(config.replace("spacy.MaxoutWindowEncoder.v2", "spacy.TorchBiLSTMEncoder.v1"))
-    assert find_pipeline(str(folder)).digest != copy.digest and find_pipeline(str(folder)).torch
-
-
-def test_a_pipeline_by_the_name_of_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "en_tiny_xy"
-    shutil.copytree(find_pipeline().source, package / "en_tiny_xy-0.1.0")
-    shutil.copy(package / "en_tiny_xy-0.1.0/meta.json", package)
-    (package / "__init__.py").write_text(
-        "from spacy.util import load_model_from_init_py\n\n\n"
-        "def load(**overrides):\n    return load_model_from_init_py(__file__, **overrides)\n"
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    found = find_pipeline("en_tiny_xy")
-    assert (found.source, found.torch) == ("en_tiny_xy", False)
-
-
-def test_what_is_no_pipeline(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match="json: a package without a spaCy pipeline"):
-        find_pipeline("json")
-    for name in ("en_core_web_zz", "../gone", "json.decoder", "sys", "__main__"):
-        with pytest.raises(
-            WrongUse, match=f"{name}: neither an installed package nor a folder; .*nothing is downloaded"
-        ):
-            find_pipeline(name)
-    with pytest.raises(WrongUse, match=r"not a spaCy pipeline, which has a config\.cfg"):
-        find_pipeline(str(tmp_path))
-
-
 def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
     import spacy
 
@@ -195,17 +141,6 @@ def test_a_pipeline_without_a_parser_is_refused(tmp_path: Path) -> None:
             file.write_bytes(b"")
         with pytest.raises(WrongUse, match=r"broken: spaCy cannot load it .*install it again"):
             SceneGraphParser(find_pipeline(str(tmp_path / "broken")))
-
-
-def test_workers_do_without_torch() -> None:
-    code = (
-        "import sys; from twinset.models.spacy_pipelines import find_pipeline; "
-        "from twinset.generators.scene_graphs.relations import SceneGraphParser; "
-        "(found,) = SceneGraphParser(find_pipeline()).relations(['a dog on a sofa']); "
-        "assert found[0].object == 'sofa' and 'torch' not in sys.modules, sorted(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
-    assert EMBEDDED in find_pipeline().source
 
 
 def test_verbs_that_may_be_nouns_are_read_as_verbs(small_parser: SceneGraphParser) -> None:
@@ -298,12 +233,6 @@ def test_blanks_change_no_relation_and_keep_their_places(small_parser: SceneGrap
                 assert single_spaced(phrase) == plain[known[start] : known[end]]
 
 
-def test_places_of_a_caption_with_one_blank_between_words_are_its_own() -> None:
-    caption = "A dog, and a cat."
-    assert places_in(caption) == [*range(len(caption) + 1)]
-    assert places_in(" A  dog") == [1, 2, 4, 5, 6, 7]
-
-
 def test_words_of_captions_are_forgotten(small_parser: SceneGraphParser) -> None:
     strings = small_parser.nlp.vocab.strings
     before = len(strings)
@@ -374,15 +303,6 @@ def test_ids_with_tabs_and_line_breaks_name_one_photo_in_rows_and_rejections(tmp
     assert row["image_id"] == odd
 
 
-def test_the_pipeline_and_the_captions_are_part_of_what_is_made(own_tsv: Path, tmp_path: Path) -> None:
-    made = graphs(own_tsv)
-    assert made.weights() == {"pipeline": find_pipeline().digest}
-    assert (made.runs_on(), made.isolation, made.batch_size()) == ("cpu", "process", BATCH)
-    other = tmp_path / "captions.tsv"
-    other.write_text("a dog on a sofa\thttp://example.org/1.jpg\n")
-    assert made.inputs() != graphs(other).inputs()
-
-
 def test_a_second_parser_says_which_relations_it_finds_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "c.jsonl"
     captions = ["a man on a horse with a hat", "a dog on a sofa", "dogs"]
@@ -445,21 +365,3 @@ def test_inputs_are_checked_before_any_work(tmp_path: Path, settings: dict[str, 
     source = graphs(captions, **settings)
     with pytest.raises(WrongUse, match=problem):
         source.check_inputs("stages.graphs.source", ("annotations", "media", "models"))
-
-
-def test_what_holds_no_caption_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "c.tsv").write_bytes(b"\x00\x01\n" * 3)
-    with pytest.raises(
-        WrongUse, match=r"c\.tsv: no caption in it can be read as tsv \(3 lines or rows left out, first line 1"
-    ):
-        list(graphs(tmp_path / "c.tsv").plan())
-
-
-def test_a_pipeline_that_cannot_be_loaded_is_said(own_tsv: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "pipeline"
-    folder.mkdir()
-    (folder / "config.cfg").write_text("[nlp]\nlang = 'xx'\npipeline = [broken]\n")
-    (folder / "meta.json").write_text('{"lang": "en", "name": "broken"}')
-    made = graphs(own_tsv, pipeline=str(folder))
-    with pytest.raises(WrongUse, match=r"pipeline .*pipeline: spaCy cannot load it"):
-        list(made.make(list(made.plan())[:1]))
