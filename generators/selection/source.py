@@ -41,7 +41,6 @@ from twinset.generators.words_alone.guesses import (
     gaps,
     kind_of_row,
     scores_among,
-    shares_right,
     title_of,
 )
 from twinset.shards.contracts import TableStage
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 REPORT, PICTURE = "selection.json", "gaps.png"
-#: Points at which gaps and attacks are measured.
+#: Points at which gaps are measured.
 EVERY, BEFORE, AFTER = "all", "before refinement", "selected"
 
 BINS = 100  # of a histogram of gaps
@@ -165,7 +164,7 @@ class SelectedNegatives(TableStage):
 
     @cached_property
     def report(self) -> dict[str, Any]:
-        """What `transform` counts: steps with what is kept by kind, gaps before and after, attacks as tables."""
+        """What `transform` counts: steps with what is kept by kind, gaps before and after."""
         return {}
 
     def report_files(self) -> Mapping[str, bytes]:
@@ -312,7 +311,6 @@ class SelectedNegatives(TableStage):
                 for name in measured.columns
                 if name not in ("kind", "characters") and measured[name].null_count() < measured.height
             },
-            "attacks": {point: str(shares_right(measured.filter(kept), kinds)) for point, kept in points.items()},
         }
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
@@ -323,7 +321,6 @@ class SelectedNegatives(TableStage):
             report=reports.get(REPORT),
             scores=[title_of(score) for score in self.quality],
             axes=[_title(axis) for axis in self.refine],
-            unusual=_unusual(self),
             funnel=_funnel,
         )
 
@@ -382,17 +379,6 @@ def _title(axis: str) -> str:
         return axis
     unit = scorer_of(axis)[1].unit
     return title_of(axis) + (f", {unit}" if unit else "")
-
-
-def _unusual(source: SelectedNegatives) -> dict[str, str]:
-    """What the rules have by default for each setting that is another one."""
-    usual = type(source).model_validate({"kind": source.kind, "scores": source.scores, "rules": source.rules})
-    names = ("quality", "quantile", "similarity", "refine", "grid")
-    return {name: _said(getattr(usual, name)) for name in names if getattr(source, name) != getattr(usual, name)}
-
-
-def _said(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, tuple) else "none" if value is None else f"{value:g}"
 
 
 def _funnel(source: SelectedNegatives, funnel: Mapping[str, Any]) -> str:

@@ -242,25 +242,3 @@ class Guesses:
                 rows.append((words, every.share, every.interval, f"{every.ties / every.n:.1%}", *cells))
         heads = (f"guessed {guessed}: the caption that has", "all", "95 % interval", "ties")
         return table((*heads, *(kind.replace("_", " ") for kind in kinds)), rows) if rows else ""
-
-
-def shares_right(rows: pl.DataFrame, kinds: Sequence[str]) -> str:
-    """A Markdown table of how often attacks are right of rows, half of ties counted as right.
-
-    rows: as `Guesses` takes them.
-    """
-    import polars as pl
-
-    names = [name for name in rows.columns if name not in ("group", "kind")]
-    lines = []
-    for name, side, words in attacks_on(names):
-        signs = rows.select("kind", sign=pl.col(name).sign() * side).drop_nulls()
-        if not signs.height:
-            continue
-        right = (pl.col("sign") + 1).mean() / 2
-        of_kind = dict(signs.group_by("kind").agg(right).iter_rows())
-        every, ties = signs.select(right, ties=(pl.col("sign") == 0).mean()).row(0)
-        cells = [f"{of_kind[kind]:.1%}" if kind in of_kind else "–" for kind in kinds]
-        lines.append((words, f"{every:.1%}", f"{ties:.1%}", *cells))
-    heads = ("guessed true: the caption that has", ALL, "ties", *(kind.replace("_", " ") for kind in kinds))
-    return table(heads, lines) if lines else ""

@@ -1,7 +1,5 @@
 """Blind guesses and their clustered intervals against brute force, ties that count half, and what is solved blind."""
 
-import math
-
 import numpy as np
 import polars as pl
 import pytest
@@ -13,32 +11,9 @@ from twinset.generators.words_alone.guesses import (
     WORD,
     Guess,
     Guesses,
-    gaps,
     guess,
-    kind_of_row,
     same_bag,
-    shares_right,
 )
-
-PAIRS = [
-    ("A dog.", "A big dog.", "add", "att", 0.9, 0.1),
-    ("A cat sat.", "A mat sat.", "replace", "obj", 0.2, 0.2),
-    ("A man on a bus.", "A bus.", "replace", "obj", 0.3, 0.6),
-    ("A kite.", "A red, old kite.", "", "", None, 0.6),
-    ("A lamp.", "A ramp.", "replace", "obj", math.nan, 0.5),
-]
-NAMES = ("caption", "negative_caption", "type", "subtype", "vera_caption", "vera_negative")
-
-
-def test_shares_of_attacks_count_half_of_ties_and_leave_out_pairs_without_the_score() -> None:
-    rows = pl.DataFrame(PAIRS, schema=NAMES, orient="row")
-    rows = rows.select(kind=kind_of_row(), **gaps("caption", "negative_caption", ["vera"]))
-    lines = shares_right(rows, ["replace_obj", "add_att", "unknown"]).splitlines()
-    assert lines[0] == "| guessed true: the caption that has | all | ties | replace obj | add att | unknown |"
-    assert "| fewer words | 60.0% | 40.0% | 33.3% | 100.0% | 100.0% |" in lines
-    assert "| more words | 40.0% | 40.0% | 66.7% | 0.0% | 0.0% |" in lines
-    assert "| higher VERA | 50.0% | 33.3% | 25.0% | 100.0% | – |" in lines
-    assert shares_right(rows.head(0), []) == ""
 
 
 @pytest.mark.parametrize(
