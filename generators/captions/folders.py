@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
-from twinset.generators.annotation_files import LONGEST_LINE, RepeatedKey, Skipped, json_value, text_of
+from twinset.generators.annotation_files import LONGEST_LINE, Skipped, json_value, text_of
 from twinset.generators.captions.tables import (
     CAPTIONS,
     CREDIT,
@@ -14,14 +14,16 @@ from twinset.generators.captions.tables import (
     Read,
     from_fields,
     from_record,
-    parquet_fields,
+    numbered_rows,
 )
 from twinset.shards.media.media_folder import IMAGE_SUFFIXES
-from twinset.shards.storage.member_headers import MemberHeaders, member_headers
+from twinset.shards.storage.member_headers import member_headers
 from twinset.shards.storage.path_ends import walk
 from twinset.shards.storage.tar_reader import BrokenTar
 
-TEXT_SUFFIXES = (".txt", ".json")
+_TEXTS = (".txt", ".json")
+_TERMS = {*LICENCE, *CREDIT, *SOURCE_URL, "split"}
+_Member = tuple[str, str, str, bytes]  # key, suffix, name, and content of a text
 
 
 def read_img2dataset(folder: Path) -> Iterator[Read]:
@@ -34,29 +36,33 @@ def read_img2dataset(folder: Path) -> Iterator[Read]:
         tar, table = folder / f"{stem}.tar", folder / f"{stem}.parquet"
         if not tar.is_file() or not table.is_file():
             yield Skipped(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")
-            continue
-        try:
-            images = _images(tar)
-        except (BrokenTar, OSError):
+        elif (members := _members(tar, IMAGE_SUFFIXES)) is None:
             yield Skipped(tar.name, "broken-tar")
-            continue
-        for number, row in enumerate(parquet_fields(table), 1):
-            place, key = f"{table.name} row {number}", text_of(row.get("key"))
-            if key not in images and row.get("status") not in STATUS:
-                yield Skipped(place, "no-image")
-            else:
-                fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images.get(key)}"}
-                yield from from_record(fields, place, key)
+        else:
+            images = {key: name for key, suffix, name, _ in members if suffix in IMAGE_SUFFIXES}
+            for _, number, row in numbered_rows(table):
+                place, key = f"{table.name} row {number}", text_of(row.get("key"))
+                if key not in images and row.get("status") not in STATUS:
+                    yield Skipped(place, "no-image")
+                else:
+                    fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images.get(key)}"}
+                    yield from from_record(fields, place, key)
 
 
-def _images(tar: Path) -> dict[str, str]:
-    """Names of the images in a tar by key; only its headers are read."""
-    found: dict[str, str] = {}
-    with tar.open("rb") as stream:
-        for name, _, _ in member_headers(stream, tar.name):
-            key, dot, suffix = name.partition(".")
-            if f"{dot}{suffix}".lower() in IMAGE_SUFFIXES:
-                found[key] = name
+def _members(tar: Path, suffixes: tuple[str, ...]) -> list[_Member] | None:
+    """The members of a tar with some suffixes; None where it is broken: none of it is used."""
+    found = list[_Member]()
+    try:
+        with tar.open("rb") as stream:
+            for name, offset, size in (headers := member_headers(stream, tar.name)):
+                folder, _, base = name.rpartition("/")
+                stem, _, rest = base.partition(".")
+                suffix = f".{rest.lower()}"
+                if stem and suffix.endswith(suffixes):
+                    content = headers.content(offset, min(size, LONGEST_LINE)) if suffix.endswith(_TEXTS) else b""
+                    found.append((f"{folder}/{stem}".lstrip("/"), suffix, name, content))
+    except (BrokenTar, OSError):
+        return None
     return found
 
 
@@ -66,59 +72,40 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
     Ids of caption and image are ``TAR/KEY``, as the same key can occur in several tars.
     """
     for tar in tars:
-        try:
-            with tar.open("rb") as stream:
-                parts = list(_parts(member_headers(stream, tar.name)))  # all or none of a tar
-        except (BrokenTar, OSError):
+        if (members := _members(tar, (*IMAGE_SUFFIXES, *_TEXTS))) is None:
             yield Skipped(tar.name, "broken-tar")
-            continue
-        for key, members in groupby(parts, key=lambda one: one[0]):
-            fields = [(suffix, (name, content)) for _, suffix, name, content in members]
-            if len(sample := dict(fields)) < len(fields):
-                yield Skipped(f"{tar.name} {key}", "several-fields")
-            else:
-                yield from _sample(tar, key, sample)
+        for key, sample in groupby(members or (), key=lambda member: member[0]):
+            yield from _sample(tar, key, list(sample))
 
 
-def _parts(headers: MemberHeaders) -> Iterator[tuple[str, str, str, bytes]]:
-    """Key, suffix, name and, of texts, content of each image and text."""
-    for name, offset, size in headers:
-        folder, _, base = name.rpartition("/")
-        stem, _, rest = base.partition(".")
-        suffix = f".{rest.lower()}"
-        if stem and suffix.endswith((*IMAGE_SUFFIXES, *TEXT_SUFFIXES)):
-            content = headers.content(offset, min(size, LONGEST_LINE)) if suffix.endswith(TEXT_SUFFIXES) else b""
-            yield f"{folder}/{stem}".lstrip("/"), suffix, name, content
-
-
-def _sample(tar: Path, key: str, parts: dict[str, tuple[str, bytes]]) -> Iterator[Read]:
+def _sample(tar: Path, key: str, members: list[_Member]) -> Iterator[Read]:
     place = f"{tar.name} {key}"
-    for suffixes in (IMAGE_SUFFIXES, TEXT_SUFFIXES):
-        dotted = [suffix for suffix in parts if suffix.endswith(suffixes)]  # such as input.jpg
-        if dotted and not parts.keys() & {*suffixes}:
-            if len(dotted) > 1:
-                yield Skipped(place, "several-fields")
-                return
-            parts[f".{dotted[0].rpartition('.')[2]}"] = parts[dotted[0]]
-    image = next((name for suffix, (name, _) in parts.items() if suffix in IMAGE_SUFFIXES), None)
-    try:
-        described = json_value(parts[".json"][1]) if ".json" in parts else {}
-        caption = {"caption": parts[".txt"][1].decode("utf-8-sig").strip()} if ".txt" in parts else {}
-    except (ValueError, RecursionError, RepeatedKey) as error:
-        reasons = {UnicodeError: "not-utf-8", RepeatedKey: "repeated-key"}
-        yield Skipped(place, next((reasons[kind] for kind in reasons if isinstance(error, kind)), "not-json"))
-        return
-    if image is None:
+    images, texts = _of(members, IMAGE_SUFFIXES), _of(members, _TEXTS)
+    if images is None or texts is None:
+        yield Skipped(place, "several-fields")
+    elif not images:
         yield Skipped(place, "no-image")
-    elif not isinstance(described, dict):
-        yield Skipped(place, "no-object")
-    elif not caption and not {*CAPTIONS} & {*map(str.lower, described)}:
-        yield Skipped(place, "no-caption")
     else:
-        known = (*(() if caption else CAPTIONS), *LICENCE, *CREDIT, *SOURCE_URL, "split")
-        named = {name: value for name, value in described.items() if name.lower() in known}
-        named |= {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{image}", **caption}
-        yield from from_record(named, place, f"{tar.stem}/{key}")
+        fields = {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{images[0][2]}"}
+        content = {f".{suffix.rpartition('.')[2]}": content for _, suffix, _, content in texts}
+        record = json_value(content.get(".json", b"{}"), place)
+        if isinstance(record, dict):
+            known = _TERMS if ".txt" in content else {*CAPTIONS, *_TERMS}
+            record = {name: value for name, value in record.items() if name.lower() in known} | fields
+            if ".txt" in content:
+                record["caption"] = content[".txt"].decode("utf-8-sig", "surrogateescape").strip()
+            elif not {*CAPTIONS} & {*map(str.lower, record)}:
+                record = Skipped(place, "no-caption")
+        yield from from_record(record, place, f"{tar.stem}/{key}")
+
+
+def _of(members: list[_Member], suffixes: tuple[str, ...]) -> list[_Member] | None:
+    """Those with some suffixes, or else one such as ``input.jpg``; None where there are several of one."""
+    plain = [member for member in members if member[1] in suffixes]
+    dotted = [member for member in members if member[1].endswith(suffixes)]
+    if len({suffix for _, suffix, _, _ in plain}) < len(plain) or (not plain and len(dotted) > 1):
+        return None
+    return plain or dotted
 
 
 def read_sidecars(folder: Path) -> Iterator[Read]:
@@ -135,12 +122,8 @@ def read_sidecars(folder: Path) -> Iterator[Read]:
         if stem not in texts or stem not in images:
             yield Skipped(stem, "no-caption" if stem in images else "no-image")
             continue
-        try:
-            with texts[stem].open("rb") as stream:
-                said = stream.read(LONGEST_LINE).decode("utf-8-sig").split("\n")
-        except UnicodeDecodeError:
-            yield Skipped(f"{stem}.txt", "not-utf-8")
-            continue
+        with texts[stem].open("rb") as stream:
+            said = stream.read(LONGEST_LINE).decode("utf-8-sig", "surrogateescape").split("\n")
         for at, line in enumerate(line for line in said if line.strip() or len(said) == 1):
             fields = {"image_id": images[stem], "image": images[stem], "caption": line.strip("\r")}
             yield from_fields(fields, f"{stem}.txt line {at + 1}", f"{stem}#{at}")

@@ -11,7 +11,6 @@ from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import lines
 from twinset.generators.captions.folders import read_img2dataset, read_sidecars, read_webdataset
-from twinset.generators.captions.json_files import read_json_captions
 from twinset.generators.captions.tables import (
     CAPTION,
     CAPTION_REASONS,
@@ -19,27 +18,28 @@ from twinset.generators.captions.tables import (
     IMAGE_ID,
     Caption,
     Read,
-    read_five_lines,
-    read_flickr_tokens,
-    read_json_lines,
-    read_parquet_files,
-    read_table,
+    conceptual_captions,
+    five_lines,
+    flickr_tokens,
+    has_header,
+    read_json_captions,
+    read_lines,
+    read_parquet_folder,
+    read_rows,
 )
 from twinset.shards.storage.path_ends import walk
 
-#: Kind and reader of a file by its suffix, without that of compression; a token file may have any of a TSV.
-_READERS: dict[str, tuple[str, Callable[[Path], Iterator[Read]]]] = {
-    ".parquet": ("parquet", read_parquet_files),
-    ".json": ("coco", read_json_captions),  # of any form; digests of stages have this word
-    ".csv": ("csv", read_table),
-    **dict.fromkeys((".jsonl", ".ndjson"), ("json-lines", read_json_lines)),
-    **dict.fromkeys((".tsv", ".txt", ".token"), ("tsv", read_table)),
+#: Kind of a file by its suffix, without that of compression. Digests of stages have this word, "coco" for any JSON.
+_KINDS = {
+    **{".parquet": "parquet", ".json": "coco", ".csv": "csv"},
+    **dict.fromkeys((".jsonl", ".ndjson"), "json-lines"),
+    **dict.fromkeys((".tsv", ".txt", ".token"), "tsv"),
 }
 FIVE_LINES = "_caps.txt"  # end of the names of SCAN's files
 SNIFFED = 50  # lines that tell a token file from a TSV
 
 _FIELDS = f"{' or '.join(CAPTION)}, and {' or '.join(IMAGE_ID)}"
-_KINDS = (
+_FORMS = (
     "captions are a TSV of caption and url, a table with names of columns, a Flickr token file, SCAN's _caps.txt, a "
     ".json of COCO, Karpathy, Visual Genome or SBU, .jsonl, .parquet, a folder of Parquet files, of tars, or of images "
     "with texts beside them"
@@ -62,8 +62,8 @@ class CaptionSource:
 
     @property
     def name(self) -> str:
-        """The file's or folder's name, also where the path is ``.`` or ends with ``..``."""
-        return os.path.basename(os.path.abspath(self.path))
+        """The file's or folder's name as text that can be written, also where the path ends with ``.`` or ``..``."""
+        return os.path.basename(os.path.abspath(self.path)).encode("utf-8", "replace").decode()
 
     @property
     def stem(self) -> str:
@@ -86,13 +86,8 @@ class CaptionSources:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         """Raises `WrongUse` for a path that holds no captions, and for two that cannot be told apart."""
-        if not paths:
-            raise WrongUse(f"no captions are named; {_KINDS}")
         self.each = tuple(caption_source(path) for path in paths)
         for one, other in combinations(self.each, 2):
-            for source in (one, other):
-                if not source.name.isprintable():
-                    raise WrongUse(f"{str(source.path)!r}: a name with such characters cannot begin an id; rename it")
             if one.stem == other.stem:
                 raise WrongUse(
                     f"{one.path} and {other.path}: both are called {one.stem!r}, with which the ids of their captions "
@@ -136,33 +131,37 @@ class CaptionSources:
 def caption_source(path: Path) -> CaptionSource:
     """The captions at a path, by its suffix and, for text, its first lines; raises `WrongUse` when there are none."""
     if path.is_dir():
-        tables, tars = (
-            tuple(file for file in sorted(path.glob(pattern)) if file.is_file())  # no pipe, which never ends
-            for pattern in ("*.parquet", "*.tar")
-        )
-        if tables and any(path.glob("*.tar")):
-            return CaptionSource(path, "img2dataset", tables, tars, partial(read_img2dataset, path))
-        if tars:
-            return CaptionSource(path, "webdataset", tars, (), partial(read_webdataset, *tars))
-        if tables:
-            return CaptionSource(path, "parquet", tables, (), partial(read_parquet_files, *tables))
-        texts = sorted(path / folder / file for folder, file in walk(path) if file.lower().endswith(".txt"))
-        if texts := [file for file in texts if file.is_file()]:
-            return CaptionSource(path, "texts", tuple(texts), (), partial(read_sidecars, path))
-        raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_KINDS}")
+        return _folder(path)
     if not path.is_file():
-        raise WrongUse(f"{path}: no such file; name the captions: {_KINDS}")
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    if suffix not in _READERS:
-        raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_KINDS}")
-    kind, reader = _READERS[suffix]
-    first = _first_lines(path) if kind == "tsv" else []
-    if path.name.removesuffix(".gz").endswith(FIVE_LINES):
-        kind, reader = "five-lines", read_five_lines
-    elif first and sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first):
-        kind, reader = "flickr-tokens", read_flickr_tokens
+        raise WrongUse(f"{path}: no such file; name the captions: {_FORMS}")
+    name = path.name.removesuffix(".gz")
+    suffix = Path(name).suffix.lower()
+    if (kind := _KINDS.get(suffix, "")) == "":
+        raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_FORMS}")
+    reader: Callable[[Path], Iterator[Read]] = read_json_captions if kind == "coco" else read_rows
+    if name.endswith(FIVE_LINES):
+        kind, reader = "five-lines", partial(read_lines, five_lines)
+    elif kind == "tsv":
+        first = [line for _, line in islice(lines(path), SNIFFED) if isinstance(line, str)]
+        if sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first):
+            kind, reader = "flickr-tokens", partial(read_lines, flickr_tokens)
+        elif not first or not has_header(first[0]):
+            reader = partial(read_lines, conceptual_captions)
     return CaptionSource(path, kind, (path,), (), partial(reader, path))
 
 
-def _first_lines(path: Path) -> list[str]:
-    return [line for _, line in islice(lines(path), SNIFFED) if isinstance(line, str)]
+def _folder(path: Path) -> CaptionSource:
+    tables, tars = (
+        tuple(file for file in sorted(path.glob(pattern)) if file.is_file())  # no pipe, which never ends
+        for pattern in ("*.parquet", "*.tar")
+    )
+    if tables and any(path.glob("*.tar")):
+        return CaptionSource(path, "img2dataset", tables, tars, partial(read_img2dataset, path))
+    if tars:
+        return CaptionSource(path, "webdataset", tars, (), partial(read_webdataset, *tars))
+    if tables:
+        return CaptionSource(path, "parquet", tables, (), partial(read_parquet_folder, *tables))
+    texts = sorted(path / folder / file for folder, file in walk(path) if file.lower().endswith(".txt"))
+    if texts := [file for file in texts if file.is_file()]:
+        return CaptionSource(path, "texts", tuple(texts), (), partial(read_sidecars, path))
+    raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_FORMS}")

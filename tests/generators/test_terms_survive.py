@@ -18,8 +18,7 @@ from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import load_recipe
 from twinset.contracts.source import SOURCES
 from twinset.generators import KINDS
-from twinset.generators.captions.json_files import read_json_captions
-from twinset.generators.captions.tables import Caption
+from twinset.generators.captions.tables import Caption, read_json_captions
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
