@@ -65,11 +65,16 @@ Record = Mapping[str, Any] | Skipped
 
 
 def read_bytes(path: Path) -> bytes:
-    """The whole file; raises `WrongUse` where it cannot be read."""
+    """The whole file, ``.gz`` unpacked; raises `WrongUse` where it cannot be read, or is larger than is held."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise WrongUse(f"{path}: cannot be read ({error.strerror}); name a file that this user may read") from error
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            content = cast(bytes, stream.read(MOST_EXPANDED + 1 if path.suffix == ".gz" else -1))
+    except (OSError, EOFError, zlib.error) as error:
+        problem = getattr(error, "strerror", None) or error
+        raise WrongUse(f"{path}: cannot be read ({problem}); name a file that this user may read") from error
+    if path.suffix == ".gz" and len(content) > MOST_EXPANDED:
+        raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
+    return content
 
 
 def read_json(path: Path, leave_out: bool = False) -> Any:
@@ -78,7 +83,7 @@ def read_json(path: Path, leave_out: bool = False) -> Any:
     leave_out: whether a record with a repeated key, or with text that is not UTF-8, is found by `checked` and left out.
     Raises `WrongUse` naming the place where it is not JSON, and else for these too.
     """
-    raw, twice = _unpacked(path) if path.suffix == ".gz" else read_bytes(path), list[str]()
+    raw, twice = read_bytes(path), list[str]()
     try:
         encoding = "utf-16" if raw[:2] in UTF_16_MARKS else "utf-8-sig"
         text = raw.decode(encoding, "surrogateescape" if leave_out else "strict")
@@ -93,17 +98,6 @@ def read_json(path: Path, leave_out: bool = False) -> Any:
         raise WrongUse(
             f"{path}: not JSON that can be read ({error}); correct it, as UTF-8, or fetch it again"
         ) from error
-
-
-def _unpacked(path: Path) -> bytes:
-    try:
-        with gzip.open(path) as stream:
-            raw = stream.read(MOST_EXPANDED + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
-    if len(raw) > MOST_EXPANDED:
-        raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
-    return raw
 
 
 def _object(twice: list[str], pairs: list[tuple[str, Any]]) -> Any:
@@ -140,16 +134,15 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
     A line that cannot be read gives a `Skipped`. Raises `WrongUse` when no line can be read.
     """
-    read, first = False, None
+    first, readable = "", False
     for number, line in lines(path):
         value = json_value(line.encode(), f"line {number}") if isinstance(line, str) else line
         if isinstance(value, Skipped):
-            first = first or value
-        else:
-            read = True
+            first = first or f"{value.place}: {value.reason}"
+        readable = readable or not isinstance(value, Skipped)
         yield number, value
-    if first is not None and not read:
-        raise WrongUse(f"{path}: not one line is JSON ({first.place}: {first.reason}); name a file of one value a line")
+    if first and not readable:
+        raise WrongUse(f"{path}: not one line is JSON ({first}); name a file of one value a line")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:

@@ -142,7 +142,7 @@ class OptionalImages(Source):
 
     images: Annotated[Location, Place("folder", "media")] | None = None
 
-    libraries = ("numpy", "pillow")
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "pillow")
 
     def media_files(self) -> Media | None:
         return ImageFolder(self.images) if self.images is not None else None

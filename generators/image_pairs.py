@@ -26,7 +26,7 @@ from twinset.generators.annotation_files import (
 )
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
 
-CITATIONS, CITED = "citations.json", 100  # report: what records cite, and one more than a card shows where there are
+CITATIONS = "citations.json"  # report: what records cite
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")
 
 
@@ -83,12 +83,7 @@ class ImagePairs(NamedPairSource):
         return replace(self.reference, bibtex=self.citation)
 
     def cites(self, reports: Mapping[str, Any]) -> Sequence[str]:
-        return [checked_bibtex(str(one)) for one in reports.get(CITATIONS, ())][:CITED]
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        if len(reports.get(CITATIONS, ())) <= CITED:
-            return ""
-        return f"Records cite more works than the first {CITED} below: see `citation` in each sample's `provenance`."
+        return [checked_bibtex(str(one)) for one in reports.get(CITATIONS, ())]
 
     version = 4
 
@@ -127,7 +122,7 @@ class ImagePairs(NamedPairSource):
             yield from members
 
     def _planned(self, record: Mapping[str, Any], terms: Terms) -> NamedPairCandidate:
-        if (citation := checked_bibtex(record["citation"])) and len(self.cited) <= CITED:
+        if citation := checked_bibtex(record["citation"]):
             self.cited[citation] = None
         about = {name: record[name] for name in ("id", "image0", "image1")}
         return self.planned(

@@ -49,24 +49,22 @@ class ImageCaptions(OptionalImages):
     """Images and their captions, as they lie on disk.
 
     captions: files or folders of captions, read in this order (`generators.captions.sources`); captions of one image in
-    several of them belong together. each: whether a sample is an ``image`` with all its captions, or one ``caption``.
+    several of them belong together, and make one sample.
     train, validation, test: files that name the images of each split, one a line, as Flickr8k's. Without any, the split
     is what the captions' source says, by ``splits``, or that of the subset. ``train`` may be a share (0-1) instead: of
     the images without a split of their own it puts so many in ``train``, by a hash of the recipe's seed and the image
     id, as `text-pairs` does; the others are in the split of the subset.
-    splits: what splits of the source become; others keep their names. only: splits that are built; all where empty.
-    held_out: files of captions whose images are left out, but those that they name as trained on: so validation and
-    test of COCO stay out of training, by number, whichever release named the file. licence: of images and captions.
+    splits: what splits of the source become; others keep their names. held_out: files of captions whose images are
+    left out, but those that they name as trained on: so validation and test of COCO stay out of training, by number,
+    whichever release named the file. licence: of images and captions.
     """
 
     kind: Literal["image-captions"]
     captions: SeveralFiles
-    each: Literal["image", "caption"] = "image"
     train: TrainShare | NameList = None
     validation: NameList = None
     test: NameList = None
     splits: Mapping[str, str] = {"restval": "train", "val": "validation", "dev": "validation"}
-    only: tuple[str, ...] = ()
     held_out: OptionalFiles = ()
     licence: str
 
@@ -104,20 +102,27 @@ class ImageCaptions(OptionalImages):
         """Images in the order in which they first come; behind them those whose captions are scattered.
 
         Memory grows by 16 bytes a caption, and by the captions of scattered images (COCO's own files are in such an
-        order). Raises `WrongUse` when nothing can be read of a source, a split of ``only`` has no image, or no list
-        names an image with captions.
+        order). Raises `WrongUse` when nothing can be read of a source, or no list names an image with captions.
         """
         self._training.check(self.stage.name)
-        named, found, said = self._named(), set[str](), list[Caption]()
+        named, said = self._named(), list[Caption]()
         listed = len(named)
         for said in self._of_images():
             split, reason = self._split_of(said, named)
             if reason:
                 for one in said:
                     self.excluded.add(reason, one.place)
-            elif not self.only or split in self.only:
-                found.add(split)
-                yield from self._planned(said, split)
+                continue
+            image = said[0]
+            identified = self.identified(image.image_id, group=image.image_id, terms=image.terms)
+            identified["split"] = split
+            yield ImageCaptionCandidate(
+                **identified,
+                image_id=image.image_id,
+                image=image.image,
+                captions=tuple(one.caption for one in said),
+                place=image.place,
+            )
         if named and said and listed == len(named):
             place, _ = named[first := next(iter(named))]
             raise WrongUse(
@@ -126,12 +131,6 @@ class ImageCaptions(OptionalImages):
             )
         for place, _ in named.values():
             self.excluded.add("no-caption", place)
-        if absent := [split for split in self.only if split not in found]:
-            there = ", ".join(sorted(found)) or "none that is asked for"
-            raise WrongUse(
-                f"subsets.{self.stage.name}.source.only: no image of split {absent[0]!r}; images are of: {there}. "
-                "Correct only, or the names in splits"
-            )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[ImageText | Rejected]:
         """Samples with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
@@ -149,17 +148,6 @@ class ImageCaptions(OptionalImages):
                     image_id=one.image_id,
                     provenance={"image": one.image, "place": one.place},
                 )
-
-    def _planned(self, said: Sequence[Caption], split: str) -> Iterator[ImageCaptionCandidate]:
-        image = said[0]
-        each = [(image.image_id, said)] if self.each == "image" else [(one.caption_id, [one]) for one in said]
-        for identity, captions in each:
-            identified = self.identified(identity, group=image.image_id, terms=image.terms)
-            identified["split"] = split
-            texts, place = tuple(one.caption for one in captions), captions[0].place
-            yield ImageCaptionCandidate(
-                **identified, image_id=image.image_id, image=image.image, captions=texts, place=place
-            )
 
     def _of_images(self) -> Iterator[list[Caption]]:
         """The captions of each image."""

@@ -244,13 +244,13 @@ def read_json_captions(path: Path) -> Iterator[Read]:
 def _coco(content: Any) -> Iterator[Read]:
     """``{"images": [{id, file_name, license, flickr_url}], "annotations": [{id, image_id, caption}], "licenses": [{id,
     name, url}]}``, of which the licences and addresses may be absent."""
-    terms, images = coco_terms(content), dict[str, dict[str, str]]()
+    terms, images = coco_terms(content), dict[str, dict[str, Any]]()
     for number, image in enumerate(content["images"], 1):
         image_id = text_of(image.get("id")) if isinstance(image, dict) else ""
         if not image_id:
             yield Skipped(f"image record {number}", "no-image-id")
             continue
-        said = {"image": text_of(image.get("file_name")), **terms[str(image["id"])].columns}
+        said: dict[str, Any] = {"image": text_of(image.get("file_name")), **terms[str(image["id"])].columns}
         if (file := images.setdefault(image_id, said)["image"]) != said["image"]:
             raise ValueError(f"image id {image_id} is that of {file} and of {said['image']}")
     without = dict.fromkeys(images)

@@ -23,6 +23,7 @@ from twinset.shards.contracts import Context
 from twinset.shards.read import index_rows, read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
+from twinset.training.examples.example_set import open_examples
 
 FLICKR8K = Path(__file__).resolve().parents[3].parent / "shared/data/karpathy/flickr8k"
 TOKENS = [
@@ -84,12 +85,18 @@ def test_a_sample_is_an_image_with_all_its_captions(photos: Path) -> None:
     assert "Known biases" not in (photos / "out/photos/README.md").read_text()  # none are counted
 
 
-def test_a_sample_is_a_caption(photos: Path) -> None:
-    samples = built(photos, each="caption")
-    assert [one.texts["caption"] for one in samples][2:4] == ["A fish.", "A fish swims."]
-    assert len(samples) == len(TOKENS) and len({one.json.group for one in samples}) == 4
+def test_images_and_captions_ask_for_each_other_and_are_trained_on(photos: Path) -> None:
+    (photos / "train.txt").write_text("b.jpg\n")
+    (photos / "test.txt").write_text("a.jpg\nd.jpg\nc.jpg\n")
+    built(photos, train=str(photos / "train.txt"), test=str(photos / "test.txt"))
     queries = [one for one in BuiltDataset(photos / "out").examples() if isinstance(one, Query)]
-    assert len(queries) == 4 + len(TOKENS)  # images of several samples are asked once
+    asked = [{one.gallery[n] for n in one.targets} for one in queries if one.subset == "photos/image-to-text"]
+    assert asked == [{"A bird."}, {"A fish.", "A fish swims."}, {"A dog.", "A dog runs."}]  # not that of training
+    captions = [one for one in queries if one.subset == "photos/text-to-image"]
+    assert [(one.text, sorted(one.targets)) for one in captions][:2] == [("A bird.", [0]), ("A fish.", [1])]
+    assert len(captions) == 5 and all(len(one.gallery) == 3 for one in captions)
+    examples = open_examples([f"{photos}/out"], "pairs")
+    assert sorted(examples[n].texts["text"] for n in range(len(examples))) == sorted(text for _, text in TOKENS)
 
 
 def test_paths_that_are_not_below_the_folder_of_images_fail_the_build(photos: Path) -> None:
@@ -163,9 +170,6 @@ def test_splits_of_the_source_are_renamed(photos: Path) -> None:
     splits, left_out = planned(photos, **named)
     assert splits == {"a.jpg": "train", "b.jpg": "validation", "c.jpg": "test"}
     assert left_out == [("unknown-split", "dataset.json image 4")]
-    assert planned(photos, only=("train",), **named)[0] == {"a.jpg": "train"}
-    with pytest.raises(WrongUse, match=r"only: no image of split 'dev'; images are of: none that is asked for"):
-        planned(photos, only=("dev",), **named)
 
 
 def test_repeated_ids_count_once(photos: Path) -> None:
