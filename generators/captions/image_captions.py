@@ -22,8 +22,7 @@ from twinset.contracts.plan import Ids, Suspects
 from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import OptionalFiles, SeveralFiles, Skipped, lines
-from twinset.generators.captions.sources import CaptionSources
-from twinset.generators.captions.tables import CAPTION_REASONS, Caption
+from twinset.generators.captions.tables import CAPTION_REASONS, Caption, CaptionSources
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare
 from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, UnusableImage, looked_for_by
 
@@ -48,7 +47,7 @@ class ImageCaptionCandidate(Candidate):
 class ImageCaptions(OptionalImages):
     """Images and their captions, as they lie on disk.
 
-    captions: files or folders of captions, read in this order (`generators.captions.sources`); captions of one image in
+    captions: files or folders of captions, read in this order (`generators.captions.tables`); captions of one image in
     several of them belong together, and make one sample.
     train, validation, test: files that name the images of each split, one a line, as Flickr8k's. Without any, the split
     is what the captions' source says, by ``splits``, or that of the subset. ``train`` may be a share (0-1) instead: of

@@ -1,26 +1,36 @@
-"""Captions in files: tables, Conceptual Captions, Flickr's tokens, SCAN's five lines, and JSON of several forms."""
+"""Captions as other people's files and folders hold them: what each path holds, one reader a form, and its digest."""
 
 import csv
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations, groupby, islice
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import NOTHING, Terms, coco_terms
 from twinset.contracts.references import reasons_beside
 from twinset.generators.annotation_files import (
     LINE_REASONS,
+    LONGEST_LINE,
     TERM_REASONS,
     Skipped,
     checked,
     delimiter_of,
+    json_value,
     lines,
     read_json,
     records,
     text_of,
 )
+from twinset.shards.media.media_folder import IMAGE_SUFFIXES
+from twinset.shards.storage.member_headers import member_headers
+from twinset.shards.storage.path_ends import walk
+from twinset.shards.storage.tar_reader import BrokenTar
 
 LONGEST_CAPTION = 10_000  # characters: some thousand words, where a caption has ten
 
@@ -148,23 +158,15 @@ def numbered_rows(path: Path) -> Iterator[tuple[str, int, Any]]:
     return records(path, choose)
 
 
-def read_rows(path: Path) -> Iterator[Read]:
-    """Tables of text with names of columns, JSON lines and Parquet, each record as `from_record` reads it.
+def read_rows(*paths: Path) -> Iterator[Read]:
+    """Tables of text with names of columns, JSON lines, and Parquet, also of several files; records as `from_record`.
 
     The id of a caption is its line's or row's number, where it has no other.
     """
-    for noun, number, record in numbered_rows(path):
-        yield from from_record(record, f"{noun} {number}", f"{number:09d}")
-
-
-def read_parquet_folder(*paths: Path) -> Iterator[Read]:
-    """Parquet files of one folder, as `read_rows`."""
-    if len(paths) == 1:
-        yield from read_rows(*paths)
-        return
     for path in paths:
+        file, stem = (f"{path.name} ", f"{path.stem}-") if len(paths) > 1 else ("", "")
         for noun, number, record in numbered_rows(path):
-            yield from from_record(record, f"{path.name} {noun} {number}", f"{path.stem}-{number:09d}")
+            yield from from_record(record, f"{file}{noun} {number}", f"{stem}{number:09d}")
 
 
 FLICKR_ID = re.compile(r"(?P<image>.+)#\d+")
@@ -210,9 +212,10 @@ def read_lines(parse: Parse, path: Path) -> Iterator[Read]:
 
 
 _FORMS = (
-    "COCO's {images, annotations}, Karpathy's {images: [{filename, split, sentences}]}, lists of {image_name, "
-    "captions: […]}, Visual Genome's [{id, regions}], SBU's {image_urls, captions}, or a list of objects with a "
-    "caption and an image"
+    "captions are a TSV of caption and url, a table with names of columns, a Flickr token file, SCAN's _caps.txt, "
+    ".jsonl, .parquet, a .json of COCO {images, annotations}, Karpathy {images: [{filename, split, sentences}]}, "
+    "Visual Genome [{id, regions}], SBU {image_urls, captions} or a list of objects with caption and image, a folder "
+    "of Parquet files, of tars, or of images with texts beside them"
 )
 
 
@@ -235,10 +238,10 @@ def read_json_captions(path: Path) -> Iterator[Read]:
                 place = f"{'image' if of_image else 'object'} {number}"
                 yield from from_record(checked(record, place), place, f"{number:09d}")
         else:
-            raise WrongUse(f"{path}: not captions in a form that is known; they are {_FORMS}")
+            raise WrongUse(f"{path}: not captions in a form that is known; {_FORMS}")
     except (KeyError, TypeError, ValueError) as error:
         problem = f"not captions as its form has them ({type(error).__name__}: {error})"
-        raise WrongUse(f"{path}: {problem}; forms are {_FORMS}") from error
+        raise WrongUse(f"{path}: {problem}; {_FORMS}") from error
 
 
 def _coco(content: Any) -> Iterator[Read]:
@@ -266,3 +269,242 @@ def _coco(content: Any) -> Iterator[Read]:
             without.pop(image_id, None)
             yield from_fields({**annotation, **images[image_id]}, place, caption_id)
     yield from (Skipped(f"image {image_id}", "no-caption") for image_id in without)
+
+
+_TEXTS = (".txt", ".json")
+_TERMS = {*LICENCE, *CREDIT, *SOURCE_URL, "split"}
+_Member = tuple[str, str, str, bytes]  # key, suffix, name, and content of a text
+
+
+def read_img2dataset(folder: Path) -> Iterator[Read]:
+    """A folder that img2dataset wrote as WebDataset: images in ``00000.tar``, captions in ``00000.parquet``.
+
+    Captions of the images that were downloaded: id of caption and image is img2dataset's key, and the image is at
+    ``00000.tar/KEY.jpg`` below the folder. What was not downloaded is left out, and so are unfinished shards.
+    """
+    for stem in sorted({path.stem for pattern in ("*.tar", "*.parquet") for path in folder.glob(pattern)}):
+        tar, table = folder / f"{stem}.tar", folder / f"{stem}.parquet"
+        if not tar.is_file() or not table.is_file():
+            yield Skipped(f"{stem}.{'tar' if table.is_file() else 'parquet'}", "unfinished-shard")
+        elif (members := _members(tar, IMAGE_SUFFIXES)) is None:
+            yield Skipped(tar.name, "broken-tar")
+        else:
+            images = {key: name for key, suffix, name, _ in members if suffix in IMAGE_SUFFIXES}
+            for _, number, row in numbered_rows(table):
+                place, key = f"{table.name} row {number}", text_of(row.get("key"))
+                if key not in images and row.get("status") not in STATUS:
+                    yield Skipped(place, "no-image")
+                else:
+                    fields = {**row, "image_id": key, "caption_id": key, "image": f"{tar.name}/{images.get(key)}"}
+                    yield from from_record(fields, place, key)
+
+
+def _members(tar: Path, suffixes: tuple[str, ...]) -> list[_Member] | None:
+    """The members of a tar with some suffixes; None where it is broken: none of it is used."""
+    found = list[_Member]()
+    try:
+        with tar.open("rb") as stream:
+            for name, offset, size in (headers := member_headers(stream, tar.name)):
+                folder, _, base = name.rpartition("/")
+                stem, _, rest = base.partition(".")
+                suffix = f".{rest.lower()}"
+                if stem and suffix.endswith(suffixes):
+                    content = headers.content(offset, min(size, LONGEST_LINE)) if suffix.endswith(_TEXTS) else b""
+                    found.append((f"{folder}/{stem}".lstrip("/"), suffix, name, content))
+    except (BrokenTar, OSError):
+        return None
+    return found
+
+
+def read_webdataset(*tars: Path) -> Iterator[Read]:
+    """Tars of WebDataset: of each key an image, and its caption in ``KEY.txt`` or in a field of ``KEY.json``.
+
+    Ids of caption and image are ``TAR/KEY``, as the same key can occur in several tars.
+    """
+    for tar in tars:
+        if (members := _members(tar, (*IMAGE_SUFFIXES, *_TEXTS))) is None:
+            yield Skipped(tar.name, "broken-tar")
+        for key, sample in groupby(members or (), key=lambda member: member[0]):
+            yield from _sample(tar, key, list(sample))
+
+
+def _sample(tar: Path, key: str, members: list[_Member]) -> Iterator[Read]:
+    place = f"{tar.name} {key}"
+    images, texts = _of(members, IMAGE_SUFFIXES), _of(members, _TEXTS)
+    if images is None or texts is None:
+        yield Skipped(place, "several-fields")
+    elif not images:
+        yield Skipped(place, "no-image")
+    else:
+        fields = {"image_id": f"{tar.stem}/{key}", "image": f"{tar.name}/{images[0][2]}"}
+        content = {f".{suffix.rpartition('.')[2]}": content for _, suffix, _, content in texts}
+        record = json_value(content.get(".json", b"{}"), place)
+        if isinstance(record, dict):
+            known = _TERMS if ".txt" in content else {*CAPTIONS, *_TERMS}
+            record = {name: value for name, value in record.items() if name.lower() in known} | fields
+            if ".txt" in content:
+                record["caption"] = content[".txt"].decode("utf-8-sig", "surrogateescape").strip()
+            elif not {*CAPTIONS} & {*map(str.lower, record)}:
+                record = Skipped(place, "no-caption")
+        yield from from_record(record, place, f"{tar.stem}/{key}")
+
+
+def _of(members: list[_Member], suffixes: tuple[str, ...]) -> list[_Member] | None:
+    """Those with some suffixes, or else one such as ``input.jpg``; None where there are several of one."""
+    plain = [member for member in members if member[1] in suffixes]
+    dotted = [member for member in members if member[1].endswith(suffixes)]
+    if len({suffix for _, suffix, _, _ in plain}) < len(plain) or (not plain and len(dotted) > 1):
+        return None
+    return plain or dotted
+
+
+def read_sidecars(folder: Path) -> Iterator[Read]:
+    """A folder of images, each beside a text of its name: every line of ``a/b.txt`` is a caption of ``a/b.jpg``."""
+    texts, images = dict[str, Path](), dict[str, str]()
+    for name in sorted(PurePosixPath(*found) for found in walk(folder)):
+        if name.suffix.lower() == ".txt" and (folder / name).is_file():
+            texts[str(name.with_suffix(""))] = folder / name
+        elif name.suffix.lower() in IMAGE_SUFFIXES:
+            images.setdefault(str(name.with_suffix("")), str(name))
+    for stem in sorted({*texts, *images}):
+        if stem not in texts or stem not in images:
+            yield Skipped(stem, "no-caption" if stem in images else "no-image")
+            continue
+        with texts[stem].open("rb") as stream:
+            said = stream.read(LONGEST_LINE).decode("utf-8-sig", "surrogateescape").split("\n")
+        for at, line in enumerate(line for line in said if line.strip() or len(said) == 1):
+            fields = {"image_id": images[stem], "image": images[stem], "caption": line.strip("\r")}
+            yield from_fields(fields, f"{stem}.txt line {at + 1}", f"{stem}#{at}")
+
+
+#: Kind of a file by its suffix, without that of compression. Digests of stages have this word, "coco" for any JSON.
+_KINDS = {
+    **{".parquet": "parquet", ".json": "coco", ".csv": "csv"},
+    **dict.fromkeys((".jsonl", ".ndjson"), "json-lines"),
+    **dict.fromkeys((".tsv", ".txt", ".token"), "tsv"),
+}
+FIVE_LINES = "_caps.txt"  # end of the names of SCAN's files
+SNIFFED = 50  # lines that tell a token file from a TSV
+
+_FIELDS = f"{' or '.join(CAPTION)}, and {' or '.join(IMAGE_ID)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionSource:
+    """One file or folder of captions.
+
+    files: what is read whole and hashed; sized: tars, of which only the names are read. read: gives captions and what
+    is left out, in the order of the files; memory does not grow with their number.
+    """
+
+    path: Path
+    kind: str
+    files: tuple[Path, ...]
+    sized: tuple[Path, ...]
+    read: Callable[[], Iterator[Read]]
+
+    @property
+    def name(self) -> str:
+        """The file's or folder's name as text that can be written, also where the path ends with ``.`` or ``..``."""
+        return os.path.basename(os.path.abspath(self.path)).encode("utf-8", "replace").decode()
+
+    @property
+    def stem(self) -> str:
+        """The file's name without the suffixes of its kind and of compression, or the folder's name."""
+        return self.name if self.path.is_dir() else Path(self.name.removesuffix(".gz")).stem
+
+    def digest(self) -> str:
+        """Digest of what is read: sha256 of files, names and sizes of tars."""
+        hashed = [[path.name, *sha256_of_file(path)] for path in self.files]
+        return digest([self.kind, hashed, [[path.name, path.stat().st_size] for path in self.sized]])
+
+
+class CaptionSources:
+    """Captions of one or more files or folders, read one after the other.
+
+    Places begin with the name of the file or folder. Of several, the id of each caption begins with the stem of its
+    source (``captions_val2017/179765``); ids of images stay as they are, so that captions of one photo in several files
+    belong together.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Raises `WrongUse` for a path that holds no captions, and for two that cannot be told apart."""
+        self.each = tuple(caption_source(path) for path in paths)
+        for one, other in combinations(self.each, 2):
+            if one.stem == other.stem:
+                raise WrongUse(
+                    f"{one.path} and {other.path}: both are called {one.stem!r}, with which the ids of their captions "
+                    "would begin; name each file once, or rename one"
+                )
+            if shared := sorted({tar.name for tar in one.sized} & {tar.name for tar in other.sized}):
+                raise WrongUse(
+                    f"{one.path} and {other.path}: both have {shared[0]}, so that one key of img2dataset stands for an "
+                    "image of each; parse each into a folder of its own"
+                )
+
+    def read(self) -> Iterator[Read]:
+        """Captions and what is left out, in order. Raises `WrongUse` when nothing of a source can be read."""
+        for source in self.each:
+            name = source.name  # asked for once: it looks at the current folder
+            stem = f"{source.stem}/" if len(self.each) > 1 else ""
+            captions, left_out, first = 0, 0, ""
+            for read in source.read():
+                place = f"{name} {read.place}".encode("utf-8", "replace").decode()
+                if isinstance(read, Caption):
+                    captions += 1
+                    yield replace(read, caption_id=stem + read.caption_id, place=place)
+                else:
+                    left_out += 1
+                    first = first or f", first {read.place}: {read.reason}, {CAPTION_REASONS[read.reason]}"
+                    yield replace(read, place=place)
+            if not captions:
+                kind = "json" if source.kind == "coco" else source.kind
+                raise WrongUse(
+                    f"{source.path}: no caption in it can be read as {kind} ({left_out} lines or rows left out"
+                    f"{first}). Is it another kind of file, or cut off? Fields of records are called {_FIELDS}"
+                )
+
+    def digest(self) -> str:
+        """Digest of what is read, and of the stems where they are part of it."""
+        if len(self.each) == 1:
+            return self.each[0].digest()
+        return digest([[source.stem, source.digest()] for source in self.each])
+
+
+def caption_source(path: Path) -> CaptionSource:
+    """The captions at a path, by its suffix and, for text, its first lines; raises `WrongUse` when there are none."""
+    if path.is_dir():
+        return _folder(path)
+    if not path.is_file():
+        raise WrongUse(f"{path}: no such file; name the captions: {_FORMS}")
+    name = path.name.removesuffix(".gz")
+    suffix = Path(name).suffix.lower()
+    if (kind := _KINDS.get(suffix, "")) == "":
+        raise WrongUse(f"{path}: captions of an unknown kind ({suffix or 'no suffix'}); {_FORMS}")
+    reader: Callable[[Path], Iterator[Read]] = read_json_captions if kind == "coco" else read_rows
+    if name.endswith(FIVE_LINES):
+        kind, reader = "five-lines", partial(read_lines, five_lines)
+    elif kind == "tsv":
+        first = [line for _, line in islice(lines(path), SNIFFED) if isinstance(line, str)]
+        if sum(bool(FLICKR_ID.fullmatch(line.partition("\t")[0])) for line in first) * 2 > len(first):
+            kind, reader = "flickr-tokens", partial(read_lines, flickr_tokens)
+        elif not first or not has_header(first[0]):
+            reader = partial(read_lines, conceptual_captions)
+    return CaptionSource(path, kind, (path,), (), partial(reader, path))
+
+
+def _folder(path: Path) -> CaptionSource:
+    tables, tars = (
+        tuple(file for file in sorted(path.glob(pattern)) if file.is_file())  # no pipe, which never ends
+        for pattern in ("*.parquet", "*.tar")
+    )
+    if tables and any(path.glob("*.tar")):
+        return CaptionSource(path, "img2dataset", tables, tars, partial(read_img2dataset, path))
+    if tars:
+        return CaptionSource(path, "webdataset", tars, (), partial(read_webdataset, *tars))
+    if tables:
+        return CaptionSource(path, "parquet", tables, (), partial(read_rows, *tables))
+    texts = sorted(path / folder / file for folder, file in walk(path) if file.lower().endswith(".txt"))
+    if texts := [file for file in texts if file.is_file()]:
+        return CaptionSource(path, "texts", tuple(texts), (), partial(read_sidecars, path))
+    raise WrongUse(f"{path}: a folder without *.parquet, *.tar and *.txt; {_FORMS}")

@@ -5,8 +5,7 @@ import tarfile
 from pathlib import Path
 
 from twinset.generators.annotation_files import Skipped
-from twinset.generators.captions.sources import caption_source
-from twinset.generators.captions.tables import Caption
+from twinset.generators.captions.tables import Caption, caption_source
 
 
 def read(path: Path) -> tuple[str, list[tuple[str, str, str, str]], list[tuple[str, str]]]:

@@ -14,8 +14,7 @@ import pytest
 from tests.generators.captions.reading import read, write_tar
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import Terms
-from twinset.generators.captions.sources import caption_source
-from twinset.generators.captions.tables import Caption
+from twinset.generators.captions.tables import Caption, caption_source
 
 
 def test_img2dataset_shards(tmp_path: Path) -> None:
@@ -162,7 +161,7 @@ def test_coco(tmp_path: Path) -> None:
     places = [(f"annotation {n}", reason) for n, reason in enumerate(left_out, 2)]
     assert read(path) == ("coco", [("38", "7", "A dog.", "07.jpg")], places)
     path.write_text('{"images": [], "sentences": []}')
-    with pytest.raises(WrongUse, match=r"val2017\.json: not captions .*COCO's"):
+    with pytest.raises(WrongUse, match=r"val2017\.json: not captions .*COCO"):
         read(path)
 
 

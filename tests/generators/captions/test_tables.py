@@ -21,8 +21,7 @@ import pytest
 from tests.generators.captions.reading import read, write_tar
 from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped
-from twinset.generators.captions.sources import CaptionSources, caption_source
-from twinset.generators.captions.tables import Caption
+from twinset.generators.captions.tables import Caption, CaptionSources, caption_source
 
 CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 
