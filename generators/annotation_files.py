@@ -68,7 +68,7 @@ def read_bytes(path: Path) -> bytes:
     """The whole file, ``.gz`` unpacked; raises `WrongUse` where it cannot be read, or is larger than is held."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            content = cast(bytes, stream.read(MOST_EXPANDED + 1 if path.suffix == ".gz" else -1))
+            content = stream.read(MOST_EXPANDED + 1 if path.suffix == ".gz" else -1)
     except (OSError, EOFError, zlib.error) as error:
         problem = getattr(error, "strerror", None) or error
         raise WrongUse(f"{path}: cannot be read ({problem}); name a file that this user may read") from error
@@ -114,10 +114,9 @@ def checked(value: Any, place: str) -> Any:
     try:
         json.dumps(value, ensure_ascii=False).encode()
         return value
-    except TypeError:  # of a `Skipped` within
-        return Skipped(place, "repeated-key")
-    except UnicodeEncodeError:
-        return Skipped(place, "not-utf-8")
+    except (TypeError, UnicodeEncodeError, RecursionError) as error:  # TypeError: of a `Skipped` within
+        reasons = {TypeError: "repeated-key", UnicodeEncodeError: "not-utf-8", RecursionError: "not-json"}
+        return Skipped(place, reasons[type(error)])
 
 
 def json_value(body: bytes, place: str) -> Any:
