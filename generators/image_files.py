@@ -6,15 +6,17 @@ An image is decoded once for all that ask for it together, or there is a reason 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from PIL import Image
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels, Rejected
 from twinset.contracts.locations import Location
 from twinset.contracts.references import reasons_beside
@@ -134,7 +136,7 @@ class ImageFiles:
 
 
 class OptionalImages(Source):
-    """A source of samples that may have an image each.
+    """A source of samples that may have an image each, which is the one medium that their candidates name.
 
     images: folder of the images, of folders of them, or of tars such as img2dataset's, which are read where they lie;
     without it an index is made.
@@ -147,9 +149,18 @@ class OptionalImages(Source):
     def media_files(self) -> Media | None:
         return ImageFolder(self.images) if self.images is not None else None
 
-    def frames(self, names: Iterable[str]) -> Mapping[str, Frame | UnusableImage]:
-        """What `ImageFiles.read` gives; nothing for an index."""
-        return self._images.read(names) if self._images is not None else {}
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | Rejected]:
+        """Samples with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
+        read: Mapping[str, Frame | UnusableImage] = {}
+        if self._images is not None:
+            read = self._images.read(name for one in candidates for name in one.media_names)
+        for one in candidates:
+            image = read.get(one.media_names[0])
+            yield image.rejected(one.key) if isinstance(image, UnusableImage) else self.sample(one, image)
+
+    def sample(self, candidate: Any, image: Frame | None) -> Sample:
+        """What is made of a candidate. image: None where an index is made."""
+        raise NotImplementedError(f"{type(self).__name__} has no method sample")
 
     @cached_property
     def _images(self) -> ImageFiles | None:

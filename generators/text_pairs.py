@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
@@ -15,14 +15,14 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, finite
 from twinset.contracts.doors import UnknownKind
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.kinds.text_pair import TEXT_SCORES, TextPair
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
-from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, UnusableImage, looked_for_by
+from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of
 from twinset.generators.papers import BIVLC
 
@@ -121,23 +121,20 @@ class TextPairs(OptionalImages):
                 self.excluded.add("no-image", f"{self.negatives} {row['identity']}")
                 continue
             named = named or "://" not in image
-            yield self._planned(row, image)
+            identified = self.identified(*json.loads(row["identity"]), group=row["image_id"], shows=(Terms.of(row),))
+            identified["split"] = self._training.of(row["image_id"] or row["caption"], image)
+            scores = {name: row[name] for name in self.score_columns if row.get(name) is not None}
+            yield TextPairCandidate(
+                **identified,
+                **{**{name: row[name] for name in COLUMNS.names}, "image": image},
+                negative_key=row["key"],
+                scores=canonical_json(finite(scores)).decode(),
+            )
         if not named:
             raise WrongUse(
                 f"subsets.{self.stage.name}.source.images: no row of {self.negatives} names an image by id or file; "
                 "leave images out for an index"
             )
-
-    def _planned(self, row: Mapping[str, Any], image: str) -> TextPairCandidate:
-        identified = self.identified(*json.loads(row["identity"]), group=row["image_id"], shows=(Terms.of(row),))
-        identified["split"] = self._training.of(row["image_id"] or row["caption"], image)
-        scores = {name: row[name] for name in self.score_columns if row.get(name) is not None}
-        return TextPairCandidate(
-            **identified,
-            **{**{name: row[name] for name in COLUMNS.names}, "image": image},
-            negative_key=row["key"],
-            scores=canonical_json(finite(scores)).decode(),
-        )
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Rows of the table image by image; rows without an image id stay where they are."""
@@ -152,23 +149,15 @@ class TextPairs(OptionalImages):
             alone = pl.when(pl.col("image_id") == "").then("row").otherwise(pl.col("row").min().over("image_id"))
             yield from rows.with_columns(first=alone).sort("first", "row").iter_rows(named=True)
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
-        """Pairs with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
-        planned = cast(Sequence[TextPairCandidate], candidates)
-        read = self.frames(candidate.image for candidate in planned)
-        for candidate in planned:
-            image = read.get(candidate.image)
-            if isinstance(image, UnusableImage):
-                yield image.rejected(candidate.key)
-                continue
-            yield TextPair(
-                **candidate.placed,
-                image=image,
-                caption=candidate.caption,
-                negative_caption=candidate.negative_caption,
-                type=candidate.type,
-                subtype=candidate.subtype,
-                image_id=candidate.image_id,
-                provenance={name: getattr(candidate, name) for name in ("caption_id", "image_id", "negative_key")},
-                scores={name: score for name, score in json.loads(candidate.scores).items() if score is not None},
-            )
+    def sample(self, candidate: TextPairCandidate, image: Frame | None) -> TextPair:
+        return TextPair(
+            **candidate.placed,
+            image=image,
+            caption=candidate.caption,
+            negative_caption=candidate.negative_caption,
+            type=candidate.type,
+            subtype=candidate.subtype,
+            image_id=candidate.image_id,
+            provenance={name: getattr(candidate, name) for name in ("caption_id", "image_id", "negative_key")},
+            scores={name: score for name, score in json.loads(candidate.scores).items() if score is not None},
+        )

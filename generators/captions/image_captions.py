@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self, cast
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -16,7 +16,7 @@ from twinset.contracts.candidate import SPLIT, Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.image_text import ImageText
-from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.locations import Location
 from twinset.contracts.plan import Ids, Suspects
 from twinset.contracts.references import Reference, reasons_beside
@@ -24,7 +24,7 @@ from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import OptionalFiles, SeveralFiles, Skipped, lines
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption, CaptionSources
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare
-from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, UnusableImage, looked_for_by
+from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
 
 NameList = Annotated[Location, Place("file", "annotations")] | None
 LISTS = ("train", "validation", "test")
@@ -131,22 +131,14 @@ class ImageCaptions(OptionalImages):
         for place, _ in named.values():
             self.excluded.add("no-caption", place)
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[ImageText | Rejected]:
-        """Samples with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
-        planned = cast(Sequence[ImageCaptionCandidate], candidates)
-        read = self.frames(name for one in planned for name in one.media_names)
-        for one in planned:
-            image = read.get(one.media_names[0])
-            if isinstance(image, UnusableImage):
-                yield image.rejected(one.key)
-            else:
-                yield ImageText(
-                    **one.placed,
-                    image=image,
-                    captions=one.captions,
-                    image_id=one.image_id,
-                    provenance={"image": one.image, "place": one.place},
-                )
+    def sample(self, candidate: ImageCaptionCandidate, image: Frame | None) -> ImageText:
+        return ImageText(
+            **candidate.placed,
+            image=image,
+            captions=candidate.captions,
+            image_id=candidate.image_id,
+            provenance={"image": candidate.image, "place": candidate.place},
+        )
 
     def _of_images(self) -> Iterator[list[Caption]]:
         """The captions of each image."""
