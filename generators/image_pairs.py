@@ -22,6 +22,7 @@ from twinset.generators.annotation_files import (
     Skipped,
     is_media_name,
     read_records,
+    refuse_unusable,
     text_of,
 )
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
@@ -96,9 +97,12 @@ class ImagePairs(NamedPairSource):
         return {CITATIONS: canonical_json(list(self.cited))}
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        """Pairs in the order of the file, which is read twice; those of scattered groups, held in memory, come last."""
+        """Pairs in the order of the file, which is read twice; those of scattered groups, held in memory, come last.
+
+        Raises `WrongUse` where the file cannot be read, or none of its records can be used.
+        """
         self.cited.clear()
-        ids, groups, last = Ids(), Ids(), ""
+        ids, groups, last, usable = Ids(), Ids(), "", False
         for _, record, _ in self._records():
             ids.add(record["id"])
             if (group := record["group"]) and group != last:
@@ -117,7 +121,12 @@ class ImagePairs(NamedPairSource):
             elif group in scattered:
                 apart.setdefault(group, []).append(self._planned(record, terms))
             else:
+                usable = True
                 yield self._planned(record, terms)
+        if not usable and not apart:
+            refuse_unusable(
+                self.annotations, self.excluded, f"a record needs {', '.join(NEEDED)}, or set source.fields"
+            )
         for members in apart.values():
             yield from members
 

@@ -112,14 +112,8 @@ def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path,
         {"group": "z", "split": "Train", "kind": "", "licence": "", "credit": "", "note": ""},
     ]
     records = [{**RECORDS[0], "id": str(number), **one} for number, one in enumerate(more)]
-    made = pairs(
-        written(tmp_path, form, records),
-        media,
-        fields={"change": "kind"},
-        columns=["note"],
-        change="colour",
-        credit="me",
-    )
+    settings: dict[str, Any] = {"fields": {"change": "kind"}, "columns": ["note"], "change": "colour", "credit": "me"}
+    made = pairs(written(tmp_path, form, records), media, **settings)
     planned = list(made.plan())
     assert [one.identity for one in planned] == ['["0"]', '["2"]', '["1"]'], "groups follow each other"
     assert planned[0].group == planned[1].group != planned[2].group
@@ -159,7 +153,10 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     expected += [("not-utf-8", "pairs.jsonl line 17"), ("not-json", "pairs.jsonl line 18")]
     assert made.excluded.examples == expected
     renamed = pairs(written(tmp_path, "json", RECORDS), media, fields={"licence": "lizenz"})
-    assert list(renamed.plan()) == [] and renamed.excluded["unknown-licence"] > 0
+    with pytest.raises(
+        WrongUse, match=r"pairs\.json: nothing in it can be used \(pairs\.json record 1: unknown-licence\)"
+    ):
+        list(renamed.plan())
 
 
 def test_a_missing_image_rejects_its_pairs_until_it_is_there(tmp_path: Path, media: Path) -> None:
@@ -196,24 +193,21 @@ def test_a_recipe_names_it(tmp_path: Path, media: Path) -> None:
     assert len(list(read_samples(Store(str(tmp_path / "out")), "mine"))) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        ("pairs.xml", b"a,b", "records are .csv, .tsv, .json"),
-        ("pairs.json", b"{}", "not a JSON list of objects"),
-        ("pairs.parquet", b"PAR1", "not a Parquet file that can be read"),
-    ],
-)
-def test_wrong_files_say_what_to_do(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(WrongUse, match=f"{name}: {problem}"):
-        list(pairs(tmp_path / name, tmp_path).plan())
-
-
-def test_a_column_that_is_absent_is_named(tmp_path: Path) -> None:
-    path = written(tmp_path, "parquet", [{"id": "a", "image0": "x", "image1": "y", "caption0": "z"}])
-    with pytest.raises(WrongUse, match=r"no column 'caption1' \(it has id, .*name it with source\.fields"):
-        list(pairs(path, tmp_path).plan())
+def test_wrong_files_say_what_to_do(tmp_path: Path) -> None:
+    wrong = {
+        "pairs.xml": (b"a,b", "records are .csv, .tsv, .json"),
+        "pairs.json": (b"{}", "not a JSON list of objects"),
+        "pairs.jsonl": (b"", r"nothing in it can be used \(it is empty\)"),
+        "pairs.parquet": (b"PAR1", "not a Parquet file that can be read"),
+        "pairs.csv": (
+            b"id,image0,image1,caption0\n",
+            r"no column 'caption1' \(it has id, .*name it with source\.fields",
+        ),
+    }
+    for name, (content, problem) in wrong.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(WrongUse, match=f"{name}: {problem}"):
+            list(pairs(tmp_path / name, tmp_path).plan())
 
 
 @pytest.mark.slow
