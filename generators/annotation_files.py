@@ -195,6 +195,7 @@ def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> I
 
 
 DELIMITERS = "\t,;|"
+NAMED_DELIMITER = re.compile(f"sep=([{DELIMITERS}])")  # a first line that Excel writes and reads
 TABLES = (".csv", ".tsv", ".txt", ".token")
 FORMS = ".csv, .tsv, .json (a list of objects), .jsonl or .parquet, also with .gz but the last"
 
@@ -210,10 +211,13 @@ def records(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Ite
     Raises:
         WrongUse: the file is of another kind or cannot be read, or ``choose`` raises it.
     """
+
+    def flat(schema: pa.Schema) -> Sequence[str]:
+        return choose([field.name for field in schema if not pa.types.is_struct(field.type)])
+
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     numbered: Iterable[tuple[int, Any]]
     if suffix == ".parquet":
-        flat = lambda schema: choose([field.name for field in schema if not pa.types.is_struct(field.type)])  # noqa: E731
         numbered, noun = enumerate(parquet_rows(path, flat), 1), "row"
     elif suffix == ".json":
         whole = read_json(path, leave_out=True)
@@ -239,7 +243,7 @@ def read_records(path: Path, fields: Collection[str], optional: Collection[str] 
     def choose(names: Sequence[str]) -> Sequence[str]:
         if missing := [name for name in fields if name not in names]:
             there = ", ".join(names)[:200]
-            raise WrongUse(f"{path}: no column {missing[0]!r} (it has {there}); name it with source.fields")
+            raise WrongUse(f"{path}: no column {missing[0]!r} of text (it has {there}); name it with source.fields")
         return [name for name in names if name in (*fields, *optional)]
 
     for noun, number, value in records(path, choose):
@@ -250,7 +254,7 @@ def read_records(path: Path, fields: Collection[str], optional: Collection[str] 
 
 def delimiter_of(line: str) -> str:
     """The one that a table's first line has most of, or names as Excel does; a comma where it has none."""
-    if named := re.fullmatch("sep=(.)", line):
+    if named := NAMED_DELIMITER.fullmatch(line):
         return named[1]
     return max(DELIMITERS, key=line.count) if any(one in line for one in DELIMITERS) else ","
 
@@ -272,7 +276,7 @@ def _table_rows(path: Path, check: Callable[[Sequence[str]], object]) -> Iterato
     rows = csv.reader(texts(), delimiter=delimiter, strict=True, quoting=_quoting(path, delimiter))
     try:
         names = next(rows, [])
-        if first.startswith("sep="):
+        if NAMED_DELIMITER.fullmatch(first):
             names = next(rows, [])
         check(names)
         for row in rows:

@@ -17,6 +17,7 @@ from twinset.contracts.references import reasons_beside
 from twinset.generators.annotation_files import (
     LINE_REASONS,
     LONGEST_LINE,
+    NAMED_DELIMITER,
     TERM_REASONS,
     Skipped,
     checked,
@@ -179,7 +180,8 @@ Parse = Callable[[str, str, int], Mapping[str, str] | str]
 def has_header(line: str) -> bool:
     """Whether a table's first line names captions beside other columns, or says what is between these."""
     names = next(csv.reader([line[:LONGEST_CAPTION]], delimiter=delimiter_of(line)), []) if "\r" not in line else []
-    return line.startswith("sep=") or (len(names) > 1 and bool({*CAPTION} & {name.strip().lower() for name in names}))
+    known = len(names) > 1 and {*CAPTION} & {name.strip().lower() for name in names}
+    return bool(known or NAMED_DELIMITER.fullmatch(line))
 
 
 def conceptual_captions(line: str, name: str, number: int) -> Mapping[str, str] | str:
