@@ -71,7 +71,7 @@ def read_bytes(path: Path) -> bytes:
             content = stream.read(MOST_EXPANDED + 1 if path.suffix == ".gz" else -1)
     except (OSError, EOFError, zlib.error) as error:
         problem = getattr(error, "strerror", None) or error
-        raise WrongUse(f"{path}: cannot be read ({problem}); name a file that this user may read") from error
+        raise WrongUse(f"{path}: cannot be read ({problem}); name a file that this user may read, or fetch it again") from error
     if path.suffix == ".gz" and len(content) > MOST_EXPANDED:
         raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
     return content
