@@ -111,7 +111,8 @@ def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path,
         {"group": "y", "split": "train", "kind": "", "licence": "", "credit": "", "note": ""},
         {"group": "z", "split": "Train", "kind": "", "licence": "", "credit": "", "note": ""},
     ]
-    records = [{**RECORDS[0], "id": str(number), **one} for number, one in enumerate(more)]
+    work = "@misc{ada, title = {A}}"
+    records = [{**RECORDS[0], "id": str(number), "citation": work, **one} for number, one in enumerate(more)]
     settings: dict[str, Any] = {"fields": {"change": "kind"}, "columns": ["note"], "change": "colour", "credit": "me"}
     made = pairs(written(tmp_path, form, records), media, **settings)
     planned = list(made.plan())
@@ -122,6 +123,7 @@ def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path,
     assert [tuple(one.terms) for one in planned] == [("CC-BY-2.0", "Ada", ""), ("MIT", "me", ""), ("CC0-1.0", "me", "")]
     assert [json.loads(one.provenance)["note"] for one in planned] == ["n", "", ""]
     assert made.excluded == {"other-split": 1, "unknown-split": 1}
+    assert made.cites({name: json.loads(text) for name, text in made.report_files().items()}) == [work]
 
 
 def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media: Path) -> None:

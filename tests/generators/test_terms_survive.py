@@ -154,21 +154,6 @@ def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_pat
         read_scenes(tmp_path / "p.json", LeftOut())
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        [{"image": "1.jpg", "captions": ["A car."], **ADA.columns}],
-        [{"image": "1.jpg", "caption": ["A car."], **ADA.columns}],
-        [{"image": "1.jpg", "caption": "A car.", **ADA.columns}],
-        [{"id": 1, "regions": [{"region_id": 1, "phrase": "a car"}], **ADA.columns}],
-        {"images": [{"filename": "1.jpg", "sentences": [{"raw": "A car.", "sentid": 1}], **ADA.columns}]},
-    ],
-)
-def test_json_of_every_form_says_the_terms_of_an_image(content: Any, tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_text(json.dumps(content))
-    assert [one.terms for one in read_json_captions(tmp_path / "c.json") if isinstance(one, Caption)] == [ADA]
-
-
 def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> None:
     row = {"caption": "A dog.", "negative_caption": "A cat."}
     records = [{**row, **CLOSED.columns}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]

@@ -194,7 +194,8 @@ def test_a_record_is_read_alike_in_every_format(
     tmp_path: Path, suffix: str, record: dict[str, Any], captions: list[tuple[str, str, str, str]]
 ) -> None:
     """Whatever stands before it: here records of another form, and of a failed download."""
-    path = tmp_path / f"c{suffix}"
+    path, terms = tmp_path / f"c{suffix}", Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
+    record = {**record, **terms.columns}
     before = [{"caption": "Of nothing."}, {"image": "2.jpg", "caption": "A cat.", "status": "failed_to_download"}]
     if suffix == ".parquet":  # whose columns have one type and one name
         before = before if "sentences" in record else []
@@ -209,6 +210,7 @@ def test_a_record_is_read_alike_in_every_format(
     assert [one[1:] for one in read_captions] == [one[1:] for one in captions]
     assert [one[0] for one in read_captions if captions[0][0]] == [one[0] for one in captions if one[0]]
     assert [reason for _, reason in left_out] == ["no-image-id", "not-downloaded"][: len(before)]
+    assert {one.terms for one in caption_source(path).read() if isinstance(one, Caption)} == {terms}
 
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".tar"])
