@@ -70,8 +70,8 @@ def read_bytes(path: Path) -> bytes:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
             content = stream.read(MOST_EXPANDED + 1 if path.suffix == ".gz" else -1)
     except (OSError, EOFError, zlib.error) as error:
-        problem = getattr(error, "strerror", None) or error
-        raise WrongUse(f"{path}: cannot be read ({problem}); name a file that this user may read, or fetch it again") from error
+        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise WrongUse(f"{path}: {problem}; name a file that this user may read, or fetch it again") from error
     if path.suffix == ".gz" and len(content) > MOST_EXPANDED:
         raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
     return content
