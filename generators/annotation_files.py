@@ -5,10 +5,12 @@ import csv
 import gzip
 import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn, cast
 
@@ -38,6 +40,7 @@ AnnotationFiles = Annotated[tuple[AnnotationFile, ...], BeforeValidator(_listed)
 OptionalFiles = Annotated[_Files, BeforeValidator(_listed)]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 LONGEST = 1e7  # seconds, 115 days: what lies beyond is no time in a video, and sums of it may not be finite
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not held
 MOST_EXPANDED = 1 << 30  # bytes of a packed file that is held whole
@@ -46,6 +49,8 @@ MOST_EXPANDED = 1 << 30  # bytes of a packed file that is held whole
 LINE_REASONS = reasons_beside(__file__, "lines")
 #: Why a record is left out for the terms that it states.
 TERM_REASONS = reasons_beside(__file__, "terms")
+#: Why a record of `read_records` is left out.
+RECORD_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "records")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,43 +61,71 @@ class Skipped:
     reason: str
 
 
+Record = Mapping[str, Any] | Skipped
+
+
 def read_bytes(path: Path) -> bytes:
-    """The whole file; raises `WrongUse` where it cannot be read."""
+    """The whole file, ``.gz`` unpacked; raises `WrongUse` where it cannot be read, or is larger than is held."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise WrongUse(f"{path}: cannot be read ({error.strerror}); name a file that this user may read") from error
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            content = stream.read(MOST_EXPANDED + 1 if path.suffix == ".gz" else -1)
+    except (OSError, EOFError, zlib.error) as error:
+        problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+        raise WrongUse(f"{path}: {problem}; name a file that this user may read, or fetch it again") from error
+    if path.suffix == ".gz" and len(content) > MOST_EXPANDED:
+        raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
+    return content
 
 
-def read_json(path: Path) -> Any:
-    """The file as one JSON value, ``.gz`` too; raises `WrongUse` naming the place where it is not UTF-8 or not JSON."""
-    if path.suffix != ".gz":
-        raw = read_bytes(path)
-    else:
-        try:
-            with gzip.open(path) as stream:
-                raw = stream.read(MOST_EXPANDED + 1)
-        except (OSError, EOFError, zlib.error) as error:
-            raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
-        if len(raw) > MOST_EXPANDED:
-            raise WrongUse(f"{path}: expands to more than {MOST_EXPANDED:,} bytes; unpack it first, if it is meant so")
+def read_json(path: Path, leave_out: bool = False) -> Any:
+    """The file as one JSON value, ``.gz`` too.
+
+    leave_out: whether a record with a repeated key, or with text that is not UTF-8, is found by `checked` and left out.
+    Raises `WrongUse` naming the place where it is not JSON, and else for these too.
+    """
+    raw, twice = read_bytes(path), list[str]()
     try:
-        if raw[:2] in UTF_16_MARKS:
-            raw = raw.decode("utf-16").encode("utf-8", "surrogatepass")
-        return json_value(raw.removeprefix(BYTE_ORDER_MARK))
-    except UnicodeDecodeError as error:
-        at = len(raw) - len(error.object) + error.start
-        what = f"byte {at} (0x{error.object[error.start]:02x}) is not UTF-8; save the file as UTF-8"
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        what = f"{where}: not JSON ({error.msg}); correct it or fetch the file again"
-    except UnicodeEncodeError as error:
-        what = f"holds half a surrogate pair ({error.object[error.start]!r}); correct it"
-    except RepeatedKey as error:
-        what = f"one object has the key {str(error)[:100]!r} twice; the last one would win silently: remove one"
+        encoding = "utf-16" if raw[:2] in UTF_16_MARKS else "utf-8-sig"
+        text = raw.decode(encoding, "surrogateescape" if leave_out else "strict")
+        value = json.loads(text, object_pairs_hook=partial(_object, twice))
+        if twice and (not leave_out or isinstance(value, Skipped)):
+            raise ValueError(f"one object has the key {twice[-1][:100]!r} twice; the last one would win silently")
+        if not leave_out and re.search(r"\\u[dD]", text):
+            # Half a surrogate pair is valid JSON and no text: it could not be written into a shard.
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
     except (ValueError, RecursionError) as error:
-        what = f"not JSON that can be read ({error}); fetch the file again"
-    raise WrongUse(f"{path}: {what}")
+        raise WrongUse(
+            f"{path}: not JSON that can be read ({error}); correct it, as UTF-8, or fetch it again"
+        ) from error
+
+
+def _object(twice: list[str], pairs: list[tuple[str, Any]]) -> Any:
+    """A JSON object; of one whose keys do not all differ, of which the parser would keep the last, the key is noted."""
+    made = dict(pairs)
+    if len(made) == len(pairs):
+        return made
+    twice.append(next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
+    return Skipped("", "repeated-key")
+
+
+def checked(value: Any, place: str) -> Any:
+    """A value that was read with ``leave_out``; a `Skipped` where a key is repeated in it, or text is not UTF-8."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except (TypeError, UnicodeEncodeError, RecursionError) as error:  # TypeError: of a `Skipped` within
+        reasons = {TypeError: "repeated-key", UnicodeEncodeError: "not-utf-8", RecursionError: "not-json"}
+        return Skipped(place, reasons[type(error)])
+
+
+def json_value(body: bytes, place: str) -> Any:
+    """The JSON value of a line, or of a file in a tar; a `Skipped` where it is none."""
+    try:
+        text = body.decode("utf-8-sig", "surrogateescape")
+        return checked(json.loads(text, object_pairs_hook=partial(_object, [])), place)
+    except (ValueError, RecursionError):
+        return Skipped(place, "not-json")
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
@@ -100,23 +133,15 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
     A line that cannot be read gives a `Skipped`. Raises `WrongUse` when no line can be read.
     """
-    read, first = False, None
+    first, readable = "", False
     for number, line in lines(path):
-        value: Any = line
-        if isinstance(line, str):
-            try:
-                value = json_value(line.encode())
-            except RepeatedKey:
-                value = Skipped(f"line {number}", "repeated-key")
-            except (ValueError, RecursionError):
-                value = Skipped(f"line {number}", "not-json")
+        value = json_value(line.encode(), f"line {number}") if isinstance(line, str) else line
         if isinstance(value, Skipped):
-            first = first or value
-        else:
-            read = True
+            first = first or f"{value.place}: {value.reason}"
+        readable = readable or not isinstance(value, Skipped)
         yield number, value
-    if first is not None and not read:
-        raise WrongUse(f"{path}: not one line is JSON ({first.place}: {first.reason}); name a file of one value a line")
+    if first and not readable:
+        raise WrongUse(f"{path}: not one line is JSON ({first}); name a file of one value a line")
 
 
 def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
@@ -147,9 +172,6 @@ def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
         raise WrongUse(f"{path}: cannot be read to its end ({error}); fetch the file again") from error
 
 
-UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-
-
 def _readline(stream: Any) -> Callable[[int], bytes]:
     """Reads a line of a stream as UTF-8; Excel's "Unicode text" is UTF-16 with a mark."""
     if stream.peek(2)[:2] not in UTF_16_MARKS:
@@ -170,6 +192,114 @@ def parquet_rows(path: Path, columns: Callable[[pa.Schema], Sequence[str]]) -> I
             yield from batch.to_pylist()
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise WrongUse(f"{path}: not a Parquet file that can be read ({error}); fetch or write it again") from error
+
+
+DELIMITERS = "\t,;|"
+NAMED_DELIMITER = re.compile(f"sep=([{DELIMITERS}])")  # a first line that Excel writes and reads
+TABLES = (".csv", ".tsv", ".txt", ".token")
+FORMS = ".csv, .tsv, .json (a list of objects), .jsonl or .parquet, also with .gz but the last"
+
+
+def records(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[tuple[str, int, Any]]:
+    """Records in order: what their format calls one, its number from 1, and its fields or why there are none.
+
+    Args:
+        path: in one of `FORMS`. A ``.json`` is held whole, all others are streamed. In a table of text, with any of
+            `DELIMITERS`, the first line names the columns and all values are text.
+        choose: is given the names of columns, and returns those that are read of Parquet.
+
+    Raises:
+        WrongUse: the file is of another kind or cannot be read, or ``choose`` raises it.
+    """
+
+    def flat(schema: pa.Schema) -> Sequence[str]:
+        return choose([field.name for field in schema if not pa.types.is_struct(field.type)])
+
+    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
+    numbered: Iterable[tuple[int, Any]]
+    if suffix == ".parquet":
+        numbered, noun = enumerate(parquet_rows(path, flat), 1), "row"
+    elif suffix == ".json":
+        whole = read_json(path, leave_out=True)
+        if not isinstance(whole, list):
+            raise WrongUse(f"{path}: not a JSON list of objects; write one, or another of {FORMS}")
+        numbered, noun = enumerate((checked(value, "") for value in whole), 1), "record"
+    elif suffix in (".jsonl", ".ndjson"):
+        numbered, noun = read_json_lines(path), "line"
+    elif suffix in TABLES:
+        numbered, noun = _table_rows(path, choose), "line"
+    else:
+        raise WrongUse(f"{path}: records are {FORMS}, not {suffix or 'without a suffix'}")
+    yield from ((noun, number, value) for number, value in numbered)
+
+
+def read_records(path: Path, fields: Collection[str], optional: Collection[str] = ()) -> Iterator[tuple[str, Record]]:
+    """Place and fields of each of the `records` of a file; one that is not an object gives a `Skipped`.
+
+    fields: that are asked for. optional: further ones, which may be absent. Other columns of Parquet are not read.
+    Raises `WrongUse` as `records`, and where a table lacks a column.
+    """
+
+    def choose(names: Sequence[str]) -> Sequence[str]:
+        if missing := [name for name in fields if name not in names]:
+            there = ", ".join(names)[:200]
+            raise WrongUse(f"{path}: no column {missing[0]!r} of text (it has {there}); name it with source.fields")
+        return [name for name in names if name in (*fields, *optional)]
+
+    for noun, number, value in records(path, choose):
+        place = f"{path.name} {noun} {number}"
+        reason = value.reason if isinstance(value, Skipped) else "not-an-object"
+        yield place, value if isinstance(value, dict) else Skipped(place, reason)
+
+
+def delimiter_of(line: str) -> str:
+    """The one that a table's first line has most of, or names as Excel does; a comma where it has none."""
+    if named := NAMED_DELIMITER.fullmatch(line):
+        return named[1]
+    return max(DELIMITERS, key=line.count) if any(one in line for one in DELIMITERS) else ","
+
+
+def _table_rows(path: Path, check: Callable[[Sequence[str]], object]) -> Iterator[tuple[int, Record]]:
+    """Line numbers and rows of a table of text, by the names of its first line, or of the one behind ``sep=;``."""
+    first = next((line for _, line in lines(path)), "")
+    if isinstance(first, Skipped):
+        what = f"its first line, of names of columns, is {first.reason}"
+        raise WrongUse(f"{path}: {what}; save the file as UTF-8")
+    delimiter, number, problem = delimiter_of(first), 0, ""
+
+    def texts() -> Iterator[str]:
+        nonlocal number, problem
+        for at, line in lines(path):
+            number, problem = at, line.reason if isinstance(line, Skipped) else problem
+            yield "\n" if isinstance(line, Skipped) else f"{line}\n"
+
+    rows = csv.reader(texts(), delimiter=delimiter, strict=True, quoting=_quoting(path, delimiter))
+    try:
+        names = next(rows, [])
+        if NAMED_DELIMITER.fullmatch(first):
+            names = next(rows, [])
+        check(names)
+        for row in rows:
+            if problem or len(row) != len(names):
+                yield number, Skipped(f"line {number}", problem or "wrong-columns")
+                problem = ""
+            else:
+                yield number, dict(zip(names, row, strict=True))
+    except csv.Error as error:
+        raise WrongUse(f"{path}, line {number}: not CSV ({error}); correct it or fetch the file again") from error
+
+
+def _quoting(path: Path, delimiter: str) -> Any:
+    """How csv reads quotation marks: as they stand where a table with tabs was not written by it."""
+    if delimiter == "\t":
+        texts = (f"{line}\n" for _, line in lines(path) if isinstance(line, str))
+        try:
+            for row in csv.reader(texts, delimiter=delimiter, strict=True):
+                if any("\n" in field and "\t" in field for field in row):
+                    return csv.QUOTE_NONE  # a mark in one line was taken for the beginning of what ends in another
+        except csv.Error:
+            return csv.QUOTE_NONE
+    return csv.QUOTE_MINIMAL
 
 
 def text_of(value: Any) -> str:
@@ -205,127 +335,3 @@ def seconds(value: Any) -> float | None:
     except (ValueError, OverflowError):
         return None
     return time if 0 <= time <= LONGEST else None
-
-
-def json_value(body: bytes) -> Any:
-    """The JSON value of some bytes, with text that can be written again and without repeated keys."""
-    value = json.loads(body.decode("utf-8"), object_pairs_hook=_object)
-    if b"\\ud" in body.lower():
-        # Half a surrogate pair is valid JSON and no text: it could not be written into a shard.
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    return value
-
-
-class RepeatedKey(Exception):
-    """A key that stands twice in one JSON object."""
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object whose keys all differ; the parser's own keeps the last of equal ones."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise RepeatedKey(next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1))
-    return made
-
-
-Record = Mapping[str, Any] | Skipped
-RECORD_REASONS = {**LINE_REASONS, **reasons_beside(__file__, "records")}
-DELIMITERS = "\t,;|"
-TABLES = (".csv", ".tsv", ".txt", ".token")
-FORMS = ".csv, .tsv, .json (a list of objects), .jsonl or .parquet, also with .gz but the last"
-
-
-def read_records(path: Path, fields: Collection[str], optional: Collection[str] = ()) -> Iterator[tuple[str, Record]]:
-    """Place and fields of each record, in order; a record that is not one gives a `Skipped`.
-
-    Args:
-        path: in one of `FORMS`. A ``.json`` is held whole, all others are streamed. In a table of text, with any of
-            `DELIMITERS`, the first line names the columns and all values are text.
-        fields: that are asked for. Other columns of Parquet are not read.
-        optional: further ones, which may be absent.
-
-    Raises:
-        WrongUse: the file is of another kind, cannot be read, or lacks a column.
-    """
-    suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
-    records: Iterable[tuple[int, Any]]
-    if suffix == ".parquet":
-        records, noun = enumerate(_rows(path, fields, optional), 1), "row"
-    elif suffix == ".json":
-        whole = read_json(path)
-        if not isinstance(whole, list):
-            raise WrongUse(f"{path}: not a JSON list of objects; write one, or another of {FORMS}")
-        records, noun = enumerate(whole, 1), "record"
-    elif suffix in (".jsonl", ".ndjson"):
-        records, noun = read_json_lines(path), "line"
-    elif suffix in TABLES:
-        records, noun = table_rows(path, lambda names: _check_columns(path, names, fields)), "line"
-    else:
-        raise WrongUse(f"{path}: records are {FORMS}, not {suffix or 'without a suffix'}")
-    for number, value in records:
-        place = f"{path.name} {noun} {number}"
-        yield place, value if isinstance(value, dict | Skipped) else Skipped(place, "not-an-object")
-
-
-def _check_columns(path: Path, there: Sequence[str], fields: Collection[str]) -> None:
-    if missing := [name for name in fields if name not in there]:
-        names = ", ".join(there)[:200]
-        raise WrongUse(f"{path}: no column {missing[0]!r} (it has {names}); name it with source.fields")
-
-
-def _rows(path: Path, fields: Collection[str], optional: Collection[str]) -> Iterator[dict[str, Any]]:
-    def columns(schema: pa.Schema) -> list[str]:
-        _check_columns(path, schema.names, fields)
-        return list(dict.fromkeys((*fields, *(name for name in optional if name in schema.names))))
-
-    return parquet_rows(path, columns)
-
-
-def delimiter_of(line: str) -> str:
-    """The one of `DELIMITERS` that a table's first line has most of; a comma where it has none."""
-    return max(DELIMITERS, key=line.count) if any(one in line for one in DELIMITERS) else ","
-
-
-def table_rows(path: Path, check: Callable[[Sequence[str]], None]) -> Iterator[tuple[int, Record]]:
-    """Line numbers and rows of a table of text, by the names of its first line.
-
-    check: is given these names, and raises `WrongUse` where they cannot be used. Raises `WrongUse` also where the file
-    cannot be read to its end, or is not CSV.
-    """
-    first = next((line for _, line in lines(path)), "")
-    if isinstance(first, Skipped):
-        what = f"its first line, of names of columns, is {first.reason}"
-        raise WrongUse(f"{path}: {what}; save the file as UTF-8")
-    delimiter, number, problem = delimiter_of(first), 0, ""
-
-    def texts() -> Iterator[str]:
-        nonlocal number, problem
-        for at, line in lines(path):
-            number, problem = at, line.reason if isinstance(line, Skipped) else problem
-            yield "\n" if isinstance(line, Skipped) else f"{line}\n"
-
-    rows = csv.reader(texts(), delimiter=delimiter, strict=True, quoting=_quoting(path, delimiter))
-    try:
-        names = next(rows, [])
-        check(names)
-        for row in rows:
-            if problem or len(row) != len(names):
-                yield number, Skipped(f"line {number}", problem or "wrong-columns")
-                problem = ""
-            else:
-                yield number, dict(zip(names, row, strict=True))
-    except csv.Error as error:
-        raise WrongUse(f"{path}, line {number}: not CSV ({error}); correct it or fetch the file again") from error
-
-
-def _quoting(path: Path, delimiter: str) -> Any:
-    """How csv reads quotation marks: as they stand where a table with tabs was not written by it."""
-    if delimiter == "\t":
-        texts = (f"{line}\n" for _, line in lines(path) if isinstance(line, str))
-        try:
-            for row in csv.reader(texts, delimiter=delimiter, strict=True):
-                if any("\n" in field and "\t" in field for field in row):
-                    return csv.QUOTE_NONE  # a mark in one line was taken for the beginning of what ends in another
-        except csv.Error:
-            return csv.QUOTE_NONE
-    return csv.QUOTE_MINIMAL

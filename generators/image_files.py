@@ -1,4 +1,4 @@
-"""Bases of sources with one annotation file and one folder of media; images by name or id, from files or tars.
+"""Bases of sources with a folder of media; images by name or id, from files or tars.
 
 An image is decoded once for all that ask for it together, or there is a reason why there is none.
 """
@@ -6,17 +6,21 @@ An image is decoded once for all that ask for it together, or there is a reason 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from PIL import Image
 
+from twinset.contracts.candidate import Candidate
+from twinset.contracts.kinds.kind import Sample
 from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels, Rejected
+from twinset.contracts.locations import Location
 from twinset.contracts.references import reasons_beside
-from twinset.contracts.source import AnnotationFile, MediaFolderPath
+from twinset.contracts.source import AnnotationFile, MediaFolderPath, Place
 from twinset.shards.contracts import Source
 from twinset.shards.media.decode import FORMATS, MOST_PIXELS, UnreadableImage, open_image
 from twinset.shards.media.media_folder import FILE_ERRORS, EscapesRoot, ImageFolder, Media, MediaFolder, StoredImage
@@ -95,46 +99,72 @@ class ImageFiles:
         `MOST_PIXELS` or `MEMBER_LIMIT` bytes, or cannot be read. Raises OSError for trouble of the machine, such as a
         failing disk.
         """
-        outcomes: dict[str, Frame | UnusableImage] = {}
-        read: dict[str, Frame | UnusableImage] = {}
-        for name in dict.fromkeys(names):
-            size = None
-            try:
-                stored = self.folder.find(name)
-                if stored is None:
-                    # Rows hold what is said here, and are the same wherever the folder lies.
-                    detail = self.folder.absent(
-                        name, f"no image {name} in the folder of images; add it and build again"
-                    )
-                    outcomes[name] = UnusableImage("missing-media", detail, name)
-                    continue
-                size = stored.size
-                if stored.name not in read:
-                    read[stored.name] = self._decoded(stored)
-                outcomes[name] = read[stored.name]
-            except EscapesRoot as error:
-                outcomes[name] = UnusableImage("unsafe-path", str(error))
-            except OSError as error:
-                outcomes[name] = UnusableImage.refused(error, name, size)
-        return outcomes
+        read: dict[str, Frame | UnusableImage] = {}  # by the names of the files
+        return {name: self._found(name, read) for name in dict.fromkeys(names)}
+
+    def _found(self, name: str, read: dict[str, Frame | UnusableImage]) -> Frame | UnusableImage:
+        size = None
+        try:
+            if (stored := self.folder.find(name)) is None:
+                # Rows hold what is said here, and are the same wherever the folder lies.
+                problem = f"no image {name} in the folder of images; add it and build again"
+                return UnusableImage("missing-media", self.folder.absent(name, problem), name)
+            size = stored.size
+            if stored.name not in read:
+                read[stored.name] = self._decoded(stored)
+            return read[stored.name]
+        except EscapesRoot as error:
+            return UnusableImage("unsafe-path", str(error))
+        except OSError as error:
+            return UnusableImage.refused(error, name, size)
 
     def _decoded(self, stored: StoredImage) -> Frame | UnusableImage:
         if stored.size > MEMBER_LIMIT:
-            return _broken(stored, f"{stored.size:,} bytes, at most {MEMBER_LIMIT:,} are read")
-        content = stored.read()
-        source = MediaFile(stored.name, len(content), hashlib.sha256(content).hexdigest())
-        try:
-            return Frame(stored.name, rgb(open_image(content, upright=self.upright)), -1.0, source)
-        except UnreadableImage as error:
-            if error.size is not None:
-                return _broken(stored, f"{error.size[0]} x {error.size[1]} pixels, at most {MOST_PIXELS:,}")
-            if error.pixels:
-                return _broken(stored, f"more than {MOST_PIXELS:,} pixels")
-            return _broken(stored, f"not a whole {', '.join(FORMATS)} ({error.kind}); convert it or fetch it again")
+            problem = f"{stored.size:,} bytes, at most {MEMBER_LIMIT:,} are read"
+        else:
+            content = stored.read()
+            source = MediaFile(stored.name, len(content), hashlib.sha256(content).hexdigest())
+            try:
+                return Frame(stored.name, rgb(open_image(content, upright=self.upright)), -1.0, source)
+            except UnreadableImage as error:
+                problem = f"not a whole {', '.join(FORMATS)} ({error.kind}); convert it or fetch it again"
+                if error.size is not None:
+                    problem = f"{error.size[0]} x {error.size[1]} pixels, at most {MOST_PIXELS:,}"
+                elif error.pixels:
+                    problem = f"more than {MOST_PIXELS:,} pixels"
+        return UnusableImage("broken-media", f"{stored.name}: {problem}", stored.name, stored.size)
 
 
-def _broken(stored: StoredImage, problem: str) -> UnusableImage:
-    return UnusableImage("broken-media", f"{stored.name}: {problem}", stored.name, stored.size)
+class OptionalImages(Source):
+    """A source of samples that may have an image each, which is the one medium that their candidates name.
+
+    images: folder of the images, of folders of them, or of tars such as img2dataset's, which are read where they lie;
+    without it an index is made.
+    """
+
+    images: Annotated[Location, Place("folder", "media")] | None = None
+
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "pillow")
+
+    def media_files(self) -> Media | None:
+        return ImageFolder(self.images) if self.images is not None else None
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Sample | Rejected]:
+        """Samples with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
+        read: Mapping[str, Frame | UnusableImage] = {}
+        if self._images is not None:
+            read = self._images.read(name for one in candidates for name in one.media_names)
+        for one in candidates:
+            image = read.get(one.media_names[0])
+            yield image.rejected(one.key) if isinstance(image, UnusableImage) else self.sample(one, image)
+
+    def sample(self, candidate: Any, image: Frame | None) -> Sample:
+        """What is made of a candidate. image: None where an index is made."""
+        raise NotImplementedError(f"{type(self).__name__} has no method sample")
+
+    @cached_property
+    def _images(self) -> ImageFiles | None:
+        return ImageFiles(self.images, upright=True) if self.images is not None else None
 
 
 def looked_for_by(image: str, image_id: str) -> str:

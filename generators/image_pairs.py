@@ -19,15 +19,15 @@ from twinset.contracts.source import Settings
 from twinset.generators.annotation_files import (
     RECORD_REASONS,
     TERM_REASONS,
-    Record,
     Skipped,
     is_media_name,
     read_records,
+    refuse_unusable,
     text_of,
 )
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
 
-CITATIONS, CITED = "citations.json", 100  # report: what records cite, and one more than a card shows where there are
+CITATIONS = "citations.json"  # report: what records cite
 NEEDED = ("id", "image0", "image1", "caption0", "caption1")
 
 
@@ -84,12 +84,7 @@ class ImagePairs(NamedPairSource):
         return replace(self.reference, bibtex=self.citation)
 
     def cites(self, reports: Mapping[str, Any]) -> Sequence[str]:
-        return [checked_bibtex(str(one)) for one in reports.get(CITATIONS, ())][:CITED]
-
-    def how_made(self, reports: Mapping[str, Any]) -> str:
-        if len(reports.get(CITATIONS, ())) <= CITED:
-            return ""
-        return f"Records cite more works than the first {CITED} below: see `citation` in each sample's `provenance`."
+        return [checked_bibtex(str(one)) for one in reports.get(CITATIONS, ())]
 
     version = 4
 
@@ -102,97 +97,93 @@ class ImagePairs(NamedPairSource):
         return {CITATIONS: canonical_json(list(self.cited))}
 
     def plan(self) -> Iterator[NamedPairCandidate]:
-        """Pairs in the order of the file, which is read twice; those of scattered groups, held in memory, come last."""
+        """Pairs in the order of the file, which is read twice; those of scattered groups, held in memory, come last.
+
+        Raises `WrongUse` where the file cannot be read, or none of its records can be used.
+        """
         self.cited.clear()
-        ids, groups, last = Ids(), Ids(), ""
-        for _, record in self._records():
-            ids.add(self._text(record, "id"))
-            if (group := self._text(record, "group")) and group != last:
+        ids, groups, last, usable = Ids(), Ids(), "", False
+        for _, record, _ in self._records():
+            ids.add(record["id"])
+            if (group := record["group"]) and group != last:
                 groups.add(group)
             last = group
         repeated, scattered = ids.suspects(), groups.suspects()
         apart, split_of = dict[str, list[NamedPairCandidate]](), dict[str, str]()
-        for place, record in self._records():
-            name, group = self._text(record, "id"), self._text(record, "group")
-            split = self._text(record, "split") or self.stage.split
-            if problem := self._problem(record):
-                self.excluded.add(problem, place)
-            elif isinstance(terms := self._terms(record), str):
+        for place, record, terms in self._records():
+            name, group = record["id"], record["group"]
+            if isinstance(terms, str):
                 self.excluded.add(terms, place)
             elif first := repeated.place_before(name, place):
                 self.excluded.add("repeated-id", f"{place} (id {name[:100]}, that of {first})")
-            elif group and split_of.setdefault(group, split) != split:
+            elif group and split_of.setdefault(group, record["split"]) != record["split"]:
                 self.excluded.add("other-split", f"{place} (group {group[:100]})")
             elif group in scattered:
-                apart.setdefault(group, []).append(self._planned(record, terms, name, group, split))
+                apart.setdefault(group, []).append(self._planned(record, terms))
             else:
-                yield self._planned(record, terms, name, group, split)
+                usable = True
+                yield self._planned(record, terms)
+        if not usable and not apart:
+            refuse_unusable(
+                self.annotations, self.excluded, f"a record needs {', '.join(NEEDED)}, or set source.fields"
+            )
         for members in apart.values():
             yield from members
 
-    def _planned(self, record: Record, terms: Terms, name: str, group: str, split: str) -> NamedPairCandidate:
-        images = self._text(record, "image0"), self._text(record, "image1")
-        captions = self._captions(record, "caption0"), self._captions(record, "caption1")
-        about = {"id": name, "image0": images[0], "image1": images[1]}
-        about |= {column: self._value(record, column) for column in self.columns}
-        about |= {"citation": checked_bibtex(self._text(record, "citation"))}
-        if about["citation"] and len(self.cited) <= CITED:
-            self.cited[about["citation"]] = None
-        change = self._text(record, "change") or self.change
+    def _planned(self, record: Mapping[str, Any], terms: Terms) -> NamedPairCandidate:
+        if citation := checked_bibtex(record["citation"]):
+            self.cited[citation] = None
+        about = {name: record[name] for name in ("id", "image0", "image1")}
         return self.planned(
-            (name,),
-            images,
-            captions,
-            change,
-            about,
-            group and sample_key(self.stage.name, "group", group),
-            terms,
-            split,
+            identity=(record["id"],),
+            images=(record["image0"], record["image1"]),
+            captions=(record["caption0"], record["caption1"]),
+            change=record["change"] or self.change,
+            provenance={**about, **record["columns"], "citation": citation},
+            group=record["group"] and sample_key(self.stage.name, "group", record["group"]),
+            terms=terms,
+            split=record["split"],
         )
 
-    def _records(self) -> Iterator[tuple[str, Record]]:
-        names = self.fields.model_dump()
-        renamed = self.fields.model_dump(exclude_defaults=True)
+    def _records(self) -> Iterator[tuple[str, Mapping[str, Any], Terms | str]]:
+        """Place of each record, its fields by the names that `Fields` has, and its terms or why it is left out."""
+        names, renamed = self.fields.model_dump(), self.fields.model_dump(exclude_defaults=True)
         needed = (*(name for key, name in names.items() if key in (*NEEDED, *renamed)), *self.columns)
-        return read_records(self.annotations, needed, tuple(names.values()))
+        for place, read in read_records(self.annotations, needed, tuple(names.values())):
+            given = {} if isinstance(read, Skipped) else read
+            record: dict[str, Any] = {key: text_of(given.get(name)) for key, name in names.items()}
+            record["columns"] = {name: text_of(given.get(name)) for name in self.columns}
+            for caption in ("caption0", "caption1"):
+                said = given.get(names[caption])
+                texts = said if isinstance(said, list) else [said]
+                record[caption] = [text for text in texts if isinstance(text, str) and text.strip()]
+            # What is no text, or absent though `fields` names it, must not become ours.
+            unknown = [
+                f"unknown-{term.replace('_', '-')}"
+                for term in TERMS
+                if not isinstance(given.get(names[term], ... if term in renamed else None), str | None)
+            ]
+            record["split"] = record["split"] or self.stage.split
+            problem = read.reason if isinstance(read, Skipped) else self._problem(record) or "".join(unknown[:1])
+            yield place, record, problem or Terms.named(*(record[term] for term in TERMS))
 
-    def _problem(self, record: Record) -> str:
+    def _problem(self, record: Mapping[str, Any]) -> str:
         """Why a record cannot be used; empty when it can."""
-        if isinstance(record, Skipped):
-            return record.reason
-        if not self._text(record, "id"):
-            return "no-id"
-        images = [self._text(record, "image0"), self._text(record, "image1")]
-        if not all(images):
-            return "no-image"
-        if not all(is_media_name(name, self._files.folder) for name in images):
-            return "unsafe-path"
-        if not re.fullmatch(SPLIT, self._text(record, "split") or self.stage.split):
-            return "unknown-split"
-        try:
-            checked_bibtex(self._text(record, "citation"))
-        except ValueError:
-            return "unknown-citation"
-        return "" if self._captions(record, "caption0") and self._captions(record, "caption1") else "no-caption"
+        images = record["image0"], record["image1"]
+        usable = {
+            "no-id": record["id"],
+            "no-image": all(images),
+            "unsafe-path": all(is_media_name(name, self._files.folder) for name in images),
+            "unknown-split": re.fullmatch(SPLIT, record["split"]),
+            "unknown-citation": _is_bibtex(record["citation"]),
+            "no-caption": record["caption0"] and record["caption1"],
+        }
+        return next((reason for reason, fits in usable.items() if not fits), "")
 
-    def _terms(self, record: Record) -> Terms | str:
-        """Its terms, or the reason to leave it out: what is not text, or lacks a named field, must not become ours."""
-        renamed = self.fields.model_dump(exclude_defaults=True)
-        given = {} if isinstance(record, Skipped) else record
-        for term in TERMS if given else ():
-            column = getattr(self.fields, term)
-            value = given.get(column)
-            if (value is not None and not isinstance(value, str)) or (term in renamed and column not in given):
-                return f"unknown-{term.replace('_', '-')}"
-        return Terms.named(*(self._text(record, term) for term in TERMS))
 
-    def _text(self, record: Record, field: str) -> str:
-        return self._value(record, getattr(self.fields, field))
-
-    @staticmethod
-    def _value(record: Record, column: str) -> str:
-        return "" if isinstance(record, Skipped) else text_of(record.get(column))
-
-    def _captions(self, record: Record, field: str) -> list[str]:
-        value = None if isinstance(record, Skipped) else record.get(getattr(self.fields, field))
-        return [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one.strip()]
+def _is_bibtex(text: str) -> bool:
+    try:
+        checked_bibtex(text)
+    except ValueError:
+        return False
+    return True

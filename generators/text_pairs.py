@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
 
@@ -15,19 +15,16 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, finite
 from twinset.contracts.doors import UnknownKind
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.kinds.samples import Frame, Rejected
+from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.kinds.text_pair import TEXT_SCORES, TextPair
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.locations import Location
-from twinset.contracts.source import Place, SourceSettings, StageName
+from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
-from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
+from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
 from twinset.generators.negative_captions.kinds import COLUMNS, NegativeCaption, columns_of
 from twinset.generators.papers import BIVLC
-from twinset.shards.contracts import Source
-from twinset.shards.media.media_folder import ImageFolder, Media
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +39,11 @@ class TextPairCandidate(NegativeCaption):
         return (self.image,)
 
 
-class TextPairs(Source):
+class TextPairs(OptionalImages):
     """An image, its caption and a negative caption, for each row of a table of negative captions.
 
     negatives: the stage of negative captions, or the folder of a finished one; twinset's own scores are taken along.
     scores: those of other packages' caption scorers to take along.
-    images: folder of the captions' images, or of tars of them; only an index is made when absent.
     train: share of the images (0-1) whose pairs are in the split ``train``, by a hash of the recipe's seed and the
     image id; the others are in the split of the subset. Absent: all are. held_out: files of captions whose images are
     never in ``train``, such as those of COCO's test; those that they name as trained on may be. licence: of captions
@@ -57,7 +53,6 @@ class TextPairs(Source):
     kind: Literal["text-pairs"]
     negatives: StageName
     scores: tuple[str, ...] = ()
-    images: Annotated[Location, Place("folder", "media")] | None = None
     train: TrainShare | None = None
     held_out: OptionalFiles = ()
     licence: str = ""
@@ -93,9 +88,6 @@ class TextPairs(Source):
         lacking = [score for score in self.scores if given is not None and score not in given]
         return f"source.scores: {self.negatives} has no {lacking[0]}; name its scorer there" if lacking else ""
 
-    def media_files(self) -> Media | None:
-        return ImageFolder(self.images) if self.images is not None else None
-
     version = 3
     libraries = ("numpy", "pillow", "polars")
     candidate = TextPairCandidate
@@ -108,10 +100,6 @@ class TextPairs(Source):
     @property
     def numbers(self) -> tuple[str, ...]:  # type: ignore[override]  # of the scores that are asked for
         return self.score_columns[len(TEXT_SCORES) :]
-
-    @cached_property
-    def _images(self) -> ImageFiles | None:
-        return ImageFiles(self.images, upright=True) if self.images is not None else None
 
     @cached_property
     def _training(self) -> TrainingSplit:
@@ -133,23 +121,20 @@ class TextPairs(Source):
                 self.excluded.add("no-image", f"{self.negatives} {row['identity']}")
                 continue
             named = named or "://" not in image
-            yield self._planned(row, image)
+            identified = self.identified(*json.loads(row["identity"]), group=row["image_id"], shows=(Terms.of(row),))
+            identified["split"] = self._training.of(row["image_id"] or row["caption"], image)
+            scores = {name: row[name] for name in self.score_columns if row.get(name) is not None}
+            yield TextPairCandidate(
+                **identified,
+                **{**{name: row[name] for name in COLUMNS.names}, "image": image},
+                negative_key=row["key"],
+                scores=canonical_json(finite(scores)).decode(),
+            )
         if not named:
             raise WrongUse(
                 f"subsets.{self.stage.name}.source.images: no row of {self.negatives} names an image by id or file; "
                 "leave images out for an index"
             )
-
-    def _planned(self, row: Mapping[str, Any], image: str) -> TextPairCandidate:
-        identified = self.identified(*json.loads(row["identity"]), group=row["image_id"], shows=(Terms.of(row),))
-        identified["split"] = self._training.of(row["image_id"] or row["caption"], image)
-        scores = {name: row[name] for name in self.score_columns if row.get(name) is not None}
-        return TextPairCandidate(
-            **identified,
-            **{**{name: row[name] for name in COLUMNS.names}, "image": image},
-            negative_key=row["key"],
-            scores=canonical_json(finite(scores)).decode(),
-        )
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         """Rows of the table image by image; rows without an image id stay where they are."""
@@ -164,25 +149,15 @@ class TextPairs(Source):
             alone = pl.when(pl.col("image_id") == "").then("row").otherwise(pl.col("row").min().over("image_id"))
             yield from rows.with_columns(first=alone).sort("first", "row").iter_rows(named=True)
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[TextPair | Rejected]:
-        """Pairs with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
-        planned = cast(Sequence[TextPairCandidate], candidates)
-        read: Mapping[str, Frame | UnusableImage] = {}
-        if self._images is not None:
-            read = self._images.read(candidate.image for candidate in planned)
-        for candidate in planned:
-            image = read.get(candidate.image)
-            if isinstance(image, UnusableImage):
-                yield image.rejected(candidate.key)
-                continue
-            yield TextPair(
-                **candidate.placed,
-                image=image,
-                caption=candidate.caption,
-                negative_caption=candidate.negative_caption,
-                type=candidate.type,
-                subtype=candidate.subtype,
-                image_id=candidate.image_id,
-                provenance={name: getattr(candidate, name) for name in ("caption_id", "image_id", "negative_key")},
-                scores={name: score for name, score in json.loads(candidate.scores).items() if score is not None},
-            )
+    def sample(self, candidate: TextPairCandidate, image: Frame | None) -> TextPair:
+        return TextPair(
+            **candidate.placed,
+            image=image,
+            caption=candidate.caption,
+            negative_caption=candidate.negative_caption,
+            type=candidate.type,
+            subtype=candidate.subtype,
+            image_id=candidate.image_id,
+            provenance={name: getattr(candidate, name) for name in ("caption_id", "image_id", "negative_key")},
+            scores={name: score for name, score in json.loads(candidate.scores).items() if score is not None},
+        )

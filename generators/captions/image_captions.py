@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self, cast
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import model_validator
 
@@ -16,18 +16,15 @@ from twinset.contracts.candidate import SPLIT, Candidate
 from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.image_text import ImageText
-from twinset.contracts.kinds.samples import Frame, Rejected
+from twinset.contracts.kinds.samples import Frame
 from twinset.contracts.locations import Location
 from twinset.contracts.plan import Ids, Suspects
 from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Need, Place
-from twinset.generators.annotation_files import OptionalFiles, SeveralFiles, lines
-from twinset.generators.captions.sources import CaptionSources
-from twinset.generators.captions.tables import CAPTION_REASONS, Caption
+from twinset.generators.annotation_files import OptionalFiles, SeveralFiles, Skipped, lines
+from twinset.generators.captions.tables import CAPTION_REASONS, Caption, CaptionSources
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare
-from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, UnusableImage, looked_for_by
-from twinset.shards.contracts import Source
-from twinset.shards.media.media_folder import ImageFolder, Media
+from twinset.generators.image_files import IMAGE_REASONS, OptionalImages, looked_for_by
 
 NameList = Annotated[Location, Place("file", "annotations")] | None
 LISTS = ("train", "validation", "test")
@@ -47,31 +44,26 @@ class ImageCaptionCandidate(Candidate):
         return (looked_for_by(self.image, self.image_id),)
 
 
-class ImageCaptions(Source):
+class ImageCaptions(OptionalImages):
     """Images and their captions, as they lie on disk.
 
-    captions: files or folders of captions, read in this order (`generators.captions.sources`); captions of one image in
-    several of them belong together.
-    images: folder of the images, of folders of them, or of tars such as img2dataset's, which are read where they lie;
-    without it an index is made. each: whether a sample is an ``image`` with all its captions, or one ``caption``.
+    captions: files or folders of captions, read in this order (`generators.captions.tables`); captions of one image in
+    several of them belong together, and make one sample.
     train, validation, test: files that name the images of each split, one a line, as Flickr8k's. Without any, the split
     is what the captions' source says, by ``splits``, or that of the subset. ``train`` may be a share (0-1) instead: of
     the images without a split of their own it puts so many in ``train``, by a hash of the recipe's seed and the image
     id, as `text-pairs` does; the others are in the split of the subset.
-    splits: what splits of the source become; others keep their names. only: splits that are built; all where empty.
-    held_out: files of captions whose images are left out, but those that they name as trained on: so validation and
-    test of COCO stay out of training, by number, whichever release named the file. licence: of images and captions.
+    splits: what splits of the source become; others keep their names. held_out: files of captions whose images are
+    left out, but those that they name as trained on: so validation and test of COCO stay out of training, by number,
+    whichever release named the file. licence: of images and captions.
     """
 
     kind: Literal["image-captions"]
     captions: SeveralFiles
-    images: Annotated[Location, Place("folder", "media")] | None = None
-    each: Literal["image", "caption"] = "image"
     train: TrainShare | NameList = None
     validation: NameList = None
     test: NameList = None
     splits: Mapping[str, str] = {"restval": "train", "val": "validation", "dev": "validation"}
-    only: tuple[str, ...] = ()
     held_out: OptionalFiles = ()
     licence: str
 
@@ -87,13 +79,9 @@ class ImageCaptions(Source):
 
     @model_validator(mode="after")
     def _share_or_lists(self) -> Self:
-        if self._share is not None and (self.validation or self.test):
+        if isinstance(self.train, float) and (self.validation or self.test):
             raise ValueError("train is a share beside a list of validation or test; give lists alone, or the share")
         return self
-
-    @property
-    def _share(self) -> float | None:
-        return self.train if isinstance(self.train, float) else None
 
     def check_inputs(self, key: str, needs: Collection[Need]) -> None:
         super().check_inputs(key, needs)
@@ -101,35 +89,39 @@ class ImageCaptions(Source):
             with naming(f"{key}.captions"):
                 CaptionSources(self.captions)
 
-    def media_files(self) -> Media | None:
-        return ImageFolder(self.images) if self.images is not None else None
-
     version = 2
     candidate = ImageCaptionCandidate
-    libraries = ("numpy", "pillow")
 
     def inputs(self) -> str:
         read = [self._captions.digest(), self._training.digest()]
-        return digest([*read, *(sha256_of_file(path)[0] if path else "" for path in self._lists().values())])
+        lists = (self._lists.get(split) for split in LISTS)
+        return digest([*read, *(sha256_of_file(path)[0] if path else "" for path in lists)])
 
     def plan(self) -> Iterator[ImageCaptionCandidate]:
         """Images in the order in which they first come; behind them those whose captions are scattered.
 
         Memory grows by 16 bytes a caption, and by the captions of scattered images (COCO's own files are in such an
-        order). Raises `WrongUse` when nothing can be read of a source, a split of ``only`` has no image, or no list
-        names an image with captions.
+        order). Raises `WrongUse` when nothing can be read of a source, or no list names an image with captions.
         """
         self._training.check(self.stage.name)
-        repeated, scattered = self._suspects()
-        named, found = self._named(), set[str]()
-        listed, said = len(named), list[Caption]()
-        for said in self._of_images(repeated, scattered):
-            split = self._split_of(said, named)
-            if split and self._training.is_held_out(said[0].image_id, said[0].image):
-                self._leave_out(said, "held-out")
-            elif split and (not self.only or split in self.only):
-                found.add(split)
-                yield from self._planned(said, split)
+        named, said = self._named(), list[Caption]()
+        listed = len(named)
+        for said in self._of_images():
+            split, reason = self._split_of(said, named)
+            if reason:
+                for one in said:
+                    self.excluded.add(reason, one.place)
+                continue
+            image = said[0]
+            identified = self.identified(image.image_id, group=image.image_id, terms=image.terms)
+            identified["split"] = split
+            yield ImageCaptionCandidate(
+                **identified,
+                image_id=image.image_id,
+                image=image.image,
+                captions=tuple(one.caption for one in said),
+                place=image.place,
+            )
         if named and said and listed == len(named):
             place, _ = named[first := next(iter(named))]
             raise WrongUse(
@@ -138,61 +130,26 @@ class ImageCaptions(Source):
             )
         for place, _ in named.values():
             self.excluded.add("no-caption", place)
-        if absent := [split for split in self.only if split not in found]:
-            there = ", ".join(sorted(found)) or "none that is asked for"
-            raise WrongUse(
-                f"subsets.{self.stage.name}.source.only: no image of split {absent[0]!r}; images are of: {there}. "
-                "Correct only, or the names in splits"
-            )
 
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[ImageText | Rejected]:
-        """Samples with their images, or why one has none (`generators.image_files.ImageFiles.read`)."""
-        planned = cast(Sequence[ImageCaptionCandidate], candidates)
-        read: Mapping[str, Frame | UnusableImage] = {}
-        if self._images is not None:
-            read = self._images.read(looked_for_by(one.image, one.image_id) for one in planned)
-        for one in planned:
-            image = read.get(looked_for_by(one.image, one.image_id))
-            if isinstance(image, UnusableImage):
-                yield image.rejected(one.key)
-                continue
-            yield ImageText(
-                **one.placed,
-                image=image,
-                captions=one.captions,
-                image_id=one.image_id,
-                provenance={"image": one.image, "place": one.place},
-            )
+    def sample(self, candidate: ImageCaptionCandidate, image: Frame | None) -> ImageText:
+        return ImageText(
+            **candidate.placed,
+            image=image,
+            captions=candidate.captions,
+            image_id=candidate.image_id,
+            provenance={"image": candidate.image, "place": candidate.place},
+        )
 
-    def _planned(self, said: Sequence[Caption], split: str) -> Iterator[ImageCaptionCandidate]:
-        image = said[0]
-        each = [(image.image_id, said)] if self.each == "image" else [(one.caption_id, [one]) for one in said]
-        for identity, captions in each:
-            identified = self.identified(identity, group=image.image_id, terms=image.terms)
-            identified["split"] = split
-            yield ImageCaptionCandidate(
-                **identified,
-                image_id=image.image_id,
-                image=image.image,
-                captions=tuple(one.caption for one in captions),
-                place=captions[0].place,
-            )
-
-    def _suspects(self) -> tuple[Suspects, Suspects]:
-        """Ids of captions that may be repeated, and of images whose captions may not follow each other."""
-        captions, images = Ids(), Ids()
-        for image_id, run in groupby(self._readable(), key=lambda one: one.image_id):
-            images.add(image_id)
-            for one in run:
-                captions.add(one.caption_id)
-        return captions.suspects(), images.suspects()
-
-    def _readable(self) -> Iterator[Caption]:
-        return (one for one in self._captions.read() if isinstance(one, Caption))
-
-    def _of_images(self, repeated: Suspects, scattered: Suspects) -> Iterator[list[Caption]]:
+    def _of_images(self) -> Iterator[list[Caption]]:
         """The captions of each image."""
-        apart: dict[str, list[Caption]] = {}
+        captions, images, last = Ids(), Ids(), None
+        for one in self._captions.read():
+            if isinstance(one, Caption):
+                captions.add(one.caption_id)
+                if one.image_id != last:
+                    images.add(one.image_id)
+                last = one.image_id
+        repeated, scattered, apart = captions.suspects(), images.suspects(), dict[str, list[Caption]]()
         for image_id, run in groupby(self._first(repeated), key=lambda one: one.image_id):
             if image_id in scattered:
                 apart.setdefault(image_id, []).extend(run)
@@ -203,49 +160,43 @@ class ImageCaptions(Source):
     def _first(self, repeated: Suspects) -> Iterator[Caption]:
         """Captions, of each id the first one; all others are left out."""
         for read in self._captions.read():
-            if not isinstance(read, Caption):
+            if isinstance(read, Skipped):
                 self.excluded.add(read.reason, read.place)
             elif before := repeated.place_before(read.caption_id, read.place):
                 self.excluded.add("repeated-id", f"{read.place}, id of {before}")
             else:
                 yield read
 
-    def _split_of(self, said: Sequence[Caption], named: dict[str, tuple[str, str]]) -> str:
-        """The split of an image; "" where it has none and is left out. named: as `_named`; found ones are removed."""
-        if any(self._lists().values()):
-            found = next((named.pop(name) for name in (said[0].image, said[0].image_id) if name in named), None)
-            if found is None:
-                self._leave_out(said, "not-listed")
-            return found[1] if found else ""
-        split = next((one.split for one in said if one.split), "")
-        split = self.splits.get(split, split) or self._training.of(said[0].image_id, said[0].image)
+    def _split_of(self, said: Sequence[Caption], named: dict[str, tuple[str, str]]) -> tuple[str, str]:
+        """The split of an image, and why it is left out, if it is. named: as `_named`; found ones are removed."""
+        names = said[0].image, said[0].image_id
+        if self._lists:
+            _, split = next((named.pop(name) for name in names if name in named), ("", ""))
+        else:
+            own = next((one.split for one in said if one.split), "")
+            split = self.splits.get(own, own) or self._training.of(said[0].image_id, said[0].image)
         if not re.fullmatch(SPLIT, split):
-            self._leave_out(said, "unknown-split")
-            return ""
-        return split
+            return split, "unknown-split" if split else "not-listed"
+        return split, "held-out" if self._training.is_held_out(*names) else ""
 
-    def _leave_out(self, said: Iterable[Caption], reason: str) -> None:
-        for one in said:
-            self.excluded.add(reason, one.place)
-
-    def _lists(self) -> dict[str, Path | None]:
-        lists = {split: getattr(self, split) for split in LISTS}
-        return {split: path if isinstance(path, Path) else None for split, path in lists.items()}
+    @property
+    def _lists(self) -> dict[str, Path]:
+        return {split: path for split in LISTS if isinstance(path := getattr(self, split), Path)}
 
     def _named(self) -> dict[str, tuple[str, str]]:
         """Place and split of each image that a list names."""
         named: dict[str, tuple[str, str]] = {}
-        for split, path in self._lists().items():
-            for number, line in lines(path) if path is not None else ():
-                place = f"{path.name if path else ''} line {number}"
-                if not isinstance(line, str):
+        for split, path in self._lists.items():
+            for number, line in lines(path):
+                place = f"{path.name} line {number}"
+                if isinstance(line, Skipped):
                     self.excluded.add(line.reason, place)
                 elif (name := line.strip()) in named and named[name][1] != split:
                     raise WrongUse(
                         f"{path}, line {number}: {name!r} is of {named[name][1]} too ({named[name][0]}); an image has "
                         "one split: remove it from one list"
                     )
-                elif name:
+                else:
                     named.setdefault(name, (place, split))
         return named
 
@@ -255,8 +206,5 @@ class ImageCaptions(Source):
 
     @cached_property
     def _training(self) -> TrainingSplit:
-        return TrainingSplit(self._share, self.stage.split, self.stage.seed, self.held_out)
-
-    @cached_property
-    def _images(self) -> ImageFiles | None:
-        return ImageFiles(self.images, upright=True) if self.images is not None else None
+        share = self.train if isinstance(self.train, float) else None
+        return TrainingSplit(share, self.stage.split, self.stage.seed, self.held_out)

@@ -11,8 +11,7 @@ from pydantic import Field
 
 from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import WrongUse
-from twinset.generators.captions.sources import CaptionSources
-from twinset.generators.captions.tables import Caption
+from twinset.generators.captions.tables import Caption, CaptionSources
 
 TRAIN = "train"
 TRAINED = (TRAIN, "restval")  # splits of Karpathy's files that are trained on

@@ -18,8 +18,7 @@ from twinset.contracts.plan import Ids
 from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Need, Place
 from twinset.generators.annotation_files import SeveralFiles
-from twinset.generators.captions.sources import CaptionSources
-from twinset.generators.captions.tables import CAPTION_REASONS, Caption
+from twinset.generators.captions.tables import CAPTION_REASONS, Caption, CaptionSources
 from twinset.generators.papers import GENECIS
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, Grammar, Relation, SceneGraphParser, parser_of
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, check_installed, find_pipeline
@@ -71,7 +70,7 @@ class CaptionCandidate(Candidate):
 class ParsedCaptions(Source):
     """Captions and the pipeline that parses them, for tables made of them.
 
-    captions: files or folders of captions, read in this order (`generators.captions.sources`).
+    captions: files or folders of captions, read in this order (`generators.captions.tables`).
     pipeline: spaCy's, by name or folder: ``en_captions_sm`` comes with twinset. licence: of the captions.
     """
 

@@ -30,8 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from twinset.contracts.kinds.samples import TableRows  # noqa: E402
-from twinset.generators.captions.sources import caption_source  # noqa: E402
-from twinset.generators.captions.tables import Caption  # noqa: E402
+from twinset.generators.captions.tables import Caption, caption_source  # noqa: E402
 from twinset.generators.scene_graphs.relations import BATCH, ZONE, _relations, parser_of  # noqa: E402
 from twinset.generators.scene_graphs.source import CaptionCandidate, SceneGraphs  # noqa: E402
 from twinset.models.spacy_pipelines import EMBEDDED, Pipeline, _import_spacy_alone, find_pipeline  # noqa: E402

@@ -14,9 +14,9 @@ from PIL import Image, ImageOps
 from twinset.contracts.kinds.samples import Frame
 from twinset.generators.galleries.source import ObjectTemplates
 from twinset.generators.image_files import ImageFiles, UnusableImage
-from twinset.shards.media.media_folder import EscapesRoot, ImageFolder
+from twinset.shards.media.media_folder import ImageFolder
 
-RED, BLUE, GREEN = (255, 0, 0), (0, 0, 255), (0, 255, 0)
+RED, BLUE = (255, 0, 0), (0, 0, 255)
 
 
 def png(colour: tuple[int, int, int] = RED, size: tuple[int, int] = (4, 2)) -> bytes:
@@ -62,50 +62,24 @@ def problem_of(root: Path, name: str) -> UnusableImage:
     return found
 
 
-@pytest.mark.parametrize(
-    ("file", "names"),
-    [
-        ("000000000139.jpg", ["139", "000000000139", "000000000139.jpg"]),
-        ("VG_100K_2/2370799.jpg", ["2370799", "2370799.jpg", "VG_100K_2/2370799.jpg"]),
-        ("a/b/one.two.PNG", ["one.two", "one.two.PNG", "a/b/one.two"]),
-        ("x/dog.webp", ["dog", "dog.webp"]),
-    ],
-)
-def test_files_are_found_by_name_and_by_id(tmp_path: Path, file: str, names: list[str]) -> None:
-    write(tmp_path / file, png())
-    for name in names:
-        found = ImageFolder(tmp_path).find(name)
-        assert found is not None and found.name == file
-        assert colour_of(tmp_path, name) == RED
-
-
-def test_a_file_of_another_folder_is_another_image(tmp_path: Path) -> None:
-    write(tmp_path / "data/train/0001.jpg", png(RED))
-    write(tmp_path / "data/val/0001.jpg", png(BLUE))
-    write(tmp_path / "data/val/0002.jpg", png(GREEN))
-    assert colour_of(tmp_path, "train/0001.jpg") == colour_of(tmp_path, "data/train/0001") == RED
-    assert colour_of(tmp_path, "val/0001.jpg") == colour_of(tmp_path / "data/val", "data/val/0001.jpg") == BLUE
-    assert colour_of(tmp_path, "0002") == GREEN
-    for name in ("train/0002.jpg", "test/0001.jpg", "a/train/0002"):
-        assert problem_of(tmp_path, name).reason == "missing-media"
-
-
-def test_members_of_tars_are_found_by_place_and_by_key(tmp_path: Path) -> None:
-    write_tar(tmp_path / "00000.tar", {"000000001.jpg": png(RED), "000000001.json": b"{}"})
-    write_tar(tmp_path / "more/00001.tar", {"deep/000010001.jpg": png(BLUE), "ü" * 200 + ".png": png(GREEN)})
-    write(tmp_path / "000000002.png", png(GREEN))
-    for name in ("00000.tar/000000001.jpg", "000000001", "000000001.jpg"):
-        assert colour_of(tmp_path, name) == RED
-    for name in ("00001.tar/deep/000010001.jpg", "more/00001.tar/deep/000010001.jpg", "000010001"):
-        assert colour_of(tmp_path, name) == BLUE
-    assert colour_of(tmp_path, "000000002") == GREEN
-    assert problem_of(tmp_path, "00000.tar/000000002.jpg").reason == "missing-media"
-    assert problem_of(tmp_path, "000000001.json").reason == "missing-media"
+def test_files_are_found_by_name_and_by_id(tmp_path: Path) -> None:
+    files = {"VG_100K_2/2370799.jpg": ("2370799", "2370799.jpg"), "a/b/one.two.PNG": ("one.two", "a/b/one.two")}
+    for file in files:
+        write(tmp_path / file, png())
+    for file, names in files.items():
+        for name in names:
+            found = ImageFolder(tmp_path).find(name)
+            assert found is not None and found.name == file
+            assert colour_of(tmp_path, name) == RED
+    assert problem_of(tmp_path, "VG_100K/2370799.jpg").reason == "missing-media", "a file of another folder"
 
 
 def test_the_source_of_a_member_is_its_own_bytes_and_is_found_again_by_its_name(tmp_path: Path) -> None:
     content = png(BLUE)
-    write_tar(tmp_path / "deep/00000.tar", {"first.jpg": png(), "k.jpg": content})
+    write_tar(tmp_path / "deep/00000.tar", {"first.jpg": png(), "ü" * 200 + ".png": png(), "k.jpg": content})
+    for name in ("00000.tar/k.jpg", "k.jpg", "k"):
+        assert colour_of(tmp_path, name) == BLUE
+    assert colour_of(tmp_path, "ü" * 200) == RED
     frame = ImageFiles(tmp_path, upright=True).read(["k"])["k"]
     assert isinstance(frame, Frame)
     assert (frame.source.path, frame.source.size, frame.pts) == ("deep/00000.tar/k.jpg", len(content), -1.0)
@@ -148,25 +122,21 @@ def test_a_tar_that_is_cut_short_gives_what_it_holds(tmp_path: Path) -> None:
 
 def test_hostile_tars_end_in_no_loop_and_lead_nowhere(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "00000.tar", "w") as tar:
-        for name, kind in (
-            ("link.jpg", tarfile.SYMTYPE),
-            ("hard.jpg", tarfile.LNKTYPE),
-            ("pipe.jpg", tarfile.FIFOTYPE),
-        ):
-            info = tarfile.TarInfo(name)
+        for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE):
+            info = tarfile.TarInfo(f"{kind.decode()}.jpg")
             info.type, info.linkname = kind, "/etc/passwd"
             tar.addfile(info)
         info = tarfile.TarInfo("../out.jpg")
         info.size = len(png())
         tar.addfile(info, io.BytesIO(png()))
-    for name in ("link", "hard", "pipe"):
+    for name in (tarfile.SYMTYPE.decode(), tarfile.LNKTYPE.decode(), tarfile.FIFOTYPE.decode()):
         assert problem_of(tmp_path, name).reason == "missing-media"
     assert problem_of(tmp_path, "00000.tar/../out.jpg").reason == "unsafe-path"
     assert colour_of(tmp_path, "out") == RED  # found by its own name: nothing is written anywhere
 
 
-@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_SPARSE])
-@pytest.mark.parametrize("size", [-1, 1 << 45, 1 << 60, 1 << 70])  # bytes, as base 256
+@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.XHDTYPE, tarfile.GNUTYPE_SPARSE])
+@pytest.mark.parametrize("size", [-1, 1 << 45, 1 << 70])  # bytes, as base 256: more than memory, than an address
 def test_sizes_that_no_member_has_end_the_tar(tmp_path: Path, kind: bytes, size: int) -> None:
     write_tar(tmp_path / "00000.tar", {"first.jpg": png()})
     whole = (tmp_path / "00000.tar").read_bytes()[:1024]
@@ -175,11 +145,9 @@ def test_sizes_that_no_member_has_end_the_tar(tmp_path: Path, kind: bytes, size:
     assert problem_of(tmp_path, "claimed").reason == "missing-media"
 
 
-@pytest.mark.parametrize("name", ["../x.jpg", "/etc/passwd", "a\0b", "a\\..\\..\\b", ""])
-def test_names_that_lead_out_are_unsafe(tmp_path: Path, name: str) -> None:
-    with pytest.raises(EscapesRoot):
-        ImageFolder(tmp_path).find(name)
-    assert problem_of(tmp_path, name).reason == "unsafe-path"
+def test_names_that_lead_out_are_unsafe(tmp_path: Path) -> None:
+    for name in ("../x.jpg", "/etc/passwd", "a\0b", "a\\..\\..\\b", ""):
+        assert problem_of(tmp_path, name).reason == "unsafe-path"
 
 
 def test_what_is_no_regular_file_is_missing(tmp_path: Path) -> None:
@@ -212,29 +180,17 @@ def test_a_decompression_bomb_is_refused_by_its_header(tmp_path: Path, side: int
     assert broken.reason == "broken-media" and "64,000,000" in broken.detail
 
 
-def test_a_photograph_is_turned_upright_only_where_it_is_asked(tmp_path: Path) -> None:
-    photograph = Image.new("RGB", (32, 16), RED)
-    exif = Image.Exif()
-    exif[0x0112] = 6  # its top is at the right
-    photograph.save(tmp_path / "p.jpg", exif=exif)
-    shapes = []
-    for upright in (True, False):
-        frame = ImageFiles(tmp_path, upright).read(["p"])["p"]
-        assert isinstance(frame, Frame)
-        shapes.append(frame.pixels.shape)
-    assert shapes == [(32, 16, 3), (16, 32, 3)]
-
-
-@pytest.mark.parametrize("orientation", range(1, 10))
-def test_photographs_are_turned_as_pillow_turns_them(tmp_path: Path, orientation: int) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = orientation
+def test_photographs_are_turned_as_pillow_turns_them_where_it_is_asked(tmp_path: Path) -> None:
     drawn = Image.fromarray(np.arange(6 * 4 * 3, dtype=np.uint8).reshape(6, 4, 3))
-    drawn.save(tmp_path / "p.png", exif=exif)
-    frame = ImageFiles(tmp_path, upright=True).read(["p"])["p"]
-    assert isinstance(frame, Frame)
-    with Image.open(tmp_path / "p.png") as stored:
-        np.testing.assert_array_equal(frame.pixels, np.asarray(ImageOps.exif_transpose(stored)))
+    for orientation in range(1, 10):
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        drawn.save(tmp_path / "p.png", exif=exif)
+        turned, stored = (ImageFiles(tmp_path, upright).read(["p"])["p"] for upright in (True, False))
+        assert isinstance(turned, Frame) and isinstance(stored, Frame)
+        with Image.open(tmp_path / "p.png") as picture:
+            np.testing.assert_array_equal(turned.pixels, np.asarray(ImageOps.exif_transpose(picture)))
+        np.testing.assert_array_equal(stored.pixels, np.asarray(drawn))
 
 
 def test_a_photograph_whose_exif_is_broken_is_turned_too(tmp_path: Path) -> None:

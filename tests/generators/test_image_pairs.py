@@ -20,12 +20,12 @@ import twinset
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.samples import Drop, Keep, Rejected
+from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.recipe import load_recipe
-from twinset.filters.captions import EqualCaptions
-from twinset.filters.pixels import NearIdentical
 from twinset.generators.image_pairs import ImagePairs
 from twinset.shards.contracts import Context
+from twinset.shards.read import read_samples
+from twinset.shards.storage.store import Store
 
 RECORDS = [
     {"id": "a", "image0": "red.png", "image1": "blue.png", "caption0": "a red ball", "caption1": "a blue ball"},
@@ -111,15 +111,10 @@ def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path,
         {"group": "y", "split": "train", "kind": "", "licence": "", "credit": "", "note": ""},
         {"group": "z", "split": "Train", "kind": "", "licence": "", "credit": "", "note": ""},
     ]
-    records = [{**RECORDS[0], "id": str(number), **one} for number, one in enumerate(more)]
-    made = pairs(
-        written(tmp_path, form, records),
-        media,
-        fields={"change": "kind"},
-        columns=["note"],
-        change="colour",
-        credit="me",
-    )
+    work = "@misc{ada, title = {A}}"
+    records = [{**RECORDS[0], "id": str(number), "citation": work, **one} for number, one in enumerate(more)]
+    settings: dict[str, Any] = {"fields": {"change": "kind"}, "columns": ["note"], "change": "colour", "credit": "me"}
+    made = pairs(written(tmp_path, form, records), media, **settings)
     planned = list(made.plan())
     assert [one.identity for one in planned] == ['["0"]', '["2"]', '["1"]'], "groups follow each other"
     assert planned[0].group == planned[1].group != planned[2].group
@@ -128,6 +123,7 @@ def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path,
     assert [tuple(one.terms) for one in planned] == [("CC-BY-2.0", "Ada", ""), ("MIT", "me", ""), ("CC0-1.0", "me", "")]
     assert [json.loads(one.provenance)["note"] for one in planned] == ["n", "", ""]
     assert made.excluded == {"other-split": 1, "unknown-split": 1}
+    assert made.cites({name: json.loads(text) for name, text in made.report_files().items()}) == [work]
 
 
 def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media: Path) -> None:
@@ -144,7 +140,7 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
         {**whole, "id": "g", "licence": "CC-BY-9"},
         {**whole, "id": "h", "source_url": "here"},
         {**whole, "id": "i", "citation": "Ada 2020"},
-        {**whole, "id": "j", "licence": ["CC-BY-NC-ND-4.0"]},
+        {**whole, "id": "j", "licence": []},
         {**whole, "id": "k", "credit": {"name": "Ada"}},
         {**whole, "caption0": "the id of the first"},
     ]
@@ -159,7 +155,10 @@ def test_dirty_records_are_left_out_with_reason_and_place(tmp_path: Path, media:
     expected += [("not-utf-8", "pairs.jsonl line 17"), ("not-json", "pairs.jsonl line 18")]
     assert made.excluded.examples == expected
     renamed = pairs(written(tmp_path, "json", RECORDS), media, fields={"licence": "lizenz"})
-    assert list(renamed.plan()) == [] and renamed.excluded["unknown-licence"] > 0
+    with pytest.raises(
+        WrongUse, match=r"pairs\.json: nothing in it can be used \(pairs\.json record 1: unknown-licence\)"
+    ):
+        list(renamed.plan())
 
 
 def test_a_missing_image_rejects_its_pairs_until_it_is_there(tmp_path: Path, media: Path) -> None:
@@ -183,64 +182,34 @@ def test_one_image_twice_is_no_pair(tmp_path: Path, media: Path) -> None:
     assert reasons == ["same-image", "same-image", "broken-media"]
 
 
-def test_filters_of_pairs_fit(tmp_path: Path, media: Path) -> None:
-    made = pairs(written(tmp_path, "json", RECORDS), media)
-    planned = list(made.plan())
-    equal = EqualCaptions(kind="equal-captions").judge
-    assert [isinstance(equal(one), Drop) for one in planned] == [False, False, True]
-    kept = [one for one in made.make(planned) if isinstance(one, Pair)]
-    verdicts = NearIdentical(kind="near-identical").judge(kept)
-    assert [type(verdict) for verdict in verdicts] == [Keep, Keep, Drop]
-
-
 def test_a_recipe_names_it(tmp_path: Path, media: Path) -> None:
+    source = "{kind: image-pairs, annotations: pairs.json, media: media, licence: CC0-1.0}"
     written(tmp_path, "json", RECORDS)
     recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        "name: mine\nsubsets:\n  mine:\n    source: {kind: image-pairs, annotations: pairs.json, media: media, "
-        "licence: CC0-1.0}\n    filters: [{kind: equal-captions}, {kind: near-identical}]\n"
-    )
-    source = load_recipe(str(recipe)).subsets["mine"].source
-    assert isinstance(source, ImagePairs)
-    source.check_inputs("subsets.mine.source", ("annotations", "media"))
-    assert len(list(source.open(Context("mine")).plan())) == 3
+    recipe.write_text(f"name: mine\nsubsets: {{mine: {{source: {source}, filters: [{{kind: equal-captions}}]}}}}\n")
+    read = load_recipe(str(recipe)).subsets["mine"].source
+    read.check_inputs("subsets.mine.source", ("annotations", "media"))
     with pytest.raises(WrongUse, match=r"source\.fields\.imge0: unknown key; did you mean 'image0'"):
         load_recipe(str(recipe), ["subsets.mine.source.fields={imge0: before}"])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "problem"),
-    [
-        ("pairs.xml", b"a,b", "records are .csv, .tsv, .json"),
-        ("pairs.json", b"{}", "not a JSON list of objects"),
-        ("pairs.parquet", b"PAR1", "not a Parquet file that can be read"),
-    ],
-)
-def test_wrong_files_say_what_to_do(tmp_path: Path, name: str, content: bytes, problem: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(WrongUse, match=f"{name}: {problem}"):
-        list(pairs(tmp_path / name, tmp_path).plan())
-
-
-def test_a_column_that_is_absent_is_named(tmp_path: Path) -> None:
-    path = written(tmp_path, "parquet", [{"id": "a", "image0": "x", "image1": "y", "caption0": "z"}])
-    with pytest.raises(WrongUse, match=r"no column 'caption1' \(it has id, .*name it with source\.fields"):
-        list(pairs(path, tmp_path).plan())
-
-
-def test_the_recipe_of_a_card_makes_it_again(tmp_path: Path, media: Path) -> None:
-    written(tmp_path, "parquet", RECORDS)
-    recipe = tmp_path / "mine.yaml"
-    source = "{kind: image-pairs, annotations: pairs.parquet, media: media, licence: CC0-1.0}"
-    recipe.write_text(f"name: mine\nsubsets: {{mine: {{source: {source}}}}}\n")
     twinset.build(recipe, tmp_path / "out", workers=1)
-    card = (tmp_path / "out/mine/README.md").read_text()
-    (tmp_path / "again.yaml").write_text(card.split("```yaml\n")[1].split("```")[0].replace("path/to/media", "media"))
-    again = load_recipe(
-        str(tmp_path / "again.yaml"), [f"subsets.mine.source.annotations={tmp_path}/pairs.parquet"]
-    ).subsets["mine"]
-    assert isinstance(again.source, ImagePairs)
-    assert len(list(again.source.open(Context("mine")).plan())) == 3
+    assert len(list(read_samples(Store(str(tmp_path / "out")), "mine"))) == 2
+
+
+def test_wrong_files_say_what_to_do(tmp_path: Path) -> None:
+    wrong = {
+        "pairs.xml": (b"a,b", "records are .csv, .tsv, .json"),
+        "pairs.json": (b"{}", "not a JSON list of objects"),
+        "pairs.jsonl": (b"", r"nothing in it can be used \(it is empty\)"),
+        "pairs.parquet": (b"PAR1", "not a Parquet file that can be read"),
+        "pairs.csv": (
+            b"id,image0,image1,caption0\n",
+            r"no column 'caption1' of text \(it has id, .*name it with source\.fields",
+        ),
+    }
+    for name, (content, problem) in wrong.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(WrongUse, match=f"{name}: {problem}"):
+            list(pairs(tmp_path / name, tmp_path).plan())
 
 
 @pytest.mark.slow

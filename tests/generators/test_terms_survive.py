@@ -18,8 +18,7 @@ from twinset.contracts.parts import LeftOut
 from twinset.contracts.recipe import load_recipe
 from twinset.contracts.source import SOURCES
 from twinset.generators import KINDS
-from twinset.generators.captions.json_files import read_json_captions
-from twinset.generators.captions.tables import Caption
+from twinset.generators.captions.tables import Caption, read_json_captions
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
 from twinset.generators.galleries.panoptic import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
@@ -153,21 +152,6 @@ def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_pat
     (tmp_path / "p.json").write_text(json.dumps({**COCO, "licenses": [3], "categories": [], "annotations": []}))
     with pytest.raises(WrongUse, match=r"p\.json: licenses is not a list of objects"):
         read_scenes(tmp_path / "p.json", LeftOut())
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        [{"image": "1.jpg", "captions": ["A car."], **ADA.columns}],
-        [{"image": "1.jpg", "caption": ["A car."], **ADA.columns}],
-        [{"image": "1.jpg", "caption": "A car.", **ADA.columns}],
-        [{"id": 1, "regions": [{"region_id": 1, "phrase": "a car"}], **ADA.columns}],
-        {"images": [{"filename": "1.jpg", "sentences": [{"raw": "A car.", "sentid": 1}], **ADA.columns}]},
-    ],
-)
-def test_json_of_every_form_says_the_terms_of_an_image(content: Any, tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_text(json.dumps(content))
-    assert [one.terms for one in read_json_captions(tmp_path / "c.json") if isinstance(one, Caption)] == [ADA]
 
 
 def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> None:

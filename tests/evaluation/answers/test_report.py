@@ -140,9 +140,9 @@ def test_what_does_not_fit_together_is_noted(write: Write) -> None:
 
 WRONG: dict[str, tuple[Any, str]] = {
     "not JSON": (b"{", r"s\.json: .*not JSON"),
-    "not UTF-8": (b'{"a": "\xff"}', r"s\.json: byte 7 .* is not UTF-8"),
+    "not UTF-8": (b'{"a": "\xff"}', r"s\.json: not JSON that can be read .*position 7"),
     "too deep": (b"[" * 100_000, r"s\.json: not JSON"),
-    "a duplicate": (b'{"7": 1, "7": 2}', r"s\.json: one object has the key '7' twice"),
+    "a duplicate": (b'{"7": 1, "7": 2}', r"s\.json: .*one object has the key '7' twice"),
     "a list": (b"[]", r"s\.json: not a JSON object"),
     "empty": ({}, r"s\.json: no answers"),
     "only stray": ({"accuracy": 1}, r"s\.json: no answers"),
@@ -150,7 +150,7 @@ WRONG: dict[str, tuple[Any, str]] = {
     "no text": ({"0": answer(None)}, r"s\.json: 0: answer.free_form_answer is absent; write a text"),
     "no words": ({"0": answer({"free_form_answer": 1})}, "0: answer.free_form_answer is not a text"),
     "no caption": ({"0": {**answer("(1)"), "caption": 3}}, "0: caption is not a text"),
-    "half a surrogate pair": ({"\ud800": answer("(1)")}, r"s\.json: holds half a surrogate pair"),
+    "half a surrogate pair": ({"\ud800": answer("(1)")}, r"s\.json: not JSON that can be read .*surrogates"),
     "a control character": ({"0": answer("(1)", "\x1b.jpg")}, r"must be printable; correct '\\x1b\.jpg'"),
     "a wrong count": ({"0": answer("(1)", correct="yes")}, "0: correct is 'yes'"),
 }

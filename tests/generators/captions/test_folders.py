@@ -3,9 +3,7 @@
 JSON of captions is read in the forms of COCO, Karpathy and others.
 """
 
-import io
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -13,50 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.generators.captions.reading import read
+from tests.generators.captions.reading import read, write_tar
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import Terms
-from twinset.generators.captions.sources import caption_source
-from twinset.generators.captions.tables import Caption
-
-
-def write_tar(path: Path, files: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w") as tar:
-        for name, content in files.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-
-
-def test_img2dataset_as_files_says_what_was_not_downloaded(tmp_path: Path) -> None:
-    rows = [
-        {"url": f"http://x.org/{n}.jpg", "caption": "A dog.", "key": f"00000000{n}", "status": status}
-        for n, status in enumerate(["success", "failed_to_download", "failed_to_resize"])
-    ]
-    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "00000.parquet")
-    kind, captions, left_out = read(tmp_path)
-    assert (kind, [image_id for _, image_id, _, _ in captions]) == ("parquet", ["000000000"])
-    assert left_out == [("row 2", "not-downloaded"), ("row 3", "not-resized")]
-
-
-def test_records_of_a_tar_are_read_as_lines_of_json_are(tmp_path: Path) -> None:
-    members = {"a.jpg": b"x", "a.json": b'{"caption": "A cat.", "caption": "A dog."}', "b.jpg": b"x"}
-    write_tar(tmp_path / "0.tar", {**members, "b.txt": b"\xef\xbb\xbfA bird."})
-    _, captions, left_out = read(tmp_path)
-    assert ([text for _, _, text, _ in captions], left_out) == (["A bird."], [("0.tar a", "repeated-key")])
-
-
-def test_texts_of_a_tar_come_before_its_records(tmp_path: Path) -> None:
-    record = b'{"captions": ["A cat.", "A bird."], "licence": "MIT"}'
-    write_tar(
-        tmp_path / "0.tar", {"a.jpg": b"x", "a.json": record, "b.jpg": b"x", "b.txt": b"A dog.", "b.json": record}
-    )
-    assert [(one[0], one[2]) for one in read(tmp_path)[1]] == [
-        ("0/a#0", "A cat."),
-        ("0/a#1", "A bird."),
-        ("0/b", "A dog."),
-    ]
-    assert {one.terms.licence for one in caption_source(tmp_path).read() if isinstance(one, Caption)} == {"MIT"}
+from twinset.generators.captions.tables import Caption, caption_source
 
 
 def test_img2dataset_shards(tmp_path: Path) -> None:
@@ -92,77 +50,41 @@ def test_img2dataset_shards(tmp_path: Path) -> None:
     assert caption_source(tmp_path).digest() != before
 
 
-BROKEN = ("img2dataset", [], [("00000.tar", "broken-tar")])
-
-
-@pytest.fixture
-def tar(tmp_path: Path) -> Path:
-    """The tar, not written yet, of a shard whose table has one row."""
-    pq.write_table(pa.table({"caption": ["A dog."], "key": ["0"]}), tmp_path / "00000.parquet")
-    return tmp_path / "00000.tar"
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"size": "-1536"},  # back to its own header
-        {"size": "9" * 26},
-        {"size": f"{1 << 60}"},
-        {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "a,b"},
-    ],
-)
-def test_a_tar_with_hostile_numbers_is_broken(tar: Path, headers: dict[str, str]) -> None:
-    with tarfile.open(tar, "w", format=tarfile.PAX_FORMAT) as written:
-        member = tarfile.TarInfo("0.jpg")
-        member.pax_headers = headers
-        written.addfile(member)
-    assert read(tar.parent) == BROKEN
-
-
-def test_a_tar_with_a_damaged_header_between_others_is_broken(tar: Path) -> None:
-    write_tar(tar, {"0.txt": bytes(600), "0.jpg": bytes(600)})
-    with tar.open("rb+") as written:
-        written.seek(1536)  # behind a header and 600 bytes
-        written.write(b"1")
-    assert read(tar.parent) == BROKEN
-
-
-@pytest.mark.parametrize("size", [1 << 45, 1 << 70])  # bytes of a comment: more than memory, more than an address
-def test_a_tar_with_an_endless_comment_is_broken(tar: Path, size: int) -> None:
-    info = tarfile.TarInfo("0.jpg")
-    info.type = tarfile.XHDTYPE
-    header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
-    header[124:136] = b"\x80" + size.to_bytes(11, "big")
-    header[148:156] = b" " * 8
-    header[148:156] = f"{sum(header):06o}\0 ".encode()
-    tar.write_bytes(bytes(header) + bytes(10240))
-    assert read(tar.parent) == BROKEN
+def test_img2dataset_as_files_says_what_was_not_downloaded(tmp_path: Path) -> None:
+    rows = [
+        {"url": f"http://x.org/{n}.jpg", "caption": "A dog.", "key": f"00000000{n}", "status": status}
+        for n, status in enumerate(["success", "failed_to_download", "failed_to_resize"])
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "00000.parquet")
+    kind, captions, left_out = read(tmp_path)
+    assert (kind, [image_id for _, image_id, _, _ in captions]) == ("parquet", ["000000000"])
+    assert left_out == [("row 2", "not-downloaded"), ("row 3", "not-resized")]
 
 
 def test_a_webdataset_without_tables(tmp_path: Path) -> None:
-    for tar, parts in {
-        "00000.tar": {
-            "a/1.jpg": b"j", "a/1.txt": b"A dog.\n", "2.JPG": b"j", "2.json": b'{"caption": "A cat.", "split": "val"}',
-            "3.txt": b"No image.", "4.png": b"p", "5.jpg": b"j", "5.txt": b"\xff", "6.jpg": b"j", "6.json": b"{",
-            "7.jpg": b"j", "7.json": b'{"caption": "A.", "credit": "A \\ud800"}',
-        },
-        "00001.tar": {"1.webp": b"w", "1.txt": b"Again."},
-    }.items():  # fmt: skip
-        write_tar(tmp_path / tar, parts)
+    first = {"a/1.jpg": b"j", "a/1.txt": b"A dog.\n", "2.JPG": b"j", "2.json": b'{"caption": "A cat.", "split": "val"}'}
+    odd = {"3.txt": b"No image.", "4.png": b"p", "5.jpg": b"j", "5.txt": b"\xff", "6.jpg": b"j", "6.json": b"{"}
+    write_tar(tmp_path / "00000.tar", first | odd)
+    write_tar(tmp_path / "00001.tar", {"1.webp": b"w", "1.txt": b"Again."})
     (tmp_path / "00002.tar").write_bytes(b"no tar")
     kind, captions, left_out = read(tmp_path)
-    assert (kind, captions) == (
-        "webdataset",
-        [
-            ("00000/a/1", "00000/a/1", "A dog.", "00000.tar/a/1.jpg"),
-            ("00000/2", "00000/2", "A cat.", "00000.tar/2.JPG"),
-            ("00001/1", "00001/1", "Again.", "00001.tar/1.webp"),
-        ],
-    )
-    assert left_out == [
-        ("00000.tar 3", "no-image"), ("00000.tar 4", "no-caption"), ("00000.tar 5", "not-utf-8"),
-        ("00000.tar 6", "not-json"), ("00000.tar 7", "not-utf-8"), ("00002.tar", "broken-tar"),
-    ]  # fmt: skip
+    assert kind == "webdataset" and captions == [
+        ("00000/a/1", "00000/a/1", "A dog.", "00000.tar/a/1.jpg"),
+        ("00000/2", "00000/2", "A cat.", "00000.tar/2.JPG"),
+        ("00001/1", "00001/1", "Again.", "00001.tar/1.webp"),
+    ]
+    reasons = {"3": "no-image", "4": "no-caption", "5": "not-utf-8", "6": "not-json"}
+    expected = [(f"00000.tar {key}", reason) for key, reason in reasons.items()]
+    assert left_out == [*expected, ("00002.tar", "broken-tar")]
+
+
+def test_texts_of_a_tar_come_before_its_records(tmp_path: Path) -> None:
+    record = b'{"captions": ["A cat.", "A bird."], "licence": "MIT"}'
+    texts = {"b.txt": b"\xef\xbb\xbfA dog.", "b.json": record}
+    write_tar(tmp_path / "0.tar", {"a.jpg": b"x", "a.json": record, "b.jpg": b"x", **texts})
+    found = [(one[0], one[2]) for one in read(tmp_path)[1]]
+    assert found == [("0/a#0", "A cat."), ("0/a#1", "A bird."), ("0/b", "A dog.")]
+    assert {one.terms.licence for one in caption_source(tmp_path).read() if isinstance(one, Caption)} == {"MIT"}
 
 
 def test_further_dots_in_names_are_read_or_counted(tmp_path: Path) -> None:
@@ -190,58 +112,29 @@ def test_texts_beside_images(tmp_path: Path) -> None:
                           "lost.txt": b"Of nothing.", "mute.webp": b"", "odd.jpg": b"", "odd.txt": b"\xff",
                           "empty.jpg": b"", "empty.txt": b""}.items():  # fmt: skip
         (tmp_path / name).write_bytes(content)
-    assert read(tmp_path) == (
+    kind, captions, left_out = read(tmp_path)
+    assert (kind, captions) == (
         "texts",
         [
             ("a#0", "a.jpg", "A dog.", "a.jpg"),
             ("a#1", "a.jpg", "A dog runs.", "a.jpg"),
             ("b/c#0", "b/c.PNG", "A cat.", "b/c.PNG"),
         ],
-        [("empty.txt line 1", "empty-caption"), ("lost", "no-image"), ("mute", "no-caption"), ("odd.txt", "not-utf-8")],
     )
+    assert left_out[:2] == [("empty.txt line 1", "empty-caption"), ("lost", "no-image")]
+    assert left_out[2:] == [("mute", "no-caption"), ("odd.txt line 1", "not-utf-8")]
     before = caption_source(tmp_path).digest()
     (tmp_path / "b/c.txt").write_text("A cat sits.")
     assert caption_source(tmp_path).digest() != before
 
 
 def test_members_of_one_name_and_those_of_macos_are_no_samples(tmp_path: Path) -> None:
-    with tarfile.open(tmp_path / "00000.tar", "w") as tar:
-        for name, content in [("0.jpg", b"j"), ("0.txt", b"a dog"), ("0.jpg", b"k"), ("0.txt", b"a cat")]:
-            add(tar, name, content)
-        for name, content in [("./._1.jpg", b"x"), ("./1.jpg", b"j"), ("./._1.txt", b"x"), ("./1.txt", b"a cow")]:
-            add(tar, name, content)
+    twice = [("0.jpg", b"j"), ("0.txt", b"a dog"), ("0.jpg", b"k"), ("0.txt", b"a cat")]
+    of_macos = [("./._1.jpg", b"x"), ("./1.jpg", b"j"), ("./._1.txt", b"x"), ("./1.txt", b"a cow")]
+    write_tar(tmp_path / "00000.tar", twice + of_macos)
     _, captions, left_out = read(tmp_path)
     assert [caption for _, _, caption, _ in captions] == ["a cow"]
     assert left_out == [("00000.tar 0", "several-fields")]
-
-
-def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
-    member = tarfile.TarInfo(name)
-    member.size = len(content)
-    tar.addfile(member, io.BytesIO(content))
-
-
-def test_coco(tmp_path: Path) -> None:
-    path = tmp_path / "captions_val2017.json"
-    annotations: list[Any] = [
-        {"id": 38, "image_id": 7, "caption": "A dog."},
-        {"id": 39, "image_id": 8, "caption": "Of no image."},
-        {"image_id": 7, "caption": "Without id."},
-        {"id": 40, "image_id": 7, "caption": None},
-        "no object",
-        {"id": 41, "image_id": [7], "caption": "Of many images."},
-    ]
-    path.write_text(json.dumps({"images": [{"id": 7, "file_name": "07.jpg"}], "annotations": annotations}))
-    left_out = ["unknown-image", "no-caption-id", "empty-caption", "no-caption-id", "unknown-image"]
-    places = [(f"annotation {n}", reason) for n, reason in enumerate(left_out, 2)]
-    assert read(path) == ("coco", [("38", "7", "A dog.", "07.jpg")], places)
-    for other in (
-        '{"images": [], "sentences": []}',
-        '{"images": [{"id": Infinity, "file_name": "a"}], "annotations": []}',
-    ):
-        path.write_text(other)
-        with pytest.raises(WrongUse, match=r"val2017\.json: not captions .*COCO's"):
-            read(path)
 
 
 SAID = ["A dog.", "A dog runs."]
@@ -251,19 +144,14 @@ JSON_FORMS: dict[str, tuple[Any, list[tuple[str, str, str, str]]]] = {
             "images": [
                 {
                     "filepath": "val2014",
-                    "filename": "COCO_val2014_000000000007.jpg",
+                    "filename": "7.jpg",
                     "cocoid": 7,
                     "split": "restval",
                     "sentences": [{"raw": text, "sentid": 10 + n} for n, text in enumerate(SAID)],
                 }
             ],
-            "dataset": "coco",
         },
-        [(f"{10 + n}", "7", text, "val2014/COCO_val2014_000000000007.jpg") for n, text in enumerate(SAID)],
-    ),
-    "karpathy of flickr": (
-        {"images": [{"filename": "1.jpg", "split": "test", "sentences": [{"raw": "A cat.", "sentid": 0}]}]},
-        [("0", "1.jpg", "A cat.", "1.jpg")],
+        [(f"{10 + n}", "7", text, "val2014/7.jpg") for n, text in enumerate(SAID)],
     ),
     "list of images": (
         [{"split": "val", "image_name": "1.jpg", "captions": SAID}],
@@ -277,7 +165,6 @@ JSON_FORMS: dict[str, tuple[Any, list[tuple[str, str, str, str]]]] = {
         {"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]},
         [("000000001", "http://x.org/1.jpg", "A dog.", "http://x.org/1.jpg")],
     ),
-    "list of objects": ([{"image": "1.jpg", "caption": "A dog."}], [("000000001", "1.jpg", "A dog.", "1.jpg")]),
 }
 
 
@@ -288,25 +175,7 @@ def test_forms_of_json(tmp_path: Path, form: str) -> None:
     path.write_text(json.dumps(content))
     assert read(path) == ("coco", expected, [])
     splits = {one.split for one in caption_source(path).read() if isinstance(one, Caption)}
-    assert splits == {
-        {"karpathy of coco": "restval", "karpathy of flickr": "test", "list of images": "val"}.get(form, "")
-    }
-
-
-@pytest.mark.parametrize("content", [{}, [], [1], {"images": []}])
-def test_json_of_no_form_is_refused(tmp_path: Path, content: Any) -> None:
-    path = tmp_path / "captions.json"
-    path.write_text(json.dumps(content))
-    with pytest.raises(WrongUse, match=r"captions\.json: not captions .*Karpathy's"):
-        read(path)
-
-
-@pytest.mark.parametrize("content", [{"captions": 5, "image_name": "a"}, {"regions": [{}], "id": 1}])
-def test_records_without_captions_name_the_reason(tmp_path: Path, content: Any) -> None:
-    path = tmp_path / "captions.json"
-    path.write_text(json.dumps([content]))
-    ((_, reason),) = read(path)[2]
-    assert reason == "empty-caption"
+    assert splits == {{"karpathy of coco": "restval", "list of images": "val"}.get(form, "")}
 
 
 RECORDS: list[tuple[dict[str, Any], list[tuple[str, str, str, str]]]] = [
@@ -325,7 +194,8 @@ def test_a_record_is_read_alike_in_every_format(
     tmp_path: Path, suffix: str, record: dict[str, Any], captions: list[tuple[str, str, str, str]]
 ) -> None:
     """Whatever stands before it: here records of another form, and of a failed download."""
-    path = tmp_path / f"c{suffix}"
+    path, terms = tmp_path / f"c{suffix}", Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
+    record = {**record, **terms.columns}
     before = [{"caption": "Of nothing."}, {"image": "2.jpg", "caption": "A cat.", "status": "failed_to_download"}]
     if suffix == ".parquet":  # whose columns have one type and one name
         before = before if "sentences" in record else []
@@ -340,20 +210,57 @@ def test_a_record_is_read_alike_in_every_format(
     assert [one[1:] for one in read_captions] == [one[1:] for one in captions]
     assert [one[0] for one in read_captions if captions[0][0]] == [one[0] for one in captions if one[0]]
     assert [reason for _, reason in left_out] == ["no-image-id", "not-downloaded"][: len(before)]
+    assert {one.terms for one in caption_source(path).read() if isinstance(one, Caption)} == {terms}
 
 
-def test_coco_with_ids_of_text(tmp_path: Path) -> None:
-    images = [{"id": "007", "file_name": "7.jpg"}, {"id": 8, "file_name": "8.jpg"}]
-    said = [{"id": "a", "image_id": "007", "caption": "A dog."}, {"id": 2, "image_id": "8", "caption": "A cat."}]
-    (tmp_path / "coco.json").write_text(json.dumps({"images": images, "annotations": said}))
-    assert read(tmp_path / "coco.json")[1] == [("a", "007", "A dog.", "7.jpg"), ("2", "8", "A cat.", "8.jpg")]
+@pytest.mark.parametrize("suffix", [".json", ".jsonl", ".tar"])
+def test_a_bad_record_is_counted_alike_in_every_format(tmp_path: Path, suffix: str) -> None:
+    bad = [
+        (b'{"image": "0.jpg", "caption": "A cat.", "caption": "A dog."}', "repeated-key"),
+        (b'{"image": "1.jpg", "Caption": "A cat.", "caption": "A dog."}', "repeated-key"),
+        (b'{"image": "2.jpg", "caption": "A caf\xe9."}', "not-utf-8"),
+        (b'{"image": "3.jpg", "caption": "Half a pair: \\ud800"}', "not-utf-8"),
+        (b'["A dog."]', "no-object"),
+        (b'{"image": "4.jpg", "caption": " "}', "empty-caption"),
+        (b'{"image": "5.jpg", "caption": "A dog.", "licence": "CC-BY-9"}', "unknown-licence"),
+    ]
+    records = [record for record, _ in bad] + [b'{"image": "9.jpg", "caption": "A fish."}']
+    path = tmp_path / f"c{suffix}"
+    if suffix == ".tar":
+        members = [(f"{n}.{kind}", text) for n, text in enumerate(records) for kind in ("jpg", "json")]
+        write_tar(path, members)
+        path = tmp_path
+    else:
+        path.write_bytes(b"[" + b",".join(records) + b"]" if suffix == ".json" else b"\n".join(records))
+    _, captions, left_out = read(path)
+    assert [caption for _, _, caption, _ in captions] == ["A fish."]
+    assert [reason for _, reason in left_out] == [reason for _, reason in bad]
 
 
-def test_licences_of_coco_are_terms(tmp_path: Path) -> None:
-    images = [{"id": 7, "file_name": "7.jpg", "license": 1, "flickr_url": None}, {"id": 8, "file_name": "8.jpg"}]
+def test_coco_with_its_licences_and_bad_records(tmp_path: Path) -> None:
+    images = [{"id": "007", "file_name": "7.jpg", "license": 1}, {"id": 8, "file_name": "8.jpg", "license": 2}, {}]
+    annotations = [
+        {"id": "a", "image_id": "007", "caption": "A dog."},
+        {"id": 1, "image_id": "8", "caption": "A dog."},
+        {"id": 39, "image_id": 9, "caption": "Of no image."},
+        {"image_id": 8, "caption": "Without id."},
+        {"id": 40, "image_id": 8, "caption": None},
+        "no object",
+        {"id": 41, "image_id": [8], "caption": "Of many images."},
+    ]
     licences = [{"id": 1, "name": "CC-BY-NC-4.0", "url": None}, {"id": 2, "name": None}]
-    annotations = [{"id": n, "image_id": n, "caption": "A dog."} for n in (7, 8)]
-    content = {"images": [images[0], {**images[1], "license": 2}], "annotations": annotations, "licenses": licences}
-    (tmp_path / "coco.json").write_text(json.dumps(content))
-    found = [one.terms for one in caption_source(tmp_path / "coco.json").read() if isinstance(one, Caption)]
+    content = {"images": images, "annotations": annotations, "licenses": licences}
+    path = tmp_path / "coco.json"
+    path.write_text(json.dumps(content))
+    reasons = ["unknown-image", "no-caption-id", "empty-caption", "no-caption-id", "unknown-image"]
+    left_out = [(f"annotation {n}", reason) for n, reason in enumerate(reasons, 3)]
+    captions = [("a", "007", "A dog.", "7.jpg"), ("1", "8", "A dog.", "8.jpg")]
+    assert read(path) == ("coco", captions, [("image record 3", "no-image-id"), *left_out])
+    found = [one.terms for one in caption_source(path).read() if isinstance(one, Caption)]
     assert found == [Terms("CC-BY-NC-4.0"), Terms()]
+    path.write_text(json.dumps({**content, "images": [*images, {"id": 8, "file_name": "b.jpg"}]}))
+    with pytest.raises(WrongUse, match=r"image id 8 is that of 8\.jpg and of b\.jpg"):
+        read(path)
+    path.write_text('{"images": [], "sentences": []}')
+    with pytest.raises(WrongUse, match=r"coco\.json: not captions in a form that is known; .*COCO"):
+        read(path)

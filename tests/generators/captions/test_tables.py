@@ -12,22 +12,18 @@ import os
 import subprocess
 import tracemalloc
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 
-from tests.generators.captions.reading import read
+from tests.generators.captions.reading import read, write_tar
 from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import LONGEST_LINE, Skipped
-from twinset.generators.captions.sources import CaptionSources, caption_source
-from twinset.generators.captions.tables import Caption
-from twinset.shards.storage.tar_reader import TarWriter
+from twinset.generators.captions.tables import Caption, CaptionSources, caption_source
 
-MULTI30K = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
+CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 
 
 @pytest.fixture
@@ -40,8 +36,8 @@ def files(tmp_path: Path) -> list[Path]:
     tokens.write_bytes(gzip.compress(b"1.jpg#0\ta cat under a table\nno tab\n1.jpg#1\tdogs\n"))
     folder = tmp_path / "tables"
     folder.mkdir()
-    table = pyarrow.table({"caption": ["a man with a hat"], "image_id": ["7"], "caption_id": ["1"]})
-    pyarrow.parquet.write_table(table, folder / "a.parquet")
+    table = pa.table({"caption": ["a man with a hat"], "image_id": ["7"], "caption_id": ["1"]})
+    pq.write_table(table, folder / "a.parquet")
     return [coco, tokens, folder]
 
 
@@ -59,79 +55,47 @@ def test_ids_and_places_begin_with_the_file(files: list[Path]) -> None:
     ]
 
 
-def test_of_one_alone_the_ids_stay_as_they_are(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in files:
-        own = [replace(one, place=f"{path.name} {one.place}") for one in caption_source(path).read()]
-        assert list(CaptionSources([path]).read()) == own
-        assert CaptionSources([path]).digest() == caption_source(path).digest()
-    monkeypatch.chdir(files[2])
-    assert caption_source(Path(".")).stem == "tables"
-
-
 def test_order_and_names_are_part_of_the_digest(files: list[Path], tmp_path: Path) -> None:
     digests = {CaptionSources(paths).digest() for paths in (files, files[::-1], files[:2], files[:1])}
     renamed = files[2].rename(tmp_path / "renamed")
     assert len({*digests, CaptionSources([*files[:2], renamed]).digest()}) == 5
 
 
-@pytest.mark.parametrize("other", ["captions_val2017.json", "photos.token.tsv", "tables"])
-def test_two_of_one_name_are_refused(files: list[Path], tmp_path: Path, other: str) -> None:
-    again = tmp_path / "more" / other
-    again.mkdir(parents=True) if other == "tables" else again.parent.mkdir()
-    if other == "tables":
-        (again / "a.parquet").write_bytes((files[2] / "a.parquet").read_bytes())
-    else:
-        again.write_text("a dog\thttp://x.org/1.jpg\n")
-    with pytest.raises(WrongUse, match=r"both are called '[a-z0-9_.]+', with which the ids.*rename one"):
+def test_two_that_cannot_be_told_apart_are_refused(files: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    again = tmp_path / "more/photos.token.tsv"
+    again.write_text("a dog\thttp://x.org/1.jpg\n")
+    with pytest.raises(WrongUse, match=r"both are called 'photos\.token', with which the ids.*rename one"):
         CaptionSources([*files, again])
-
-
-def test_folders_of_img2dataset_with_the_same_keys_are_refused(tmp_path: Path) -> None:
-    for name in ("a", "b"):
+    for name in ("a", "b"):  # of img2dataset, with the same keys
         (tmp_path / name).mkdir()
-        pyarrow.parquet.write_table(pyarrow.table({"caption": ["A dog."]}), tmp_path / name / "00000.parquet")
-        with TarWriter(tmp_path / name / "00000.tar") as tar:
-            tar.add_sample("000000000", [("jpg", name.encode())])
+        pq.write_table(pa.table({"caption": ["A dog."]}), tmp_path / name / "00000.parquet")
+        write_tar(tmp_path / name / "00000.tar", {"000000000.jpg": b"j"})
     with pytest.raises(WrongUse, match=r"/a and .*/b: both have 00000\.tar.*parse each into a folder of its own"):
         CaptionSources([tmp_path / "a", tmp_path / "b"])
-
-
-def test_names_that_cannot_begin_an_id_are_refused(tmp_path: Path) -> None:
-    for name in (b"caf\xe9.tsv", b"a\nb.tsv"):
-        odd = Path(bytes(tmp_path).decode(), name.decode("utf-8", "surrogateescape"))
-        odd.write_text("a dog\thttp://x.org/1.jpg\n")
-        (tmp_path / "c.tsv").write_text("a dog\thttp://x.org/1.jpg\n")
-        assert len(list(CaptionSources([odd]).read())) == 1
-        with pytest.raises(WrongUse, match="a name with such characters cannot begin an id; rename it"):
-            CaptionSources([tmp_path / "c.tsv", odd])
 
 
 def test_one_without_a_caption_is_refused_though_others_have_some(files: list[Path], tmp_path: Path) -> None:
     (tmp_path / "none.tsv").write_text("no url\nnor here\n")
     with pytest.raises(WrongUse, match=r"none\.tsv: no caption in it can be read as tsv \(2 lines.*line 1: wrong"):
         list(CaptionSources([*files, tmp_path / "none.tsv"]).read())
-    with pytest.raises(WrongUse, match="no captions are named"):
-        CaptionSources([])
 
 
-@pytest.mark.skipif(not MULTI30K.is_dir(), reason="the captions of ../shared/data are not here")
+@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
 def test_the_documentation_makes_token_files_of_captions_beside_a_list_of_images(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "scene_graphs.md").read_text()
     (line,) = (line.strip() for line in page.splitlines() if line.strip().startswith("paste "))
     for number in "15":
         one = line.replace("train.1", f"train.{number}").replace("#1", f"#{number}").replace("30k.1", f"30k.{number}")
         one = one.replace("> ", f"> {tmp_path}/")
-        subprocess.run(["bash", "-c", one], cwd=MULTI30K, check=True)
+        subprocess.run(["bash", "-c", one], cwd=CAPTIONS, check=True)
         source = caption_source(tmp_path / f"flickr30k.{number}.txt")
-        images = (MULTI30K / "flickr30k_images_train.txt").read_text().split()
-        captions = zlib.decompress((MULTI30K / f"flickr30k_train.{number}.txt.gz").read_bytes(), 31).decode()
+        images = (CAPTIONS / "flickr30k_images_train.txt").read_text().split()
+        captions = zlib.decompress((CAPTIONS / f"flickr30k_train.{number}.txt.gz").read_bytes(), 31).decode()
         read = [one for one in source.read() if isinstance(one, Caption)]
         assert source.kind == "flickr-tokens" and len(read) == 29_000
         assert [(one.image_id, one.caption) for one in read] == list(zip(images, captions.splitlines(), strict=True))
         assert read[7].caption_id == f"{images[7]}#{number}"
-
-
-CAPTIONS = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "captions"
 
 
 def test_pipes_and_folders_are_no_tables(tmp_path: Path) -> None:
@@ -164,40 +128,31 @@ def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
-def test_real_captions() -> None:
-    counts = {}
-    for name in ("cc3m_validation.tsv", "coco_captions_val2017.json", "flickr8k_token.txt"):
-        kind, captions, left_out = read(CAPTIONS / name)
-        assert len({one[0] for one in captions}) == len(captions)
-        counts[kind] = (len(captions), len({one[1] for one in captions}), left_out)
-    assert counts == {
-        "tsv": (15_833, 15_833, []),
-        "coco": (25_014, 5_000, []),
-        "flickr-tokens": (40_459, 8_092, [("line 37574", "no-tab")]),
-    }
-
-
-@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
 @pytest.mark.parametrize(
-    ("name", "images", "captions", "splits"),
+    ("name", "images", "captions", "splits", "left_out"),
     [
-        ("maccap/flickr30k_val.json.gz", 1014, 5070, {"val"}),
-        ("maccap/flickr30k_test.json.gz", 1000, 5000, {"test"}),
-        ("maccap/mscoco_val.json.gz", 5000, 25010, {"val"}),
-        ("maccap/mscoco_test.json.gz", 5000, 25010, {"test"}),
-        ("aro_coco_karpathy_test.json.gz", 5000, 25010, {""}),
-        ("scan_precomp/f30k_precomp/dev_caps.txt.gz", 1014, 5070, {""}),
-        ("scan_precomp/f30k_precomp/test_caps.txt.gz", 1000, 5000, {""}),
-        ("scan_precomp/coco_precomp/dev_caps.txt", 1000, 5000, {""}),
-        ("scan_precomp/coco_precomp/test_caps.txt", 1000, 5000, {""}),
-        ("scan_precomp/coco_precomp/testall_caps.txt.gz", 5000, 25000, {""}),
-        ("flickr8k/Flickr8k.token.txt.gz", 8092, 40457, {""}),  # 40,460 lines, three of them without their tab
+        ("captions/cc3m_validation.tsv", 15833, 15833, {""}, 0),
+        ("captions/coco_captions_val2017.json", 5000, 25014, {""}, 0),
+        ("captions/flickr8k_token.txt", 8092, 40459, {""}, 1),  # without its tab
+        ("karpathy/maccap/flickr30k_val.json.gz", 1014, 5070, {"val"}, 0),
+        ("karpathy/maccap/flickr30k_test.json.gz", 1000, 5000, {"test"}, 0),
+        ("karpathy/maccap/mscoco_val.json.gz", 5000, 25010, {"val"}, 0),
+        ("karpathy/maccap/mscoco_test.json.gz", 5000, 25010, {"test"}, 0),
+        ("karpathy/aro_coco_karpathy_test.json.gz", 5000, 25010, {""}, 0),
+        ("karpathy/scan_precomp/f30k_precomp/dev_caps.txt.gz", 1014, 5070, {""}, 0),
+        ("karpathy/scan_precomp/f30k_precomp/test_caps.txt.gz", 1000, 5000, {""}, 0),
+        ("karpathy/scan_precomp/coco_precomp/dev_caps.txt", 1000, 5000, {""}, 0),
+        ("karpathy/scan_precomp/coco_precomp/test_caps.txt", 1000, 5000, {""}, 0),
+        ("karpathy/scan_precomp/coco_precomp/testall_caps.txt.gz", 5000, 25000, {""}, 0),
+        ("karpathy/flickr8k/Flickr8k.token.txt.gz", 8092, 40457, {""}, 3),
     ],
 )
-def test_karpathys_splits(name: str, images: int, captions: int, splits: set[str]) -> None:
-    found = [one for one in caption_source(CAPTIONS.parent / "karpathy" / name).read() if isinstance(one, Caption)]
-    counts = len({one.image_id for one in found}), len(found), {one.split for one in found}
-    assert counts == (images, captions, splits)
+def test_published_captions(name: str, images: int, captions: int, splits: set[str], left_out: int) -> None:
+    read = list(caption_source(CAPTIONS.parent / name).read())
+    found = [one for one in read if isinstance(one, Caption)]
+    assert len({one.caption_id for one in found}) == len(found)
+    counts = len({one.image_id for one in found}), len(found), {one.split for one in found}, len(read) - len(found)
+    assert counts == (images, captions, splits, left_out)
 
 
 def test_cc3m_tsv_with_broken_lines(tmp_path: Path) -> None:
@@ -211,36 +166,16 @@ def test_cc3m_tsv_with_broken_lines(tmp_path: Path) -> None:
         b"caf\xe9\thttp://x.org/4.jpg\n"
         b"a cat\tx.org\n"
         b"line\xe2\x80\xa8separator\thttp://x.org/5.jpg\n" + b"w" * (2 * LONGEST_LINE) + b"\n"
-        b"the last\thttp://x.org/1.jpg"
+        b'"the" last\thttp://x.org/1.jpg'
     )
-    assert read(path) == (
-        "tsv",
-        [
-            ("000000001", "http://x.org/1.jpg", "a dog .", "http://x.org/1.jpg"),
-            ("000000008", "http://x.org/5.jpg", "line\u2028separator", "http://x.org/5.jpg"),
-            ("000000010", "http://x.org/1.jpg", "the last", "http://x.org/1.jpg"),
-        ],
-        [
-            ("line 2", "wrong-columns"),
-            ("line 4", "wrong-columns"),
-            ("line 5", "empty-caption"),
-            ("line 6", "not-utf-8"),
-            ("line 7", "no-url"),
-            ("line 9", "too-long"),
-        ],
-    )
-
-
-def test_tsv_with_names_of_columns(tmp_path: Path) -> None:
-    path = tmp_path / "cc3m.tsv.gz"
-    path.write_bytes(gzip.compress(b"URL\tcaption\thash\nhttp://x.org/1.jpg\ta dog\tab\nhttp://x.org/2.jpg\ta cat\n"))
-    found = [("000000002", "http://x.org/1.jpg", "a dog", "http://x.org/1.jpg")]
-    assert read(path) == ("tsv", found, [("line 3", "wrong-columns")])
-
-
-def test_an_image_named_by_its_path_alone(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_text("path\tcaption\na/1.jpg\tA dog .\n")
-    assert read(tmp_path / "a.tsv") == ("tsv", [("000000002", "a/1.jpg", "A dog .", "a/1.jpg")], [])
+    _, captions, left_out = read(path)
+    assert captions == [
+        ("000000001", "http://x.org/1.jpg", "a dog .", "http://x.org/1.jpg"),
+        ("000000008", "http://x.org/5.jpg", "line\u2028separator", "http://x.org/5.jpg"),
+        ("000000010", "http://x.org/1.jpg", '"the" last', "http://x.org/1.jpg"),
+    ]
+    reasons = {2: "wrong-columns", 4: "wrong-columns", 5: "empty-caption", 6: "not-utf-8", 7: "no-url", 9: "too-long"}
+    assert left_out == [(f"line {number}", reason) for number, reason in reasons.items()]
 
 
 def test_csv(tmp_path: Path) -> None:
@@ -256,21 +191,9 @@ def test_csv(tmp_path: Path) -> None:
     path.write_text("a,b\n1,2\n")
     with pytest.raises(WrongUse, match=r"captions\.csv: no column of captions.* or title, and there are a, b;"):
         read(path)
-    path.write_text("Caption,photo\n1,2\n")
-    with pytest.raises(WrongUse, match=r"captions\.csv: no column of images.* and there are Caption, photo; rename"):
-        read(path)
     path.write_text('caption,image\n"never closed,1.jpg\n')
     with pytest.raises(WrongUse, match=r"captions\.csv, line 2: not CSV"):
         read(path)
-
-
-def test_terms_that_are_not_known_leave_their_record_out(tmp_path: Path) -> None:
-    path = tmp_path / "captions.csv"
-    terms = ["MIT,https://x.example/1", "CC-BY-9,", ",here", '"other: mine", ']
-    rows = [f"{at}.jpg,A dog,{one}" for at, one in enumerate(terms)]
-    path.write_text("\n".join(["image,caption,licence,source_url", *rows]))
-    _, captions, left_out = read(path)
-    assert len(captions) == 2 and left_out == [("line 3", "unknown-licence"), ("line 4", "unknown-source-url")]
 
 
 QUOTED = ['a sign that says "stop" by a road', '"quoted"', "two\nlines", "a\ttab, a comma; a bar | and more"]
@@ -288,6 +211,12 @@ def test_tables_are_read_as_csv_writes_them_with_any_delimiter(tmp_path: Path, d
     assert left_out == []
 
 
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_a_first_line_of_excels_names_the_delimiter(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / f"c.{suffix}").write_bytes(b"sep=;\r\nimage;caption\r\n1.jpg;A dog, a cat\r\n")
+    assert read(tmp_path / f"c.{suffix}")[1:] == ([("000000003", "1.jpg", "A dog, a cat", "1.jpg")], [])
+
+
 def test_a_table_with_tabs_that_no_csv_wrote_stays_as_it_stands(tmp_path: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text('image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\ta 5" screen\n')
@@ -300,30 +229,6 @@ def test_a_table_with_tabs_that_no_csv_wrote_stays_as_it_stands(tmp_path: Path) 
     assert [caption for _, _, caption, _ in read(path)[1]] == ["a dog\rruns"]
 
 
-def test_an_unknown_licence_of_laion_keeps_its_record(tmp_path: Path) -> None:
-    path = tmp_path / "c.csv"
-    path.write_text("url,caption,LICENSE\nhttp://x/1.jpg,a dog,?\n")
-    assert len(read(path)[1]) == 1
-
-
-def test_columns_that_are_not_read_may_differ_in_case_alone(tmp_path: Path) -> None:
-    path = tmp_path / "c.csv"
-    path.write_text("image,caption,note,Note\n0.jpg,a dog,1,2\n")
-    assert len(read(path)[1]) == 1
-
-
-@pytest.mark.parametrize("of_lists", [pa.list_(pa.string()), pa.large_list(pa.string()), pa.list_(pa.string(), 2)])
-def test_lists_of_captions_of_any_type(tmp_path: Path, of_lists: pa.DataType) -> None:
-    path = tmp_path / "c.parquet"
-    pq.write_table(pa.table({"image": ["0.jpg"], "captions": pa.array([["a dog", "a hound"]], of_lists)}), path)
-    assert [caption for _, _, caption, _ in read(path)[1]] == ["a dog", "a hound"]
-
-
-def test_conceptual_captions_are_not_unquoted(tmp_path: Path) -> None:
-    (tmp_path / "c.tsv").write_text('"a" dog\thttp://x.org/1.jpg\n"a cat\thttp://x.org/2.jpg\n')
-    assert [text for _, _, text, _ in read(tmp_path / "c.tsv")[1]] == ['"a" dog', '"a cat']
-
-
 def test_what_is_wrong_with_a_table_is_said_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "c.csv"
     path.write_bytes(b"image,caption\n1.jpg,a caf\xe9\n2.jpg,a dog\n")
@@ -333,16 +238,13 @@ def test_what_is_wrong_with_a_table_is_said_as_it_is(tmp_path: Path) -> None:
     path.write_bytes("légende,caption\n1.jpg,a dog\n".encode("latin-1"))
     with pytest.raises(WrongUse, match=r"c\.csv: its first line, .*, is not-utf-8; save the file as UTF-8"):
         read(path)
+    path.write_text(
+        "image,caption,license,note,Note\n0.jpg,a dog,?,1,2\n"
+    )  # LAION's licence, columns that are not read
+    assert len(read(path)[1]) == 1
     path.write_text("image,caption,Caption\n1.jpg,a dog,a cat\n")
     with pytest.raises(WrongUse, match=r"c\.csv: two columns are called caption, .*; rename one"):
         read(path)
-
-
-def test_csv_that_is_called_txt(tmp_path: Path) -> None:
-    """Kaggle's captions.txt of Flickr8k."""
-    (tmp_path / "captions.txt").write_text("image,caption\n1.jpg,A dog .\n1.jpg,A dog runs .\n")
-    found = [("000000002", "1.jpg", "A dog .", "1.jpg"), ("000000003", "1.jpg", "A dog runs .", "1.jpg")]
-    assert read(tmp_path / "captions.txt") == ("tsv", found, [])
 
 
 def test_flickr_tokens(tmp_path: Path) -> None:
@@ -355,26 +257,11 @@ def test_flickr_tokens(tmp_path: Path) -> None:
     )
 
 
-def test_json_lines(tmp_path: Path) -> None:
-    path = tmp_path / "captions.jsonl"
-    lines = ['{"id": 5, "image": "a/1.jpg", "caption": "A dog."}', "{", "[1]", '{"image": "b", "text": "half \\ud800"}']
-    path.write_text("\n".join([*lines, '{"text": "A cat.", "key": "k"}', '{"caption": "of nothing"}']))
-    assert read(path) == (
-        "json-lines",
-        [("5", "a/1.jpg", "A dog.", "a/1.jpg"), ("000000005", "k", "A cat.", "")],
-        [("line 2", "not-json"), ("line 3", "no-object"), ("line 4", "not-json"), ("line 6", "no-image-id")],
-    )
-
-
 def test_parquet_file_and_folder(tmp_path: Path) -> None:
     table = pa.table({"caption": ["A dog.", None], "image_id": [7, 8], "image": [{"bytes": b"x"}, None]})
     for name in ("a", "b"):
         pq.write_table(table, tmp_path / f"{name}.parquet")
-    assert read(tmp_path / "a.parquet") == (
-        "parquet",
-        [("000000001", "7", "A dog.", "")],
-        [("row 2", "empty-caption")],
-    )
+    assert read(tmp_path / "a.parquet")[1:] == ([("000000001", "7", "A dog.", "")], [("row 2", "empty-caption")])
     assert read(tmp_path) == (
         "parquet",
         [("a-000000001", "7", "A dog.", ""), ("b-000000001", "7", "A dog.", "")],
@@ -382,7 +269,4 @@ def test_parquet_file_and_folder(tmp_path: Path) -> None:
     )
     (tmp_path / "a.parquet").write_bytes((tmp_path / "b.parquet").read_bytes()[:-20])
     with pytest.raises(WrongUse, match=r"a\.parquet: not a Parquet file that can be read"):
-        read(tmp_path)
-    pq.write_table(table.rename_columns(["words", "image_id", "image"]), tmp_path / "a.parquet")
-    with pytest.raises(WrongUse, match=r"a\.parquet: no column of captions.*words, image_id"):
         read(tmp_path)

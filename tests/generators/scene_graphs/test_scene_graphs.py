@@ -18,8 +18,7 @@ from tests.generators.finished_stage import finish
 from twinset.contracts import plan
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.generators.captions.sources import caption_source
-from twinset.generators.captions.tables import Caption
+from twinset.generators.captions.tables import Caption, caption_source
 from twinset.generators.scene_graphs import relations, source
 from twinset.generators.scene_graphs.relations import (
     BATCH,

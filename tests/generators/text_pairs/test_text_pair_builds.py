@@ -87,13 +87,19 @@ def test_pairs_lie_in_the_split_of_their_image(out: Path) -> None:
     assert first.json.source.files["image"].path == "000000000001.jpg"
 
 
-def test_what_load_dataset_reads(out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("format", ["", "trohn"])
+def test_what_load_dataset_reads(out: Path, tmp_path: Path, format: str) -> None:
     datasets = pytest.importorskip("datasets")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
-    loaded = datasets.load_dataset(str(out / "text"), cache_dir=str(tmp_path))
+    if format:
+        export(Store(str(out)), ["text"], format, tmp_path / "to")
+    loaded = datasets.load_dataset(str(tmp_path / "to" if format else out / "text"), cache_dir=str(tmp_path / "cache"))
+    assert loaded.keys() == {one.json.split for one in read_samples(Store(str(out)), "text")}
     assert sum(map(len, loaded.values())) == 2 * (RECORDS - 2)
-    one = next(iter(loaded.values()))[0]
-    assert one["jpg" if "jpg" in one else "image.jpg"].size == (40, 30)
+    first = next(iter(loaded.values()))
+    if format:
+        assert first.column_names[:3] == ["image_id", "caption", "negative_caption"]
+    else:
+        assert first[0]["jpg" if "jpg" in first[0] else "image.jpg"].size == (40, 30)
 
 
 def test_a_selection_becomes_an_index_with_scores(out: Path) -> None:
@@ -121,15 +127,6 @@ def test_exports_are_read_as_negative_captions_again(out: Path, tmp_path: Path, 
     assert read == {tuple(record.values()) for record in records}
     kinds = {one.kind.name if one.kind else "" for one in found if isinstance(one, Released)}
     assert kinds == ({""} if format == "trohn" else {*KINDS})
-
-
-def test_trohns_layout_is_loaded_by_datasets(out: Path, tmp_path: Path) -> None:
-    datasets = pytest.importorskip("datasets")
-    export(Store(str(out)), ["text"], "trohn", tmp_path / "to")
-    loaded = datasets.load_dataset(str(tmp_path / "to"), cache_dir=str(tmp_path / "cache"))
-    splits = {one.json.split for one in read_samples(Store(str(out)), "text")}
-    assert loaded.keys() == splits
-    assert next(iter(loaded.values())).column_names[:3] == ["image_id", "caption", "negative_caption"]
 
 
 def test_an_index_is_exported_too_and_one_split_needs_no_folder(out: Path, tmp_path: Path) -> None:
@@ -178,19 +175,19 @@ def planned(
     return list(pairs(**settings).open(Context(name, split, 0, lambda _: earlier)).plan())
 
 
+def group_of(one: TextPairCandidate) -> str:
+    return one.group
+
+
 def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path: Path) -> None:
     earlier = stage_of(rows(), tmp_path, row_group=2)
     found = planned(earlier)
     assert [one.caption_id for one in found] == ["c/0", "c/2", "c/1", "c/5", "c/3", "c/4"]
     assert [one.group for one in found][:5] == [IMAGES[place] for place in (0, 2, 1, 5, 3)]
     assert found[5].group == found[5].key
-
-
-def test_groups_are_whole(tmp_path: Path) -> None:
-    images = [str(number * number % 37) if number % 5 else "" for number in range(400)]
-    earlier = stage_of(rows(images), tmp_path, row_group=64)
-    groups = [group for group, _ in groupby(planned(earlier), key=lambda one: one.group)]
-    assert len(groups) == len(set(groups)) and len(groups) == 80 + len({*images} - {""})
+    many = rows([str(number * number % 37) if number % 5 else "" for number in range(400)])
+    groups = [group for group, _ in groupby(planned(stage_of(many, tmp_path / "many", row_group=64)), group_of)]
+    assert len(groups) == len(set(groups)) == 80 + len({one["image_id"] for one in many} - {""})
 
 
 def test_splits_are_by_image_and_the_same_in_every_stage(tmp_path: Path) -> None:
@@ -239,8 +236,8 @@ def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path
 
 def test_a_table_without_scores_will_do(tmp_path: Path) -> None:
     columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}
-    earlier = write_index(pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns}), tmp_path, "plain", 1)
-    (one,) = planned(earlier)
+    table = pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns})
+    (one,) = planned(write_index(table, tmp_path, "plain", 1))
     assert one.scores == "{}" and one.negative_key == "a-1"
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from tests.generators.finished_stage import finish
 from twinset.contracts.licences.terms import TERMS
-from twinset.generators.captions.sources import caption_source
-from twinset.generators.captions.tables import Caption
+from twinset.generators.captions.tables import Caption, caption_source
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.ratings import Ratings, load_ratings
 from twinset.generators.triplets.relations import Relations, load_relations
