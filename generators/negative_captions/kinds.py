@@ -25,9 +25,8 @@ def kind_name(type: str, subtype: str) -> str:
 
 
 Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
-SEVEN: tuple[Kind, ...] = get_args(Kind)
 #: The seven by name, in the order of the papers' tables.
-KINDS = {kind: NegativeKind(*kind.split("_")) for kind in SEVEN}
+KINDS: dict[str, NegativeKind] = {kind: NegativeKind(*kind.split("_")) for kind in get_args(Kind)}
 
 #: Columns of a table of negative captions.
 COLUMNS = pa.schema(

@@ -33,7 +33,7 @@ _TEXTS = ("caption", "negative_caption", "type", "subtype")
 _COLUMNS = (*_IMAGE, *_TEXTS, *LICENCE, *CREDIT, *SOURCE_URL)
 _FORMS = "name a folder of SugarCrepe's JSON files (replace_obj.json, …) or of Parquet files, or files of these or CSV"
 #: Captions that deny what their captions name are released too (NegBench, arXiv 2501.09425).
-_KINDS: dict[str, NegativeKind] = {**KINDS, "negate_obj": NegativeKind("negate", "obj")}
+_KINDS = {**KINDS, "negate_obj": NegativeKind("negate", "obj")}
 SUGARCREPE = Reference("SugarCrepe", "https://arxiv.org/abs/2306.14610", bibtex("hsieh2023sugarcrepe", "lin2014coco"))
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate, groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr, SerializeAsAny, model_validator
@@ -31,7 +31,7 @@ from twinset.generators.negative_captions.exchange.choice import Exchange, balan
 from twinset.generators.negative_captions.exchange.counts import COUNTS, counts
 from twinset.generators.negative_captions.exchange.sites import Reading, reading
 from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
-from twinset.generators.negative_captions.kinds import CAPTIONS, COLUMNS, KINDS, SEVEN, Kind, NegativeCandidate
+from twinset.generators.negative_captions.kinds import CAPTIONS, COLUMNS, KINDS, Kind, NegativeCandidate
 from twinset.generators.negative_captions.wording import Edit, edited
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, places_in
@@ -62,7 +62,7 @@ class NegativeCaptions(ParsedCaptions, EngineSource):
     """
 
     kind: Literal["negative-captions"]
-    kinds: tuple[Kind, ...] = Field(default=SEVEN, min_length=1)
+    kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"exchange": Exchanged})] = Exchanged()
     least_captions: int = Field(default=1, ge=1)
     prompts: Annotated[Location, Place("file", "annotations")] | None = None
