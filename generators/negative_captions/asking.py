@@ -1,79 +1,130 @@
-"""Sources that ask a language model about captions, by prompts that are a setting."""
+"""Asking a language model for a negative caption, and reading what it answers.
+
+Task and examples of each kind are data: ``manifests/vocabularies/negative_prompts.yaml``, or a file of the user's. A
+caption is handed over as a JSON string, and an answer is a JSON object or it is not taken: a caption that gives orders
+changes nothing but its own answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
-from pathlib import Path
-from typing import Annotated, ClassVar
+import json
+import re
+from typing import Annotated, Any, NamedTuple, cast
 
-from twinset.contracts.canonical import generator_for
-from twinset.contracts.errors import WrongUse, naming
-from twinset.contracts.locations import Location
-from twinset.contracts.references import reasons_beside
-from twinset.contracts.source import Need, Place
-from twinset.generators.negative_captions.instructions import (
-    FIELD,
-    Instructions,
-    Judged,
-    instructions,
-    judged,
-    schema_of,
-)
-from twinset.generators.negative_captions.kinds import NegativeCandidate
-from twinset.models.engines import EngineSource
-from twinset.models.language_models.answers import Request
+from pydantic import AfterValidator, Field
+
+from twinset.contracts.locations import VOCABULARIES
+from twinset.contracts.source import Settings
+from twinset.generators.captions.tables import LONGEST_CAPTION
+from twinset.generators.negative_captions.changes import problem, words
+from twinset.generators.negative_captions.kinds import KINDS, Kind
+from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
+
+FILE = VOCABULARIES / "negative_prompts.yaml"
+FIELD = "negative_caption"  # of an answer
+#: The JSON schema of an answer; null where nothing can be changed.
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {FIELD: {"type": ["string", "null"]}},
+    "required": [FIELD],
+    "additionalProperties": False,
+}
+_SHOWN = 500  # characters of an answer that is rejected
+# Models mark the turns of a chat with such characters; within a caption they must not.
+_ESCAPED = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>[]|"}
+# Line breaks and other controls, and half surrogate pairs, which no file can hold.
+_NO_TEXT = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 
 
-class PromptedSource(EngineSource):
-    """What a language model is asked, one request a caption and kind.
+def _pattern(task: str) -> str:
+    try:
+        task.format(change="")
+    except (AttributeError, LookupError, ValueError) as error:
+        raise ValueError(f"{error}; of braces only {{change}} may stand single, double all others") from error
+    return task
 
-    prompts: YAML file of what a language model is asked, in the form of
-    ``manifests/vocabularies/negative_prompts.yaml``, which is the default.
-    """
 
-    prompts: Annotated[Location, Place("file", "annotations")] | None = None
+class Example(Settings):
+    """A turn of the chat before the real caption. negative_caption: null where it cannot be changed in this way."""
 
-    reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "answers", "engines")
+    caption: str = Field(min_length=1, max_length=LONGEST_CAPTION)
+    negative_caption: str | None = None
 
-    @property
-    def asked_for(self) -> Sequence[str]:
-        """Kinds of captions that are asked for."""
-        raise NotImplementedError
 
-    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
-        super().check_inputs(key, needs)
-        if self.prompts is not None and "annotations" in needs:
-            with naming(f"{key}.prompts"):
-                self.asked  # noqa: B018 - it is read
+class KindPrompt(Settings):
+    """What is asked for one kind. change: put in place of ``{change}`` in the task. examples: before the caption."""
 
-    @cached_property
-    def asked(self) -> Instructions:
-        """What its language model is asked.
+    change: str = ""
+    examples: tuple[Example, ...] = ()
 
-        Raises `WrongUse`: the file of prompts is not one, or lacks a kind; or its answers are no JSON, which the engine
-        would hold them to.
+
+class Prompts(Settings):
+    """A file of prompts. task: said first, with ``{change}`` of the kind. kinds: by name, such as ``replace_obj``."""
+
+    task: Annotated[str, Field(min_length=1), AfterValidator(_pattern)]
+    kinds: dict[Kind, KindPrompt] = Field(min_length=1)
+
+    def chat(self, kind: str, caption: str) -> tuple[Message, ...]:
+        """A chat whose next turn is a negative caption of a kind.
+
+        The task is said in the first turn, not as a system message: some models know none.
         """
-        asked = instructions(None if self.prompts is None else Path(self.prompts))
-        if lacking := [kind for kind in self.asked_for if kind not in asked.prompts.kinds]:
-            raise WrongUse(f"{self.prompts}: has no prompt of {lacking[0]}; add it, or ask for other kinds")
-        marked = [kind for kind in self.asked_for if asked.prompts.kinds[kind].answer_after]
-        if marked and getattr(self.engine, "answer_format", "text") != "text":
-            raise WrongUse(f"{self.prompts}: answers of {marked[0]} are no JSON; set engine.answer_format to text")
-        return asked
+        asked = self.kinds[cast(Kind, kind)]
+        # The task is formatted as JSON braces are doubled in it.
+        said = f"{self.task.format(change=asked.change)}\n\n"
+        turns: list[Message] = []
+        for example in asked.examples:
+            turns.append(Message("user", said + as_data("caption", example.caption)))
+            turns.append(Message("assistant", as_data(FIELD, example.negative_caption)))
+            said = ""
+        return (*turns, Message("user", said + as_data("caption", caption)))
 
-    def weights(self) -> Mapping[str, str]:
-        """Also of the prompts."""
-        return {**super().weights(), "prompts": self.asked.digest}
 
-    def written(self, candidates: Sequence[NegativeCandidate]) -> Iterator[Judged]:
-        """What is written of each candidate's caption, or why nothing is, in order."""
-        requests = []
-        for candidate in candidates:
-            number = int(generator_for(self.stage.seed, self.stage.name, candidate.key).integers(2**31))
-            requests.append(Request(self.asked.chat(candidate.negative_kind, candidate.caption, False), number, ()))
-        whole = list(dict.fromkeys(requests))
-        answers = self.worker.answers(whole, schema_of(FIELD)) if whole else []
-        known = dict(zip(whole, answers, strict=True))
-        for candidate, request in zip(candidates, requests, strict=True):
-            yield judged(self.asked, candidate.negative_kind, candidate.caption, known[request])
+def as_data(name: str, text: str | None) -> str:
+    """A JSON object of one text, in which no character marks a turn of a chat."""
+    content = json.dumps(text, ensure_ascii=False)
+    return f'{{"{name}": {content.translate(_ESCAPED)}}}'
+
+
+class Judged(NamedTuple):
+    """What became of an answer: a negative caption, or the reason why there is none, and what was said instead."""
+
+    negative: str = ""
+    reason: str = ""
+    detail: str = ""
+
+
+def judged(kind: str, caption: str, answer: Answer) -> Judged:
+    """The caption in an answer, where it is one of its kind."""
+    said = answer.text[:_SHOWN]
+    if answer.finish == REFUSED:
+        return Judged(reason="not-accepted", detail=said)
+    if not answer.text.strip():
+        return Judged(reason="no-answer", detail=answer.finish)
+    if answer.finish not in (STOP, ""):
+        return Judged(reason="off-format", detail=f"ended by {answer.finish}: {said}")
+    try:
+        negative = _caption_in(answer.text)
+    except (ValueError, RecursionError) as error:
+        return Judged(reason="off-format", detail=f"{error}: {said}")
+    if negative is None:
+        return Judged(reason="nothing-to-change")
+    reason, first = problem(KINDS[kind].type, caption, negative), words(caption)
+    if not reason and len(first) > 1 and not {*first} & {*words(negative)}:
+        reason = "too-much-changed"  # it is another caption
+    return Judged(reason=reason, detail=negative[:_SHOWN]) if reason else Judged(negative)
+
+
+def _caption_in(text: str) -> str | None:
+    """The caption of an answer, None for null; raises ValueError for another form."""
+    pairs: list[tuple[str, Any]] = json.loads(text, object_pairs_hook=list)
+    if not isinstance(pairs, list) or len(pairs) != 1 or not isinstance(pairs[0], tuple) or pairs[0][0] != FIELD:
+        raise ValueError(f"not an object with {FIELD} alone")
+    caption = pairs[0][1]
+    if caption is None:
+        return None
+    if not isinstance(caption, str) or not caption.strip() or len(caption) > LONGEST_CAPTION:
+        raise ValueError(f"{FIELD} is not the text of a caption")
+    if _NO_TEXT.search(caption):
+        raise ValueError(f"{FIELD} has characters that are not text")
+    return caption.strip()

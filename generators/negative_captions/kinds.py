@@ -1,9 +1,8 @@
-"""Kinds of negative captions: SugarCrepe's seven (BiVLC, Table 1) and NegBench's; columns of their table; scores."""
+"""Kinds of negative captions: SugarCrepe's seven (BiVLC, Table 1); columns of their table, with scores too."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, make_dataclass
-from functools import cache
-from typing import TypeVar, cast
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
 import pyarrow as pa
 
@@ -13,41 +12,32 @@ from twinset.contracts.kinds.text_pair import TEXT_SCORES
 from twinset.generators.caption_scores.scorers.scorer import scorer_of
 
 
-@dataclass(frozen=True, slots=True)
-class NegativeKind:
-    """What is done to a caption. type: ``replace``, ``swap``, ``add`` or ``negate``; subtype: ``obj``, ``att`` …"""
+class NegativeKind(NamedTuple):
+    """What is done to a caption. type: ``replace``, ``swap`` or ``add``; subtype: ``obj``, ``att`` or ``rel``."""
 
     type: str
     subtype: str
 
-    @property
-    def name(self) -> str:
-        """Such as ``replace_obj``, as SugarCrepe's files are called."""
-        return f"{self.type}_{self.subtype}"
-
-
-#: The seven by name, in the order of the papers' tables.
-KINDS = {
-    kind.name: kind
-    for kind in (
-        NegativeKind("replace", "obj"),
-        NegativeKind("replace", "att"),
-        NegativeKind("replace", "rel"),
-        NegativeKind("swap", "obj"),
-        NegativeKind("swap", "att"),
-        NegativeKind("add", "obj"),
-        NegativeKind("add", "att"),
-    )
-}
-
-#: A caption that denies something that its caption names (NegBench, arXiv 2501.09425); language models alone write it.
-NEGATED = NegativeKind("negate", "obj")
-EVERY_KIND = {**KINDS, NEGATED.name: NEGATED}
-
 
 def kind_name(type: str, subtype: str) -> str:
-    """Such as ``replace_obj``; empty where the kind is not known."""
+    """Such as ``replace_obj``, as SugarCrepe's files are called; empty where the kind is not known."""
     return f"{type}_{subtype}" if type else ""
+
+
+Kind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
+#: The seven by name, in the order of the papers' tables.
+KINDS: dict[str, NegativeKind] = {kind: NegativeKind(*kind.split("_")) for kind in get_args(Kind)}
+
+#: Columns of a table of negative captions.
+COLUMNS = pa.schema(
+    [
+        pa.field(name, pa.string(), nullable=False)
+        for name in ("caption_id", "image_id", "image", "caption", "negative_caption", "type", "subtype")
+    ]
+)
+
+#: How many captions a row's image has: where it is the only one, no other checks that the negative is false.
+CAPTIONS = "image_captions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,22 +59,6 @@ class NegativeCaption(Candidate):
     def counted_as(self) -> str:
         return kind_name(self.type, self.subtype)
 
-    def row(self) -> dict[str, str]:
-        """Its row in a table of `COLUMNS`."""
-        return {name: getattr(self, name) for name in COLUMNS.names}
-
-
-#: Columns of a table of negative captions.
-COLUMNS = pa.schema(
-    [
-        pa.field(name, pa.string(), nullable=False)
-        for name in ("caption_id", "image_id", "image", "caption", "negative_caption", "type", "subtype")
-    ]
-)
-
-#: How many captions a row's image has: where it is the only one, no other checks that the negative is false.
-CAPTIONS = "image_captions"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NegativeCandidate(Candidate):
@@ -103,32 +77,8 @@ class NegativeCandidate(Candidate):
 
     def negative(self, text: str) -> TableRows:
         """The row of its negative caption."""
-        kind = EVERY_KIND[self.negative_kind]
-        row = {name: getattr(self, name) for name in ("caption_id", "image_id", "image", "caption")}
-        told = {"negative_caption": text, "type": kind.type, "subtype": kind.subtype}
-        return TableRows(self.key, [{**row, **told, CAPTIONS: self.image_captions}])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredCaption(NegativeCaption):
-    """A negative caption with scores in fields that `with_scores` adds, None where there is none."""
-
-    def scores(self) -> dict[str, float]:
-        """The scores that are there, by column."""
-        named = (one.name for one in fields(self) if one.type == float | None)
-        return {name: score for name in named if (score := getattr(self, name)) is not None}
-
-
-C = TypeVar("C", bound=ScoredCaption)
-
-
-@cache
-def with_scores(candidate: type[C], columns: tuple[str, ...]) -> type[C]:
-    """A type of candidates with a field for each column of scores."""
-    added = [(name, float | None, field(default=None)) for name in columns]
-    bases = (candidate,)
-    made = make_dataclass(candidate.__name__, added, bases=bases, frozen=True, slots=True, kw_only=True)
-    return cast(type[C], made)
+        row = {name: getattr(self, name) for name in ("caption_id", "image_id", "image", "caption", CAPTIONS)}
+        return TableRows(self.key, [{**row, "negative_caption": text, **KINDS[self.negative_kind]._asdict()}])
 
 
 def columns_of(scores: Iterable[str]) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 SUFFIX = ", high resolution, professional, 4k, highly detailed"
-
-
-def prompt_of(negative_caption: str, suffix: str) -> str:
-    """What a text-to-image model is asked for: the negative caption without full stops, and a suffix."""
-    return negative_caption.replace(".", "") + suffix
 
 
 class NegativePrompts(TableStage):
@@ -42,7 +37,6 @@ class NegativePrompts(TableStage):
     paper = BIVLC
     group = "caption"
     verb = "formatted from"
-    reasons: ClassVar[Mapping[str, str]] = {}
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         added = f", and `{self.suffix.lstrip(', ')}` behind it" if self.suffix else ""

@@ -3,41 +3,44 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import accumulate, groupby
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, Literal, cast
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
 import pyarrow as pa
 from pydantic import Field, PrivateAttr, SerializeAsAny, model_validator
 
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.canonical import canonical_json, digest, generator_for, sample_key
+from twinset.contracts.canonical import canonical_json, digest, generator_for, sample_key, sha256_of_file
 from twinset.contracts.doors import OfKind
+from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Rejected, TableRows
+from twinset.contracts.locations import Location
 from twinset.contracts.parts import Isolation
 from twinset.contracts.plan import Ids
+from twinset.contracts.recipe.strict_yaml import read_words
 from twinset.contracts.references import reasons_beside
+from twinset.contracts.source import Need, Place
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
-from twinset.generators.negative_captions.asking import PromptedSource
+from twinset.generators.negative_captions.asking import FILE, SCHEMA, Prompts, judged
 from twinset.generators.negative_captions.changes import problem
-from twinset.generators.negative_captions.exchange.balance import balanced
-from twinset.generators.negative_captions.exchange.choice import Exchange, said_of
-from twinset.generators.negative_captions.exchange.counts import counts, counts_digest
+from twinset.generators.negative_captions.exchange.choice import Exchange, balanced, said_of
+from twinset.generators.negative_captions.exchange.counts import COUNTS, counts
 from twinset.generators.negative_captions.exchange.sites import Reading, reading
 from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
-from twinset.generators.negative_captions.kinds import CAPTIONS, COLUMNS, KINDS, NEGATED, NegativeCandidate
+from twinset.generators.negative_captions.kinds import CAPTIONS, COLUMNS, KINDS, Kind, NegativeCandidate
 from twinset.generators.negative_captions.wording import Edit, edited
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, places_in
 from twinset.generators.scene_graphs.source import ParsedCaptions
-from twinset.models.engines import EngineSettings
+from twinset.models.engines import EngineSettings, EngineSource
+from twinset.models.language_models.answers import Request
 from twinset.models.language_models.settings import LANGUAGE_MODELS, LanguageModelSettings
 from twinset.models.spacy_pipelines import find_pipeline
 
-ChangedKind = Literal["replace_obj", "replace_att", "replace_rel", "swap_obj", "swap_att", "add_obj", "add_att"]
-Kind = Literal[ChangedKind, "negate_obj"]
 SAMPLE = 10_000  # captions that the exchange is balanced on
 ALONE = "alone.json"  # how many captions are the only ones of their image
 
@@ -48,19 +51,21 @@ class Exchanged(EngineSettings):
     kind: Literal["exchange"] = "exchange"
 
 
-class NegativeCaptions(ParsedCaptions, PromptedSource):
+class NegativeCaptions(ParsedCaptions, EngineSource):
     """Negative captions of every caption, one of each kind that its words allow.
 
     captions, pipeline, licence: as `ParsedCaptions`; the exchange uses the pipeline. kinds: that are written, in this
-    order; language models alone write ``negate_obj``. engine: what writes them: the exchange of words, which needs no
-    model, or a language model. least_captions: images with fewer are left out, since no other caption of the image
-    checks that a negative is false of it. prompts: as `PromptedSource`.
+    order. engine: what writes them: the exchange of words, which needs no model, or a language model.
+    least_captions: images with fewer are left out, since no other caption of the image checks that a negative is false
+    of it. prompts: YAML file of what a language model is asked, in the form of
+    ``manifests/vocabularies/negative_prompts.yaml``, which is the default.
     """
 
     kind: Literal["negative-captions"]
-    kinds: tuple[Kind, ...] = Field(default=tuple(cast(Kind, kind) for kind in KINDS), min_length=1)
+    kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"exchange": Exchanged})] = Exchanged()
     least_captions: int = Field(default=1, ge=1)
+    prompts: Annotated[Location, Place("file", "annotations")] | None = None
     _alone: int = PrivateAttr(0)
 
     paper = BIVLC
@@ -68,16 +73,13 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
     reports = (ALONE,)
     reasons: ClassVar[Mapping[str, str]] = {
         **CAPTION_REASONS,
-        **PromptedSource.reasons,
-        **reasons_beside(__file__, "changes", "photos"),
+        **reasons_beside(__file__, "answers", "engines", "changes", "photos"),
     }
 
     @model_validator(mode="after")
-    def _checks_answers(self) -> NegativeCaptions:
+    def _prompts_are_used(self) -> NegativeCaptions:
         if self.prompts is not None and self.exchanges:
             raise ValueError("prompts are for language models; name one as engine, or leave prompts out")
-        if NEGATED.name in self.kinds and self.exchanges:
-            raise ValueError(f"kinds: {NEGATED.name} is for language models; name one as engine, or leave it out")
         return self
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
@@ -88,20 +90,21 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
                 "twinset's exchange of words, in which captions lose each word about as often as they get it; the "
                 f"spaCy pipeline `{self.pipeline}` tells where a word can stand"
             )
-        alone = reports.get(ALONE, 0)
-        unchecked = (
-            f" {alone:,} captions are the only ones of their image: no other checks their negatives." if alone else ""
-        )
-        return f"One negative caption of each kind ({kinds}) was asked for every caption, of {who}.{unchecked}"
+        text = f"One negative caption of each kind ({kinds}) was asked for every caption, of {who}."
+        if alone := reports.get(ALONE):
+            text += f" {alone:,} captions are the only ones of their image: no other checks their negatives."
+        return text
 
     @property
     def incidental(self) -> tuple[str, ...]:
         """As `PlacedSettings.incidental`; also the pipeline, where the engine does not use it."""
         return super().incidental if self.exchanges else tuple(dict.fromkeys((*super().incidental, "pipeline")))
 
-    @property
-    def asked_for(self) -> Sequence[str]:
-        return self.kinds
+    def check_inputs(self, key: str, needs: Collection[Need]) -> None:
+        super().check_inputs(key, needs)
+        if self.prompts is not None and "annotations" in needs:
+            with naming(f"{key}.prompts"):
+                self.instructions  # noqa: B018 - it is read
 
     def check_parser(self, key: str) -> None:
         """As `ParsedCaptions.check_parser`; a language model does without."""
@@ -127,24 +130,23 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
         return (*LIBRARIES, "inflect") if self.exchanges else ("numpy",)
 
     def runs_on(self) -> str | None:
-        return "cpu" if self.exchanges else PromptedSource.runs_on(self)
+        return "cpu" if self.exchanges else EngineSource.runs_on(self)
 
     def weights(self) -> Mapping[str, str]:
         if not self.exchanges:
-            return PromptedSource.weights(self)
+            return {**EngineSource.weights(self), "prompts": sha256_of_file(Path(self.prompts or FILE))[0]}
         return {
             "pipeline": find_pipeline(self.pipeline).digest,
             "vocabulary": vocabulary().digest,
-            "counts": counts_digest(),
+            "counts": sha256_of_file(COUNTS)[0],
             "sample": digest(self._sample),
         }
 
     def batch_size(self) -> int:
-        return BATCH if self.exchanges else PromptedSource.batch_size(self)
+        return BATCH if self.exchanges else EngineSource.batch_size(self)
 
     @property
     def threads(self) -> int:
-        """Of the engine's network."""
         return 1 if self.exchanges else int(self.worker.threads)
 
     def report_files(self) -> Mapping[str, bytes]:
@@ -195,33 +197,45 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
         Raises `WrongUse` when the pipeline, `BuildFailed` when the model cannot be used; else as `Source.make`.
         """
         asked = cast(Sequence[NegativeCandidate], candidates)
-        if self.exchanges:
-            yield from self._exchanged(asked)
-            return
-        for candidate, made in zip(asked, self.written(asked), strict=True):
-            if made.reason:
-                yield Rejected(candidate.key, made.reason, made.detail)
-            else:
-                yield candidate.negative(made.negative)
+        yield from self._exchanged(asked) if self.exchanges else self._answered(asked)
+
+    def _answered(self, asked: Sequence[NegativeCandidate]) -> Iterator[TableRows | Rejected]:
+        """Negatives by a language model, one request a caption and kind."""
+        requests = []
+        for candidate in asked:
+            seed = int(generator_for(self.stage.seed, self.stage.name, candidate.key).integers(2**31))
+            requests.append(Request(self.instructions.chat(candidate.negative_kind, candidate.caption), seed, ()))
+        answers = self.worker.answers(requests, SCHEMA) if requests else []
+        for candidate, answer in zip(asked, answers, strict=True):
+            negative, reason, detail = judged(candidate.negative_kind, candidate.caption, answer)
+            yield Rejected(candidate.key, reason, detail) if reason else candidate.negative(negative)
+
+    @cached_property
+    def instructions(self) -> Prompts:
+        """What its language model is asked. Raises `WrongUse`: the file of prompts is not one, or lacks a kind."""
+        prompts = read_words(Path(self.prompts or FILE), Prompts)
+        if lacking := [kind for kind in self.kinds if kind not in prompts.kinds]:
+            raise WrongUse(f"{self.prompts}: has no prompt of {lacking[0]}; add it, or ask for other kinds")
+        return prompts
 
     def _exchanged(self, asked: Sequence[NegativeCandidate]) -> Iterator[TableRows | Rejected]:
         """Negatives of whole groups: all captions of an image tell what is said of it already."""
-        exchange, readings = self._exchange, self._readings([one.caption for one in asked])
-        for _, candidates in groupby(asked, lambda one: one.group):
+        exchange, readings = self._exchange, self._readings([candidate.caption for candidate in asked])
+        for _, candidates in groupby(asked, attrgetter("group")):
             of_image = list(candidates)
-            said = said_of([readings[text] for text in dict.fromkeys(one.caption for one in of_image)])
-            for one in of_image:
-                random = generator_for(self.stage.seed, self.stage.name, one.key)
-                edits = exchange.change(one.negative_kind, readings[one.caption], said, random)
-                places = places_in(one.caption)  # the parser reads captions with one blank between words
-                there = [Edit(places[edit.start], places[edit.end], edit.text) for edit in edits or ()]
-                text = edited(one.caption, there) if there else ""
-                if not text:
-                    yield Rejected(one.key, "nothing-to-change")
-                elif reason := problem(KINDS[one.negative_kind].type, one.caption, text):
-                    yield Rejected(one.key, reason, text)
+            said = said_of([readings[candidate.caption] for candidate in of_image])
+            for candidate in of_image:
+                random = generator_for(self.stage.seed, self.stage.name, candidate.key)
+                edits = exchange.change(candidate.negative_kind, readings[candidate.caption], said, random)
+                places = places_in(candidate.caption)  # the parser reads captions with one blank between words
+                there = [Edit(places[edit.start], places[edit.end], edit.text) for edit in edits]
+                text = edited(candidate.caption, there)
+                if not edits:
+                    yield Rejected(candidate.key, "nothing-to-change")
+                elif reason := problem(KINDS[candidate.negative_kind].type, candidate.caption, text):
+                    yield Rejected(candidate.key, reason, text)
                 else:
-                    yield one.negative(text)
+                    yield candidate.negative(text)
 
     def _readings(self, captions: Sequence[str]) -> dict[str, Reading]:
         """What each caption says."""
@@ -240,7 +254,7 @@ class NegativeCaptions(ParsedCaptions, PromptedSource):
     def _sample(self) -> list[list[str]]:
         """Captions of images at random, `SAMPLE` of them where there are so many, by image."""
         photos = self._photos(self._sound())
-        ranked = ((digest([self.stage.seed, image]), [one.caption for one in captions]) for image, captions in photos)
+        ranked = ((digest([self.stage.seed, image]), [read.caption for read in captions]) for image, captions in photos)
         chosen = [captions for _, captions in heapq.nsmallest(SAMPLE, ranked)]
         before = accumulate(map(len, chosen), initial=0)
         return [captions for captions, number in zip(chosen, before, strict=False) if number < SAMPLE]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _ARTICLE = re.compile(r"\b(an?)\b(\s+)(\w[\w-]*)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
+class Edit(NamedTuple):
     """Characters from start to end of a caption become other words. An insertion has start = end."""
 
     start: int
@@ -23,9 +21,10 @@ class Edit:
 def edited(caption: str, edits: Sequence[Edit]) -> str:
     """The caption with its edits, which must not overlap; "a" and "an" before new words are corrected."""
     parts, at = [], 0
-    for edit in sorted(edits):
-        parts += [caption[at : edit.start], _with_capital(caption, edit)]
-        at = edit.end
+    for start, end, words in sorted(edits):
+        capital = not caption[:start].strip() and caption[start : start + 1].isupper()  # the caption's own
+        parts += [caption[at:start], words[:1].upper() + words[1:] if capital else words]
+        at = end
     text = "".join([*parts, caption[at:]])
     known = {(article.lower(), word) for article, _, word in _ARTICLE.findall(caption)}
 
@@ -37,14 +36,6 @@ def edited(caption: str, edits: Sequence[Edit]) -> str:
         return f"{right.capitalize() if article[0].isupper() else right}{space}{word}"
 
     return _ARTICLE.sub(corrected, text)
-
-
-def _with_capital(caption: str, edit: Edit) -> str:
-    """A capital where the caption begins with one, and none for a first word that moves elsewhere."""
-    begins = not caption[: edit.start].strip()
-    if begins and edit.text and caption[edit.start : edit.start + 1].isupper():
-        return edit.text[0].upper() + edit.text[1:]
-    return edit.text
 
 
 @cache

@@ -4,7 +4,8 @@ A word w of a site's pool has the probability p(w) that captions give it there. 
 probability min(1, (1 - p(v)) / (1 - p(w))) for w, drawn by p(w) / (1 - p(v)): Liu's "Metropolized Gibbs sampler"
 (Biometrika 83, 1996). So captions lose each word as often as they get it, and words alone do not tell a negative.
 Additions have no way back. They are made to captions of certain lengths (`ADDED`), so that among captions of the length
-of these negatives are as many with such an addition of their own.
+of these negatives are as many with such an addition of their own. An exchange is balanced on a sample of captions: each
+word comes in there as often as it goes out.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 
-from twinset.generators.negative_captions.exchange.counts import Counts
+from twinset.generators.negative_captions.exchange.counts import Counts, counted
 from twinset.generators.negative_captions.exchange.sites import GIVEN, Reading, Site
 from twinset.generators.negative_captions.exchange.vocabulary import Vocabulary
 from twinset.generators.negative_captions.wording import Edit
@@ -31,8 +32,14 @@ SAID = 0.2, 0.45  # share of captions that name a thing which is there, at least
 USUAL = 0.12  # the share of a noun's adjectives that one may have which is added
 OFTEN = {"prep": 0.25, "verb": 0.1}  # share of a relation's place or object that a word has which comes there
 KNOWN = 2  # times that captions must have what is added
+ROUNDS = 40
+STEP = 0.25  # exponent of a round's correction
+STEADY = 3.0  # exchanges of a word that are taken for balanced besides those of the sample
+MORE = 2  # times as many additions to captions with none as to those with one, or the other way round, at most
+EQUAL = 5000  # captions of the sample that weigh as much as all that ship
 #: Kinds that add, and the number of words that they add.
 ADDED = {"add_att": 1, "add_obj": 3}
+W = TypeVar("W")
 
 
 def said_of(readings: Sequence[Reading]) -> set[str]:
@@ -53,46 +60,47 @@ class Exchange:
     usual: Mapping[tuple[str, str], float]
     kept: Mapping[tuple[str, int], float] = field(default_factory=dict)
 
-    def change(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit] | None:
-        """One change of a caption, None where it has none of this kind. said: as `said_of` its photo."""
-        if not self._describes(reading):
-            return None
+    def change(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit]:
+        """One change of a caption, empty where it has none of this kind. said: as `said_of` its photo."""
+        photos = self.counts["named"]
+        if sum(photos.get(word, 0) >= RARE for word in reading.named) < DESCRIBED * len(reading.named):
+            return []  # it is not about what captions of photos name
         if kind in ADDED:
             return self._added(kind, reading, said, random)
-        work = self._swapped if kind.startswith("swap") else self._replaced
-        changes = [edits for site in reading.of(kind) if (edits := work(site, reading, said, random))]
-        return changes[random.integers(len(changes))] if changes else None
+        if kind.startswith("swap"):
+            changes = [self._swapped(site, site.other, random) for site in reading.of(kind) if site.other]
+        else:
+            changes = [self._replaced(site, reading, said, random) for site in reading.of(kind)]
+        changes = [edits for edits in changes if edits]
+        return changes[random.integers(len(changes))] if changes else []
 
-    def _describes(self, reading: Reading) -> bool:
-        """Whether a caption is about what captions of photos name, most of it."""
-        named = self.counts["named"]
-        return sum(named.get(word, 0) >= RARE for word in reading.named) >= DESCRIBED * len(reading.named)
-
-    def _replaced(self, site: Site, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit] | None:
+    def _replaced(self, site: Site, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit]:
         own, allowed = self.weights(site, reading, said)
         if not allowed or not own or random.random() > self.words.kept.get(site.group, 1.0):
-            return None
+            return []
         word = _drawn(allowed, random)
-        if random.random() >= accepted(own, allowed, word):
-            return None
-        return [Edit(site.start, site.end, word)]
+        whole = own + sum(allowed.values())
+        accepted = min(1.0, (whole - own) / (whole - allowed[word])) if whole > allowed[word] else 1.0
+        return [Edit(site.start, site.end, word)] if random.random() < accepted else []
 
     def weights(self, site: Site, reading: Reading, said: set[str]) -> tuple[float, dict[str, float]]:
         """The weight of a site's own word, and of those that it may be left for."""
         likely = self._likely(site)
         if site.word not in likely:
             return 0.0, {}
-        return likely[site.word], {
-            word: weight for word, weight in likely.items() if self._goes(site, word, reading, said)
-        }
+        allowed = {word: weight for word, weight in likely.items() if self._goes(site, word, reading, said)}
+        return likely[site.word], allowed
 
     def _likely(self, site: Site) -> dict[str, float]:
         """Words that captions have with all that a site needs, with weights of their probabilities there.
 
         p(w) times, for each context c, (n(c, w) + PRIOR p(w)) / (n(c) + PRIOR) / p(w).
         """
-        pool = self.counts.get(site.pool, {})
-        needed = [next(filter(_tells, (self.counts.get(key, {}) for key in keys)), {}) for keys in site.needs]
+        pool, needed = self.counts.get(site.pool, {}), []
+        for keys in site.needs:
+            # The first that has been seen often enough, and with different words.
+            seen = (self.counts.get(key, {}) for key in keys)
+            needed.append(next((known for known in seen if len(known) > 1 and sum(known.values()) >= ENOUGH), {}))
         if not pool or not all(needed):
             return {}
         whole = sum(pool.values())
@@ -112,76 +120,66 @@ class Exchange:
         name = self._name(site, word)
         if not name or name == site.name or (name, site.name) in self.words.overlaps or name in said:
             return False
-        if site.kind == "replace_rel" and site.pool.endswith(" 0") and {name, site.name} == {"sit", "lie"}:
-            return False  # of animals either may be said
-        if site.kind == "replace_rel":
-            there = self.counts[site.needs[0][0]]
-            least = OFTEN["prep" if site.pool.endswith("prep") else "verb"] * sum(there.values())
-            return min(there[word], there[site.word]) >= least  # of both: what never comes back is known by that
+        if site.kind == "replace_obj":
+            return self._agreed(name, SAID[0]) and self._goes_with(name, reading.named - {site.name})
         if site.kind == "replace_att":
             return f"{word} {site.head}" not in self.words.fixed
-        return site.kind != "replace_obj" or (
-            self.counts["agreed"].get(name, 0) >= 1000 * SAID[0] and self._goes_with(name, reading.named - {site.name})
-        )
+        if site.pool.endswith(" 0") and {name, site.name} == {"sit", "lie"}:
+            return False  # of animals either may be said
+        there = self.counts[site.needs[0][0]]
+        least = OFTEN["prep" if site.pool.endswith("prep") else "verb"] * sum(there.values())
+        return min(there[word], there[site.word]) >= least  # of both: what never comes back is known by that
 
     def _name(self, site: Site, word: str) -> str:
         """The name that a word of a site's pool shares with its synonyms."""
-        known = {"replace_obj": self.words.nouns, "replace_att": self.words.adjectives}.get(site.kind, self.words.verbs)
-        placed = site.pool.endswith("prep")
-        found = self.words.prepositions.get(tuple(word.split()), ()) if placed else known.get(word, ())
-        return next((name for group, name in found if group == site.group), "")
+        if site.pool.endswith("prep"):
+            classes = self.words.prepositions.get(tuple(word.split()), ())
+        else:
+            of_kind = {"replace_obj": self.words.nouns, "replace_att": self.words.adjectives}
+            classes = of_kind.get(site.kind, self.words.verbs).get(word, ())
+        return next((name for group, name in classes if group == site.group), "")
+
+    def _agreed(self, name: str, share: float) -> bool:
+        """Whether a thing that is there is named by so many captions."""
+        return self.counts["agreed"].get(name, 0) >= 1000 * share
 
     def _goes_with(self, name: str, named: Iterable[str]) -> bool:
         """Whether a thing goes with all that a caption names, as far as enough captions name it at all."""
         photos, together = self.counts["named"], self.counts.get(f"with|{name}", {})
-        alone, whole = photos.get(name, 0), self.photos
         return all(
-            together.get(word, 0) >= LIFT * alone * photos[word] / whole and word in together
+            together.get(word, 0) >= LIFT * photos.get(name, 0) * photos[word] / photos[""] and word in together
             for word in named
             if photos.get(word, 0) >= RARE
         )
 
-    @cached_property
-    def photos(self) -> float:
-        return self.counts["named"][""]
-
-    def _swapped(self, site: Site, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit] | None:
+    def _swapped(self, site: Site, other: Site, random: np.random.Generator) -> list[Edit]:
         """Two words change places with the ratio of how likely captions make either, at most always."""
-        other = site.other
-        if other is None:
-            return None
-        first, second = (self._likely(place) for place in (site, other))
-        likely = (
-            first.get(other.word, 0),
-            second.get(site.word, 0),
-            first.get(site.word, 0),
-            second.get(other.word, 0),
-        )
+        first, second = self._likely(site), self._likely(other)
+        after = first.get(other.word, 0) * second.get(site.word, 0)
+        before = first.get(site.word, 0) * second.get(other.word, 0)
         fixed = {f"{other.word} {site.head}", f"{site.word} {other.head}"} & self.words.fixed
-        if not all(likely) or fixed or (site.name, other.name) in self.words.overlaps:
-            return None
-        if random.random() >= likely[0] * likely[1] / (likely[2] * likely[3]):
-            return None
-        return [Edit(site.start, site.end, other.word), Edit(other.start, other.end, site.word)]
+        if not after or not before or fixed or (site.name, other.name) in self.words.overlaps:
+            return []
+        edits = [Edit(site.start, site.end, other.word), Edit(other.start, other.end, site.word)]
+        return edits if random.random() < after / before else []
 
-    def _added(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit] | None:
+    def _added(self, kind: str, reading: Reading, said: set[str], random: np.random.Generator) -> list[Edit]:
         """What captions add there, to those whose length and additions allow it (see above)."""
         given, part = reading.of(GIVEN[kind]), reading.size // ADDED[kind] % 3
         if part != len(given) or part > 1 or random.random() > self.kept.get((kind, part), 1.0):
-            return None
+            return []
         fits = self._adjectives if kind == "add_att" else self._phrases
         if any(site.word not in fits(site, reading, said, site) for site in given):
-            return None  # not as it would be added
-        choices = [
-            (site, word, weight)
+            return []  # not as it would be added
+        choices = {
+            (site.start, site.end, word): weight
             for site in reading.of(kind)
             for word, weight in fits(site, reading, said, None).items()
-        ]
+        }
         if not choices:
-            return None
-        weights = np.array([weight for _, _, weight in choices])
-        site, word, _ = choices[int(random.choice(len(choices), p=weights / weights.sum()))]
-        return [Edit(site.start, site.end, f"{word} " if kind == "add_att" else f" {word}")]
+            return []
+        start, end, word = _drawn(choices, random)
+        return [Edit(start, end, f"{word} " if kind == "add_att" else f" {word}")]
 
     def _adjectives(self, site: Site, reading: Reading, said: set[str], given: Site | None) -> dict[str, float]:
         """Adjectives that captions give a noun now and then, with weights, where no caption of the photo says them."""
@@ -191,56 +189,105 @@ class Exchange:
             for group, _ in self.words.adjectives.get(word, ()):
                 if group in self.words.added:
                     by_class.setdefault(group, {})[word] = count
-        free = known.get("", 0) + 1
         found = {}
         for members in by_class.values():
-            whole = sum(members.values())
+            usual = USUAL * sum(members.values())
             for word, count in members.items():
-                fixed = f"{word} {site.head}" in self.words.fixed
-                name = self.words.adjectives[word][0][1]
-                if count >= KNOWN and count <= USUAL * whole and not fixed and (given or name not in said):
-                    found[word] = count / free
+                new = given or self.words.adjectives[word][0][1] not in said
+                if new and KNOWN <= count <= usual and f"{word} {site.head}" not in self.words.fixed:
+                    found[word] = count / (known.get("", 0) + 1)
         return found
 
     def _phrases(self, site: Site, reading: Reading, said: set[str], given: Site | None) -> dict[str, float]:
         """Phrases that captions put behind such nouns, with weights, of things that would be named and are not."""
         of_sort, of_noun = (self.counts.get(key, {}) for (key,) in site.needs)
-        if not given and said & self.words.several:
-            of_sort = {
-                phrase: count for phrase, count in of_sort.items() if self._thing(phrase) not in self.words.people
-            }
-        companions = Counter(phrase.partition(" ")[0] for phrase, count in of_noun.items() for _ in range(int(count)))
-        free = of_noun.get("", 0) + 1
+        people: Iterable[str] = self.words.people if not given and said & self.words.several else ()
+        companions = Counter[str]()
+        for phrase, count in of_noun.items():
+            companions[phrase.partition(" ")[0]] += int(count)
         own = given.name if given else ""
         found = {}
         for phrase, count in of_sort.items():
-            companion, thing = phrase.partition(" ")[0], self._thing(phrase)
-            if not thing or count < KNOWN or companions[companion] < KNOWN:
+            companion, _, thing = phrase.partition(" ")
+            classes = self.words.nouns.get(thing.split()[-1], ()) if thing else ()
+            name = next((name for group, name in classes if group in self.words.named), "")
+            if not name or name in people or count < KNOWN or companions[companion] < KNOWN:
                 continue
-            new = thing == own or thing not in said
-            seen = self.counts["agreed"].get(thing, 0) >= 1000 * SAID[1]
-            if new and seen and self._goes_with(thing, reading.named - {own}):
-                found[phrase] = count / free
+            new = name == own or name not in said
+            if new and self._agreed(name, SAID[1]) and self._goes_with(name, reading.named - {own}):
+                found[phrase] = count / (of_noun.get("", 0) + 1)
         return found
 
-    def _thing(self, phrase: str) -> str:
-        """The name of what a phrase names; empty of none."""
-        classes = self.words.nouns.get(phrase.split()[-1], ()) if phrase else ()
-        return next((name for group, name in classes if group in self.words.named), "")
 
-
-def _tells(known: Mapping[str, float]) -> bool:
-    """Whether a context has been seen often enough, and with different words."""
-    return len(known) > 1 and sum(known.values()) >= ENOUGH
-
-
-def accepted(own: float, allowed: Mapping[str, float], word: str) -> float:
-    """The probability with which a word that was drawn replaces the own one."""
-    whole = own + sum(allowed.values())
-    return min(1.0, (whole - own) / (whole - allowed[word])) if whole > allowed[word] else 1.0
-
-
-def _drawn(weights: Mapping[str, float], random: np.random.Generator) -> str:
-    """One of the words, by their weights."""
+def _drawn(weights: Mapping[W, float], random: np.random.Generator) -> W:
+    """One of the keys, by their weights."""
     values = np.array([*weights.values()])
     return [*weights][int(random.choice(len(values), p=values / values.sum()))]
+
+
+def balanced(
+    words: Vocabulary, shipped: Counts, photos: Sequence[Sequence[Reading]], random: np.random.Generator
+) -> Exchange:
+    """Exchange by counts that ship and those of a sample, with factors that balance it there.
+
+    photos: of each photo of the sample, what its captions say.
+    """
+    exchange = Exchange(words, _joined(shipped, photos, words), {})
+    exchange = replace(exchange, usual=_factors(exchange, photos))
+    kept = {}
+    for kind in ADDED:
+        changed = Counter(
+            len(reading.of(GIVEN[kind]))
+            for photo in photos
+            for reading in photo
+            if exchange.change(kind, reading, said_of(photo), random)
+        )
+        for number in (0, 1):
+            kept[kind, number] = min(1.0, MORE * (changed[1 - number] + 1) / (changed[number] + 1))
+    return replace(exchange, kept=kept)
+
+
+def _factors(exchange: Exchange, photos: Sequence[Sequence[Reading]]) -> dict[tuple[str, str], float]:
+    """Factors of weights, by `Site.forms`, with which each form is lost about as often as it is got."""
+    number: dict[tuple[str, str], int] = {}
+    own, rows = list[float](), list[tuple[int, float, list[int], list[int]]]()
+
+    def numbers(site: Site, word: str) -> list[int]:
+        return [number.setdefault(form, len(number)) for form in site.forms(word)]
+
+    for photo in photos:
+        said = said_of(photo)
+        for reading in photo:
+            for site in reading.sites:
+                if site.kind.startswith("replace"):
+                    mine, allowed = exchange.weights(site, reading, said)
+                    if mine and allowed:
+                        lost = numbers(site, site.word)
+                        rows += [(len(own), weight, lost, numbers(site, word)) for word, weight in allowed.items()]
+                        own.append(mine)
+    if not rows:
+        return {}
+    factors = np.ones(len(number))
+    places, weights, before, after = map(np.array, zip(*rows, strict=True))
+    for _ in range(ROUNDS):
+        mine_now = np.array(own)[places] * factors[before].prod(1)
+        theirs = weights * factors[after].prod(1)
+        whole = np.bincount(places, theirs)[places]
+        # As `Exchange.change`; the word is drawn with its share of the whole.
+        flow = theirs / whole * np.minimum(1.0, whole / np.maximum(mine_now + whole - theirs, 1e-300))
+        out, come = (np.bincount(side.ravel(), np.repeat(flow, side.shape[1]), len(number)) for side in (before, after))
+        factors *= ((out + STEADY) / (come + STEADY)) ** STEP
+    return dict(zip(number, factors.tolist(), strict=True))
+
+
+def _joined(shipped: Counts, photos: Sequence[Sequence[Reading]], words: Vocabulary) -> Counts:
+    """Counts that ship and those of a sample; of the latter's things, agreement and company are too few."""
+    own = counted(photos, words)
+    share = EQUAL / (EQUAL + sum(map(len, photos)))
+    theirs, ours = share / max(share, 1 - share), (1 - share) / max(share, 1 - share)
+    joined: dict[str, Mapping[str, float]] = dict(shipped)
+    for key, known in own.items():
+        if not key.startswith(("with|", "named", "agreed")):
+            old = shipped.get(key, {})
+            joined[key] = {word: theirs * old.get(word, 0) + ours * known[word] for word in {**old, **known}}
+    return joined

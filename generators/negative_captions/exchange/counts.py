@@ -19,11 +19,10 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from twinset.contracts.canonical import sha256_of_file
-from twinset.generators.negative_captions.exchange.sites import GIVEN, Reading
+from twinset.generators.negative_captions.exchange.sites import Reading
 from twinset.generators.negative_captions.exchange.vocabulary import Vocabulary
 
-FILE = Path(__file__).with_name("counts.tsv.gz")
+COUNTS = Path(__file__).with_name("counts.tsv.gz")
 SHRUNK = 50  # pairs of captions by which a name's agreement is drawn to that of all names
 
 Counts = Mapping[str, Mapping[str, float]]
@@ -33,17 +32,11 @@ Counts = Mapping[str, Mapping[str, float]]
 def counts() -> Counts:
     """The counts, read once."""
     table: dict[str, dict[str, int]] = {}
-    with gzip.open(FILE, "rt", encoding="utf-8") as lines:
+    with gzip.open(COUNTS, "rt", encoding="utf-8") as lines:
         for line in lines:
             context, *fields = line.rstrip("\n").split("\t")
             table[context] = {word: int(count) for word, count in zip(fields[::2], fields[1::2], strict=True)}
     return table
-
-
-@cache
-def counts_digest() -> str:
-    """The file's sha256."""
-    return sha256_of_file(FILE)[0]
 
 
 def counted(photos: Iterable[Sequence[Reading]], words: Vocabulary) -> dict[str, Counter[str]]:
@@ -54,7 +47,7 @@ def counted(photos: Iterable[Sequence[Reading]], words: Vocabulary) -> dict[str,
     for photo in photos:
         for reading in photo:
             for site in reading.sites:
-                if site.kind.startswith("replace") or site.kind in GIVEN.values() or site.kind in GIVEN:
+                if site.other is None:
                     for context in (site.pool, *chain(*site.needs), *site.beside):
                         table[context][site.word] += 1
         named = set[str]().union(*(reading.named for reading in photo))

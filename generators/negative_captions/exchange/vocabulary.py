@@ -1,6 +1,6 @@
 """The words that are exchanged: ``manifests/vocabularies/exchanges.yaml``, turned into tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -19,13 +19,13 @@ Classes = Mapping[str, tuple[tuple[str, str], ...]]
 class Vocabulary:
     """All lists of the file, whose comments say what each is.
 
-    nouns, verbs: also by the plural of a noun, the -ing form and third person of a verb.
-    singulars: the nouns without their plurals. prepositions: by their words, the longest first. overlaps: pairs of
-    names, either way round. fixed: pairs of an adjective and a noun. people, beings: names of nouns; beings are people,
-    too.
+    nouns, verbs: also by the plural of a noun, the -ing form and third person of a verb. singulars: the nouns without
+    their plurals. prepositions: by their words, the longest first. overlaps: pairs of names, either way round.
+    beings: people, too.
     """
 
     nouns: Classes
+    singulars: frozenset[str]
     adjectives: Classes
     verbs: Classes
     prepositions: Mapping[tuple[str, ...], tuple[tuple[str, str], ...]]
@@ -46,7 +46,6 @@ class Vocabulary:
     several: frozenset[str]
     unseen: frozenset[str]
     people: frozenset[str]
-    singulars: frozenset[str]
     beings: frozenset[str]
     idioms: frozenset[str]
     digest: str
@@ -61,40 +60,28 @@ class Vocabulary:
 def vocabulary() -> Vocabulary:
     """The vocabulary, read once."""
     raw = load_yaml(FILE.read_text("utf-8"))
-    singulars = _classes(raw["nouns"])
-    nouns = _with_forms(singulars, lambda noun: (plural_of(noun),))
-    prepositions = {tuple(words.split()): classes for words, classes in _classes(raw["prepositions"]).items()}
-    pairs = [tuple(pair) for pair in raw["overlaps"]]
+    parts = "nouns", "adjectives", "verbs", "prepositions"
+    singulars, adjectives, verbs, phrases = (_classes(raw.pop(part)) for part in parts)
+    nouns = {plural_of(noun): classes for noun, classes in singulars.items()} | singulars
+    forms = {form(verb): classes for verb, classes in verbs.items() for form in (participle_of, third_person_of)}
+    prepositions = {tuple(words.split()): classes for words, classes in phrases.items()}
+    pairs = [tuple(pair) for pair in raw.pop("overlaps")]
+    gendered, kept = raw.pop("gendered"), raw.pop("kept")
+    lists = {name: frozenset(words) for name, words in raw.items()}
     living = {noun for noun, classes in nouns.items() if {name for name, _ in classes} & {"pets", "animals", "birds"}}
-    lists = (
-        "added",
-        "anywhere",
-        "fixed",
-        "grounds",
-        "inclines",
-        "companions",
-        "things",
-        "mutual",
-        "named",
-        "anyone",
-        "several",
-        "unseen",
-    )
+    lists["beings"] |= lists["people"] | living
     return Vocabulary(
         nouns=nouns,
-        adjectives=_classes(raw["adjectives"]),
-        verbs=_with_forms(_classes(raw["verbs"]), lambda verb: (participle_of(verb), third_person_of(verb))),
+        singulars=frozenset(singulars),
+        adjectives=adjectives,
+        verbs=forms | verbs,
         prepositions=dict(sorted(prepositions.items(), key=lambda item: -len(item[0]))),
         overlaps=frozenset([*pairs, *((second, first) for first, second in pairs)]),
-        kept=raw["kept"],
-        gendered=frozenset(raw["gendered"]["classes"]),
-        pronouns=frozenset(raw["gendered"]["pronouns"]),
-        **{name: frozenset(raw[name]) for name in lists},
-        people=frozenset(raw["people"]),
-        singulars=frozenset(singulars),
-        beings=frozenset([*raw["people"], *raw["beings"], *living]),
-        idioms=frozenset(raw["idioms"]),
+        kept=kept,
+        gendered=frozenset(gendered["classes"]),
+        pronouns=frozenset(gendered["pronouns"]),
         digest=sha256_of_file(FILE)[0],
+        **lists,
     )
 
 
@@ -105,8 +92,3 @@ def _classes(raw: Mapping[str, Sequence[str]]) -> dict[str, tuple[tuple[str, str
             for word in synonyms.split("|"):
                 classes[word] = (*classes.get(word, ()), (name, synonyms.split("|")[0]))
     return classes
-
-
-def _with_forms(classes: Classes, forms: Callable[[str], Sequence[str]]) -> Classes:
-    """The classes by words and by further forms of them."""
-    return {form: known for word, known in classes.items() for form in forms(word)} | dict(classes)

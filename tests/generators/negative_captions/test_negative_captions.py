@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.contracts.recipe import load_recipe, parse_recipe
+from twinset.contracts.recipe import parse_recipe
 from twinset.generators.negative_captions.changes import problem, words
 from twinset.generators.negative_captions.exchange.sites import reading
 from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
@@ -24,7 +24,6 @@ from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 
 pytest.importorskip("sng_parser")
-MODEL = tuple(f"stages.negatives.source.engine.{one}" for one in ("model=m", "base_url=http://127.0.0.1:1/v1"))
 COLOURS, ANIMALS = ("red", "black", "white"), ("dog", "cat", "horse")
 CAPTIONS = [
     f"A {one} {animal} {verb} {place} a {other} bench."
@@ -69,10 +68,8 @@ def test_each_caption_is_asked_for_each_kind_beside_the_others_of_its_image(tmp_
     assert [one.image_captions for one in planned[::7]] == [1, 2, 2]
     assert len({one.group for one in planned}) == 2 and generator.report_files() == {ALONE: b"1"}
     assert generator.excluded.examples == [("empty-caption", "captions.jsonl line 4")]
-    made = dict(zip(planned, generator.make(planned), strict=True))
-    assert {one.reason for of, one in made.items() if isinstance(one, Rejected) and of.image_id == "b"} == {
-        "nothing-to-change"
-    }
+    results = list(generator.make(planned))[:7]
+    assert {one.reason for one in results if isinstance(one, Rejected)} == {"nothing-to-change"}
     checked = source(captions, least_captions=2).open(Context("negatives"))
     assert {one.image_id for one in checked.plan()} == {"a"} and checked.excluded["few-captions"] == 1
 
@@ -100,12 +97,10 @@ def test_what_is_written_is_of_its_seed_and_of_its_image_alone(world: Path) -> N
 
 def test_blanks_of_captions_stay(tmp_path: Path) -> None:
     (tmp_path / "spaced").mkdir()
+    wide = [text.replace(" ", " \u00a0") for text in CAPTIONS]
     plain, spaced = (
-        [row["negative_caption"] for row in written(write(folder, ((str(at), text) for at, text in enumerate(texts))))]
-        for folder, texts in (
-            (tmp_path, CAPTIONS),
-            (tmp_path / "spaced", [text.replace(" ", " \u00a0") for text in CAPTIONS]),
-        )
+        [row["negative_caption"] for row in written(write(folder, zip(CAPTIONS, texts, strict=True)))]
+        for folder, texts in ((tmp_path, CAPTIONS), (tmp_path / "spaced", wide))
     )
     assert plain == [text.replace("\u00a0", "") for text in spaced] != []
     assert all(text.count("\u00a0") >= 7 for text in spaced)
@@ -122,9 +117,9 @@ def test_what_another_caption_of_the_image_says_is_not_put_in(tmp_path: Path) ->
     assert len(new) > 1 and not new & negatives(caption, f"It is {' and '.join(sorted(new))}.")
 
 
-@pytest.mark.parametrize("text", ["ein Hund läuft über die Straße", "собака бежит по улице", "."])
-def test_captions_without_words_to_exchange_give_none(tmp_path: Path, text: str) -> None:
-    assert written(write(tmp_path, [("a", text)] * 5)) == []
+def test_captions_without_words_to_exchange_give_none(tmp_path: Path) -> None:
+    texts = ("ein Hund läuft über die Straße", "собака бежит по улице", ".")
+    assert written(write(tmp_path, [(text, text) for text in texts] * 5)) == []
 
 
 @pytest.mark.parametrize(
@@ -149,14 +144,6 @@ def test_places_that_can_change(caption: str, kind: str, expected: set[str]) -> 
     assert {site.word for site in reading(doc, vocabulary()).of(kind)} == expected
 
 
-def test_language_models_take_one_setting(world: Path) -> None:
-    shipped = load_recipe("trohn", ["stages.negatives.source.engine.kind=openai", *MODEL])["negatives"].source
-    assert isinstance(shipped, NegativeCaptions) and not shipped.exchanges
-    assert shipped.kinds == source(world).kinds == tuple(KINDS)
-    with pytest.raises(ValueError, match="negate_obj is for language models"):
-        source(world, kinds=["negate_obj"])
-
-
 @pytest.mark.slow
 def test_a_build_makes_a_table_that_later_stages_read(world: Path, tmp_path: Path) -> None:
     raw = {"name": "n", "subsets": {"negatives": {"source": source(world).model_dump(mode="json"), "shard_size": 300}}}
@@ -164,9 +151,8 @@ def test_a_build_makes_a_table_that_later_stages_read(world: Path, tmp_path: Pat
     assert counts["planned"] == 7 * len(CAPTIONS) == counts["kept"] + sum(counts["rejected"].values())
     table = FinishedStage(Store(str(tmp_path / "out")), "negatives").read(["caption", "image_captions", "subtype"])
     assert len(table) == counts["kept"] and set(counts["rejected"]) == {"nothing-to-change"}
-    assert f"{len(CAPTIONS)} captions are the only ones of their image" in (
-        tmp_path / "out/negatives/README.md"
-    ).read_text("utf-8")
+    card = (tmp_path / "out/negatives/README.md").read_text("utf-8")
+    assert f"{len(CAPTIONS)} captions are the only ones of their image" in card
     build_here(parse_recipe(raw), str(tmp_path / "again"), 2)
     for path in (tmp_path / "out").rglob("*.parquet"):
         if not {"log"} & {*path.parts}:

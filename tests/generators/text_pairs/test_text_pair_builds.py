@@ -20,7 +20,7 @@ from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.recipe import parse_recipe
 from twinset.generators.negative_captions.kinds import COLUMNS
-from twinset.generators.negative_captions.replay import Released, read_released, released_files
+from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.text_pairs import TextPairCandidate, TextPairs
 from twinset.shards.contracts import Context
 from twinset.shards.export.formats import export
@@ -120,13 +120,13 @@ def test_a_selection_becomes_an_index_with_scores(out: Path) -> None:
 def test_exports_are_read_as_negative_captions_again(out: Path, tmp_path: Path, format: str) -> None:
     assert export(Store(str(out)), ["text"], format, tmp_path / "to") == 2 * (RECORDS - 2)
     folders = [tmp_path / "to/data"] if format == "trohn" else sorted((tmp_path / "to").iterdir())
-    found = [one for folder in folders for path in released_files([folder]) for one in read_released(path)]
-    assert all(isinstance(one, Released) for one in found)
-    read = {(one.image, one.caption, one.negative_caption) for one in found if isinstance(one, Released)}
+    sources = [ReplayedNegatives(kind="replayed-negatives", captions=(path,)).open(Context("s")) for path in folders]
+    found = [planned for source in sources for planned in source.plan()]
+    assert not any(source.excluded for source in sources)
+    read = {(planned.image, planned.caption, planned.negative_caption) for planned in found}
     records = [_record(kind, number) for kind in KINDS for number in range(2, RECORDS)]
     assert read == {tuple(record.values()) for record in records}
-    kinds = {one.kind.name if one.kind else "" for one in found if isinstance(one, Released)}
-    assert kinds == ({""} if format == "trohn" else {*KINDS})
+    assert {planned.counted_as for planned in found} == ({""} if format == "trohn" else {*KINDS})
 
 
 def test_an_index_is_exported_too_and_one_split_needs_no_folder(out: Path, tmp_path: Path) -> None:

@@ -11,14 +11,13 @@ import pytest
 
 from tests.transformers_server import serving
 from twinset.contracts.kinds.samples import TableRows
-from twinset.generators.negative_captions.instructions import schema_of
+from twinset.generators.negative_captions.asking import SCHEMA
 from twinset.generators.negative_captions.source import NegativeCaptions
 from twinset.models.language_models.answers import LENGTH, STOP, Answers, Message, Request
 from twinset.models.language_models.server_model import ServerModel
 from twinset.models.language_models.settings import OpenAI, Transformers
 from twinset.shards.contracts import Context
 
-SCHEMA = schema_of("negative_caption")
 pytestmark = pytest.mark.slow
 
 TEXTS = """A black dog sleeps on a red bench.

@@ -1,0 +1,100 @@
+"""Negative captions as they were released, and captions in one format with prompts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.recipe import parse_recipe
+from twinset.generators.negative_captions.kinds import KINDS
+from twinset.generators.negative_captions.replay import ReplayedNegatives
+from twinset.shards.contracts import Context
+from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.storage.store import Store
+from twinset.stages.run_here import build_here
+
+RECORD = {"filename": "1.jpg", "caption": "A dog.", "negative_caption": "A cat."}
+
+
+def replay(*captions: Path) -> ReplayedNegatives:
+    return ReplayedNegatives(kind="replayed-negatives", captions=captions).open(Context("s"))
+
+
+def saved(path: Path, value: Any) -> Path:
+    path.write_text(value if isinstance(value, str) else json.dumps(value), "utf-8")
+    return path
+
+
+def test_a_folder_of_sugarcrepe_tells_kinds_by_its_files(tmp_path: Path) -> None:
+    for kind in KINDS:
+        saved(tmp_path / f"{kind}.json", {"0": RECORD})
+    saved(tmp_path / "notes.json", {"0": RECORD})
+    planned = list(replay(tmp_path).plan())
+    assert [candidate.counted_as for candidate in planned] == list(KINDS)
+    assert planned[0].caption_id == "replace_obj/0" and planned[0].image_id == "1.jpg"
+
+
+def test_tables_tell_kinds_by_their_columns(tmp_path: Path) -> None:
+    rows = ("7,A dog.,A cat.,REPLACE,obj", "7,A dog.,A cat.,turn,obj", "7,A dog.,No dog.,negate,obj")
+    text = "\n".join(("image_id,caption,negative_caption,type,subtype", *rows))
+    source = replay(saved(tmp_path / "a.csv", text))
+    first, second = source.plan()
+    assert (first.image_id, first.type, first.subtype, second.counted_as) == ("7", "replace", "obj", "negate_obj")
+    assert (first.caption_id, second.caption_id) == ("a/1", "a/3")
+    assert source.excluded.examples == [("unknown-kind", "a.csv line 3")]
+    record = {"image_id": 7, "caption": "A dog.", "negative_caption": "A cat.", "image": {"bytes": b""}}
+    pq.write_table(pa.Table.from_pylist([record]), tmp_path / "trohn.parquet")
+    (candidate,) = replay(tmp_path / "trohn.parquet").plan()
+    assert (candidate.caption_id, candidate.image, candidate.counted_as) == ("trohn/1", "7", "")
+
+
+def test_dirty_records_are_counted_with_their_place(tmp_path: Path) -> None:
+    dirty = [3, {}, {**RECORD, "caption": "x" * 10_001}, {**RECORD, "negative_caption": "a DOG"}]
+    records = [RECORD, *dirty, {**RECORD, "licence": "mine"}]
+    reasons = ["not-an-object", "no-caption", "too-long", "unchanged", "unknown-licence"]
+    source = replay(saved(tmp_path / "add_att.json", records))
+    assert len(list(source.plan())) == 1
+    places = [f"add_att.json record {number}" for number in (2, 3, 4, 5, 6)]
+    assert source.excluded.examples == list(zip(reasons, places, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", "3", "not a JSON list"),
+        ("a.json", '{"0": {}}', r"no negative caption in it can be used \(a.json 0: no-caption\); name a folder"),
+        ("a.csv", "caption\nA dog.\n", r"can be used \(a.csv line 2: no-caption\)"),
+        ("a.parquet", "PAR1", "not a Parquet file"),
+    ],
+)
+def test_files_that_are_wrong_as_a_whole_say_so(tmp_path: Path, name: str, content: str, message: str) -> None:
+    with pytest.raises(WrongUse, match=message):
+        list(replay(saved(tmp_path / name, content)).plan())
+
+
+def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none.json"):
+        with pytest.raises(WrongUse, match="holds no negative captions; name a folder of SugarCrepe"):
+            replay(path).inputs()
+    (tmp_path / "b").mkdir()
+    with pytest.raises(WrongUse, match="two files are called 'a'"):
+        replay(saved(tmp_path / "a.json", {}), saved(tmp_path / "b/a.json", {})).inputs()
+
+
+def test_prompts_are_planned_from_the_table(tmp_path: Path) -> None:
+    record = {"filename": "1.jpg", "caption": "a TV on a desk ", "negative_caption": "a TV. under a desk"}
+    captions = saved(tmp_path / "replace_rel.json", {"0": record, "1": RECORD})
+    raw = {
+        "name": "n",
+        "stages": {"sugarcrepe": {"source": {"kind": "replayed-negatives", "captions": str(captions)}}},
+        "subsets": {"prompts": {"source": {"kind": "negative-prompts", "negatives": "sugarcrepe"}}},
+    }
+    build_here(parse_recipe(raw), str(tmp_path / "out"), 1)
+    names = ["caption", "negative_caption", "prompt", "type", "subtype"]
+    first, _ = FinishedStage(Store(str(tmp_path / "out")), "prompts").read(names).to_pylist()
+    prompt = "a TV under a desk, high resolution, professional, 4k, highly detailed"
+    assert [*first.values()] == ["A tv on a desk.", "A tv. under a desk.", prompt, "replace", "rel"]
