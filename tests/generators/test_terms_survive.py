@@ -21,7 +21,7 @@ from twinset.generators import KINDS
 from twinset.generators.captions.json_files import read_json_captions
 from twinset.generators.captions.tables import Caption
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
-from twinset.generators.galleries.panoptic import read_scenes
+from twinset.generators.galleries.annotations import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context, Source, TableStage
