@@ -38,8 +38,6 @@ PERCENT = 1  # a category is present where it takes more than this much of the p
 SUFFIXES = ("-merged", "-other", "-stuff")
 QUALIFIED = ("floor-", "wall-")  # what follows says what it is made of
 
-T = TypeVar("T")
-
 
 def condition_name(category: str) -> str:
     """A category's name as a condition says it: ``sky-other-merged`` is ``sky``, ``floor-wood`` is ``wood floor``.
@@ -148,7 +146,8 @@ class Scenes:
 
 def read_taxonomy(path: Path) -> dict[str, tuple[str, ...]]:
     """Attributes by their type, both sorted; raises `WrongUse` for another shape."""
-    types = _whole(path, Annotated[dict[str, list[Word]], Field(min_length=1)], read_json(path), _TAXONOMY)
+    form = Annotated[dict[str, list[Word]], Field(min_length=1)]
+    types: dict[str, list[str]] = _whole(path, form, read_json(path), _TAXONOMY)
     return {kind: tuple(sorted({*attributes} - {""})) for kind, attributes in sorted(types.items())}
 
 
@@ -161,7 +160,7 @@ def read_instances(path: Path, taxonomy: Mapping[str, Collection[str]], excluded
     is no list or nothing is left.
     """
     known = {attribute for attributes in taxonomy.values() for attribute in attributes}
-    values = _whole(path, list[Any], read_json(path), _VAW)
+    values: list[Any] = _whole(path, list[Any], read_json(path), _VAW)
     instances = []
     for place, instance in _by_id(values, Instance, f"{path.name} instance", "instance-malformed", excluded).values():
         stated, denied = dict.fromkeys(instance.positive), dict.fromkeys(instance.negative)
@@ -189,7 +188,7 @@ def read_scenes(path: Path, excluded: LeftOut) -> Scenes:
         WrongUse: the file has another structure, a category is malformed, or no annotation can be used.
     """
     whole = read_json(path)
-    file = _whole(path, PanopticFile, whole, _PANOPTIC)
+    file: PanopticFile = _whole(path, PanopticFile, whole, _PANOPTIC)
     with naming(str(path), ValueError):
         terms = coco_terms(whole)
     name_of = {category.id: category.name for category in file.categories}
@@ -220,7 +219,7 @@ def read_scenes(path: Path, excluded: LeftOut) -> Scenes:
     )
 
 
-def _whole(path: Path, form: type[T], value: Any, remedy: str) -> T:
+def _whole(path: Path, form: Any, value: Any, remedy: str) -> Any:
     """A whole file in its form; raises `WrongUse`."""
     try:
         return TypeAdapter(form).validate_python(value)
@@ -228,9 +227,12 @@ def _whole(path: Path, form: type[T], value: Any, remedy: str) -> T:
         raise WrongUse(f"{path}: {misfit(error)[1]}; {remedy}") from error
 
 
-def _by_id(values: list[Any], form: type[T], place: str, reason: str, excluded: LeftOut) -> dict[Any, tuple[str, T]]:
+R = TypeVar("R", Instance, Picture, Segments)
+
+
+def _by_id(values: list[Any], form: type[R], place: str, reason: str, excluded: LeftOut) -> dict[Any, tuple[str, R]]:
     """Place and record of each entry of a list, by its id; those of another form, or with an id again, are counted."""
-    adapter, records = TypeAdapter(form), dict[Any, tuple[str, T]]()
+    adapter, records = TypeAdapter(form), dict[Any, tuple[str, R]]()
     for number, value in enumerate(values):
         here = f"{place}[{number}]"
         try:

@@ -53,6 +53,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
 import numpy as np
 from numpy.random import Generator as Random
 from numpy.typing import NDArray
+from pydantic import PrivateAttr
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json, digest, generator_for, sha256_of_file
@@ -86,11 +87,9 @@ Cell = tuple[str, str]  # name of an object, and an attribute
 #: No clear visual categories (GeneCIS, A.2), and ours, ``other``.
 NO_CONDITIONS = ("opinion", "other after", "other physical quality", "state", "type", "other")
 
-LEAST_CATEGORIES = 10
-LEAST_SHARED = 6
-MOST_SHARED_FAR = 2
-NEAR = 9
-FAR = 5
+#: Categories of a reference; those that a close image shares with it, and a far one; images of the gallery.
+LEAST_CATEGORIES, LEAST_SHARED, MOST_SHARED_FAR = 10, 6, 2
+NEAR, FAR = 9, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,27 +254,25 @@ class ObjectTemplates(Templates):
     )
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "objects")}
 
-    @cached_property
-    def scenes(self) -> Scenes:
-        """The annotated images."""
-        return read_scenes(self.annotations, self.excluded)
+    _scenes: Scenes = PrivateAttr()
 
     def templates(self) -> Iterator[TemplateCandidate]:
-        enough = self.scenes.present.sum(axis=1) >= LEAST_CATEGORIES
+        self._scenes = read_scenes(self.annotations, self.excluded)
+        enough = self._scenes.present.sum(axis=1) >= LEAST_CATEGORIES
         for image in np.flatnonzero(~enough).tolist():
-            self.excluded.add("reference-few-categories", f"image {self.scenes.pictures[image].id}")
+            self.excluded.add("reference-few-categories", f"image {self._scenes.pictures[image].id}")
         references = np.flatnonzero(enough)
         self.random("references").shuffle(references)
         return in_turn(self._of_reference(reference) for reference in references.tolist())
 
-    def _shared_with(self, reference: int) -> NDArray[np.int64]:
+    def _shared_with(self, reference: int) -> Numbers:
         """How many of a reference's categories each image shows, (images,)."""
-        present = self.scenes.present
-        return np.count_nonzero(present[:, present[reference]], axis=1)
+        shared: Numbers = self._scenes.present[:, self._scenes.present[reference]].sum(axis=1)
+        return shared
 
     def _of_reference(self, reference: int) -> Iterator[TemplateCandidate]:
         """All templates of one reference, each with another target."""
-        pictures, present = self.scenes.pictures, self.scenes.present
+        pictures, present = self._scenes.pictures, self._scenes.present
         random = self.random(f"reference {pictures[reference].id}")
         shared = self._shared_with(reference)
         close = np.flatnonzero((shared >= LEAST_SHARED) & (shared < shared[reference]))
@@ -299,14 +296,14 @@ class ObjectTemplates(Templates):
             near = close[~shows[close]][:NEAR]
             far = random.choice(np.flatnonzero(shows & (shared <= MOST_SHARED_FAR)), FAR, replace=False)
             numbers = [reference, target, *near.tolist(), *far.tolist()]
-            name, shown = self.scenes.names[condition], [pictures[number] for number in numbers]
+            name, shown = self._scenes.names[condition], [pictures[number] for number in numbers]
             yield self.template(
                 name,
                 (shown[0].id, shown[1].id, name),
                 [{"val_image_id": picture.id} for picture in shown],
                 [picture.file_name for picture in shown],
                 {"reference_categories": int(shared[reference]), "shared_categories": int(shared[target])},
-                together([self.scenes.terms[number] for number in numbers]),
+                together([self._scenes.terms[number] for number in numbers]),
             )
 
 
@@ -326,41 +323,37 @@ class AttributeTemplates(DerivingTerms, Templates):
     reference = Reference("VAW", "https://vawdataset.com", bibtex("pham2021vaw", "krishna2017visual"))
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "attributes")}
 
-    @cached_property
-    def types(self) -> Mapping[str, Sequence[str]]:
-        """Attributes by their type."""
-        return read_taxonomy(self.taxonomy)
-
-    @cached_property
-    def objects(self) -> LabelledObjects:
-        return LabelledObjects(read_instances(self.annotations, self.types, self.excluded))
+    _types: Mapping[str, Sequence[str]] = PrivateAttr()  # attributes by their type
+    _objects: LabelledObjects = PrivateAttr()
 
     def templates(self) -> Iterator[TemplateCandidate]:
+        self._types = read_taxonomy(self.taxonomy)
+        self._objects = LabelledObjects(read_instances(self.annotations, self._types, self.excluded))
         made = set[str]()
-        kinds = [kind for kind in self.types if self.task == "change" or kind not in NO_CONDITIONS]
+        kinds = [kind for kind in self._types if self.task == "change" or kind not in NO_CONDITIONS]
         for template in in_turn(self._of_type(kind) for kind in self._shuffled(kinds, "types")):
             if template.identity not in made:  # an attribute can have several types, and a reference several of a type
                 made.add(template.identity)
                 yield template
 
     def _of_type(self, kind: str) -> Iterator[TemplateCandidate]:
-        attributes = [attribute for attribute in self.types[kind] if attribute in self.objects.names]
+        attributes = [attribute for attribute in self._types[kind] if attribute in self._objects.names]
         return in_turn(self._of_attribute(kind, attribute) for attribute in self._shuffled(attributes, kind))
 
     def _of_attribute(self, kind: str, attribute: str) -> Iterator[TemplateCandidate]:
         # Images with the attribute, and without it, that a template takes at least.
-        names = self.objects.names_in(attribute, *((2, 9) if self.task == "focus" else (1, 6)))
+        names = self._objects.names_in(attribute, *((2, 9) if self.task == "focus" else (1, 6)))
         return in_turn(self._of_object(kind, attribute, name) for name in self._shuffled(names, kind, attribute))
 
     def _of_object(self, kind: str, attribute: str, name: str) -> Iterator[TemplateCandidate]:
-        objects, random = self.objects, self.random(f"{kind}/{attribute}/{name}")
+        objects, random = self._objects, self.random(f"{kind}/{attribute}/{name}")
         if self.task == "focus":
             condition, references, gallery = kind, objects.has, objects.focus
         else:
             condition, references, gallery = attribute, objects.lacks, objects.change
         for number in random.permutation(references[name, attribute]).tolist():
             reference = objects.instances[number]
-            alike = [own for own in reference.positive if own in self.types[kind]]
+            alike = [own for own in reference.positive if own in self._types[kind]]
             if not alike:
                 continue
             if (others := gallery(number, attribute, alike, random)) is None:

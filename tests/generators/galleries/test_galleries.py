@@ -156,6 +156,17 @@ def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task:
     assert templates.excluded["reference-without-gallery"] > 0
 
 
+@pytest.mark.parametrize(("kind", "reason"), [("object", "annotation-malformed"), ("attribute", "instance-malformed")])
+def test_what_is_left_out_is_counted_by_every_plan(root: Path, tmp_path: Path, kind: str, reason: str) -> None:
+    whole = scenes()
+    whole["annotations"].append("text")
+    broken = save(whole if kind == "object" else [*RECORDS, "text"], tmp_path / "broken.json")
+    opened = source(root, kind, "focus", annotations=broken)
+    for _ in range(2):
+        opened.excluded.clear()
+        assert next(opened.plan()) and opened.excluded[reason] == 1
+
+
 def instance(number: int, name: str, positive: str, negative: str = "", image: int | None = None) -> dict[str, Any]:
     named = {"image_id": number if image is None else image, "instance_id": number, "object_name": name}
     stated = {"positive_attributes": positive.split(), "negative_attributes": negative.split()}
