@@ -397,7 +397,7 @@ class LabelledObjects:
             for stated, attributes in zip(cells, (instance.positive, instance.negative), strict=True):
                 for attribute in attributes:
                     stated[instance.object_name, attribute].append(number)
-        self.has, self.lacks = ({cell: np.array(of_it) for cell, of_it in stated.items()} for stated in cells)
+        self.has, self.lacks = ({cell: np.array(numbers) for cell, numbers in stated.items()} for stated in cells)
         self.names: defaultdict[str, list[str]] = defaultdict(list)
         for name, attribute in sorted(self.has):
             self.names[attribute].append(name)
