@@ -29,7 +29,7 @@ def misfit(error: ValidationError) -> tuple[str, str]:
     first = error.errors(include_url=False)[0]
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).removeprefix(".")
     problem = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "model_type":
+    if first["type"] in ("model_type", "dataclass_type"):
         problem = "Input should be an object with named fields"
     if first["type"] != "missing":
         problem += f", not {first['input']!r:.60}"

@@ -7,11 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import WrongUse
@@ -22,18 +18,19 @@ from twinset.contracts.source import Place, StageName
 from twinset.generators.decisions.question import UNSCORED, Decision, TaskCandidate
 from twinset.generators.decisions.questions import BestImage, FitsCaption
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.generated_pairs.joining import NONE as NO_IMAGE
 from twinset.generators.generated_pairs.joining import (
-    ImagePlace,
-    Images,
     best_images,
     decided_images,
+    first_images,
+    frame_of,
     images_of,
-    scores_of,
 )
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MOST_IMAGES = 9  # one key each
 GENERATED = 1  # number of the generated image in a task of `ImageAmbiguity`
@@ -62,41 +59,30 @@ class ImageDecisions(Decisions):
         return None if self.verified is None else self.stage.earlier(self.verified)
 
     @cached_property
-    def _captions(self) -> pa.Table:
+    def _captions(self) -> pl.DataFrame:
         """All negative captions."""
-        return self.stage.earlier(self.negatives).read(["key", "identity", *COLUMNS.names])
+        return frame_of(self.stage.earlier(self.negatives).read(["key", "identity", *COLUMNS.names]))
 
     @cached_property
-    def _images(self) -> Images:
-        """Their images."""
-        return images_of(self.pictured, self._captions, "negative_caption")
-
-    @cached_property
-    def _scores(self) -> npt.NDArray[np.float64]:
-        """How well each image shows its caption, NaN where that is not known."""
-        return scores_of(self._images, self._verified)[0]
-
-    def _best_score(self, images: Sequence[int]) -> float:
-        """The highest score among some of the images; `UNSCORED` where none has one."""
-        return max((float(score) for score in self._scores[[*images]] if not np.isnan(score)), default=UNSCORED)
+    def _images(self) -> pl.DataFrame:
+        """Their images, as `generated_pairs.joining` has them."""
+        return images_of(self.pictured, self._captions, "negative_caption", self._verified)
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Rows of negative captions, with their numbers; ``place`` names them in messages."""
-        for number, row in enumerate(self._captions.to_pylist()):
+        for number, row in enumerate(self._captions.iter_rows(named=True)):
             yield number, {**row, "place": f"{row['key']} ({row['caption_id'][:100]})"}
 
     def _task(
-        self, row: Mapping[str, str], question: str, text: str, images: Sequence[ImagePlace], scored: Sequence[int]
+        self, row: Mapping[str, str], question: str, text: str, images: Sequence[Mapping[str, Any]]
     ) -> TaskCandidate:
-        """The task that asks about a negative caption.
+        """The task that asks about a negative caption; its priority is the best score of its images.
 
         Args:
             row: of the negative caption.
             question, text, images: that are shown.
-            scored: numbers of the images whose best score is the task's priority.
         """
         key = sample_key(self.stage.name, *json.loads(row["identity"]))
-        names, tars, sha256s = zip(*images, strict=True)
         return TaskCandidate(
             key=key,
             group=key,
@@ -104,12 +90,12 @@ class ImageDecisions(Decisions):
             identity=row["identity"],
             question=question,
             texts=(text,),
-            images=names,
-            image_tars=tars,
-            image_sha256s=sha256s,
+            images=tuple(image["key"] for image in images),
+            image_tars=tuple(image["tar"] for image in images),
+            image_sha256s=tuple(image["image_sha256"] for image in images),
             subject=row["key"],
             kind_name=kind_name(row["type"], row["subtype"]),
-            priority=self._best_score(scored),
+            priority=max((image["score"] for image in images if image["score"] is not None), default=UNSCORED),
         )
 
 
@@ -121,9 +107,9 @@ class ImageChoice(ImageDecisions):
     reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-choice")}
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        by_caption, places = defaultdict[int, list[int]](list), self._images.places()
-        for image in np.lexsort((self._images.numbers, self._images.negatives)).tolist():
-            by_caption[int(self._images.negatives[image])].append(image)
+        by_caption = defaultdict[int, list[dict[str, Any]]](list)
+        for image in self._images.iter_rows(named=True):
+            by_caption[image["row"]].append(image)
         if (most := max(map(len, by_caption.values()), default=0)) > MOST_IMAGES:
             raise WrongUse(
                 f"{self.stage.name}: {most} images of a caption, and people choose among at most {MOST_IMAGES}; set "
@@ -134,8 +120,7 @@ class ImageChoice(ImageDecisions):
             if not images:
                 left_out.add("no-image", row["place"])
             else:
-                shown = [places[image] for image in images]
-                yield self._task(row, BestImage.name, row["negative_caption"], shown, images)
+                yield self._task(row, BestImage.name, row["negative_caption"], images)
 
     def chosen_image(self, task: TaskCandidate, decision: Decision) -> int:
         return int(decision.choice)
@@ -159,21 +144,22 @@ class ImageAmbiguity(ImageDecisions):
         return ImageFolder(self.photos)
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        captions, places = self._captions, self._images.places()
         if self.choices is not None:
-            chosen, lacking = decided_images(self._images, captions, self.stage.earlier(self.choices)), "not-chosen"
+            choices = self.stage.earlier(self.choices)
+            images, lacking = decided_images(self._images, self._captions, choices), "not-chosen"
         else:
-            chosen = best_images(self._images, len(captions), self._verified, None, False).image
+            images = first_images(self._images) if self.verified is None else best_images(self._images)
             lacking = "no-image"
+        chosen = {image["row"]: image for image in images.iter_rows(named=True)}
         for number, row in self._rows():
-            image = int(chosen[number])
             photo = row["image"] or row["image_id"]
-            if image == NO_IMAGE:
+            if number not in chosen:
                 left_out.add(lacking, row["place"])
             elif not photo:
                 left_out.add("no-photo", row["place"])
             else:
-                yield self._task(row, FitsCaption.name, row["caption"], ((photo, "", ""), places[image]), [image])
+                shown = {"key": photo, "tar": "", "image_sha256": "", "score": None}, chosen[number]
+                yield self._task(row, FitsCaption.name, row["caption"], shown)
 
     def chosen_image(self, task: TaskCandidate, decision: Decision) -> int:
         return GENERATED

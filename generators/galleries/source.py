@@ -1,33 +1,95 @@
-"""The settings of GeneCIS's four tasks, and what its cards say of each (GeneCIS, sections 4 and A.1)."""
+"""GeneCIS's four tasks: a reference, a condition, a target and its distractors (GeneCIS, sections 4 and A.1).
+
+Focus on an Attribute and Change an Attribute: templates from labelled objects (GeneCIS, A.1 and A.2).
+
+From the paper, Focus: reference and target are the same object with the same attribute, the condition is the type of
+the attribute, and the nine distractors are the same object, explicitly labelled not to have it; five types are left
+out. Change: reference and target are the same object with different attributes of one type, the condition is the
+attribute of the target; nine distractors have it and are another object, five are the reference's object without it.
+Both are roughly balanced over types.
+
+Where the paper is silent, so that there is one right answer:
+
+* Without an attribute always means labelled so: what is not labelled is not known.
+* Focus: no distractor has any attribute of the type in common with the reference (a black and white cat is as much the
+  colour of a white as of a black one).
+* Change: the reference is labelled not to have the conditioning attribute, and shares none of the type with the target;
+  another object's name has no word in common with the reference's (a train car is a train to many eyes).
+* No image comes twice in a template, and no distractor is from an image that shows a right answer anywhere: the crop,
+  grown around something else, could show it too.
+* Types take turns, within a type its attributes, within an attribute the objects. Each reference is used at most once
+  per condition.
+* Type ``other`` of VAW's own taxonomy, which the authors' cleaned one resolved, is no condition either.
+
+Focus on an Object and Change an Object: templates from the categories of whole scenes (GeneCIS, A.1).
+
+From the paper: a reference shows at least ten categories; *close* images share at least six of them, but not all, and
+are ranked by how many they share; *far* ones share very few. Nine distractors are close and without the conditioning
+object, five are far and with it. Focus: the target is any close image, the condition one of the shared categories.
+Change: the target is the most similar close image, the condition any of its categories that the reference lacks.
+
+Where the paper is silent:
+
+* Far is at most two shared categories, drawn evenly; in Focus, the condition is one of them.
+* Near distractors are the first of the ranking, as in the published files (there, all templates of a reference agree
+  with one order); what ties is ordered by the seed.
+* A reference comes again once every other one has had its turn, always with another target (the published 1,960
+  templates have 218 references), and no template is made twice (of the published ones, 427 and 167 repeat another).
+* Of the possible conditions that which its reference has used least is taken.
+* Change: each later target of a reference is the next most similar one. The published targets are not the most similar:
+  at least 786 of 1,960 rank behind near distractors of theirs.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, cast
+
+import numpy as np
+from numpy.random import Generator as Random
+from numpy.typing import NDArray
+from pydantic import PrivateAttr
 
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.canonical import canonical_json, digest, sha256_of_file
+from twinset.contracts.canonical import canonical_json, digest, generator_for, sha256_of_file
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Frame, Rejected
 from twinset.contracts.kinds.template import Template
 from twinset.contracts.licences.names import UNKNOWN
-from twinset.contracts.licences.terms import DerivingTerms
+from twinset.contracts.licences.terms import NOTHING, DerivingTerms, Terms, together
 from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Place
-from twinset.generators.galleries.attribute_tasks import ChangeAttribute, FocusAttribute
-from twinset.generators.galleries.drafts import Draft, Entry
-from twinset.generators.galleries.object_tasks import ChangeObject, FocusObject
-from twinset.generators.galleries.panoptic import read_scenes
-from twinset.generators.galleries.vaw import OutsideImage, crop, read_instances, read_taxonomy
+from twinset.generators.galleries.annotations import (
+    Crops,
+    Instance,
+    OutsideImage,
+    Scenes,
+    crop,
+    read_instances,
+    read_scenes,
+    read_taxonomy,
+)
 from twinset.generators.image_files import IMAGE_REASONS, ImageFiles, ImageFolderSource, UnusableImage
 from twinset.generators.papers import GENECIS
 
-Task = Literal["focus", "change"]
+T = TypeVar("T")
+#: An image, or an object in one, as GeneCIS's own JSON names it.
+Entry = dict[str, Any]
+Numbers = NDArray[np.int64]
+Cell = tuple[str, str]  # name of an object, and an attribute
+
+#: No clear visual categories (GeneCIS, A.2), and ours, ``other``.
+NO_CONDITIONS = ("opinion", "other after", "other physical quality", "state", "type", "other")
+
+#: Categories of a reference; those that a close image shares with it, and a far one; images of the gallery.
+LEAST_CATEGORIES, LEAST_SHARED, MOST_SHARED_FAR = 10, 6, 2
+NEAR, FAR = 9, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +118,9 @@ class Templates(ImageFolderSource):
     media: folder of its images. licence: of these, copied into every sample and the card.
     """
 
-    task: Task
+    task: Literal["focus", "change"]
 
+    about: ClassVar[str]  # what conditions name, ``attribute`` or ``object``
     makes = "template"
     paper = GENECIS
     card_template = Path(__file__).with_name("card.md.j2")
@@ -80,17 +143,10 @@ class Templates(ImageFolderSource):
 
         Raises `WrongUse` for annotations of another shape, and when there is not one template in them.
         """
-        draft = None
-        for draft in self.drafts():
-            yield TemplateCandidate(
-                **self.identified(draft.task, *draft.identity, terms=draft.terms),
-                task=draft.task,
-                condition=draft.entry["condition"],
-                images=draft.images,
-                entry=canonical_json(draft.entry).decode(),
-                provenance=canonical_json(draft.facts).decode(),
-            )
-        if draft is None:
+        template = None
+        for template in self.templates():
+            yield template
+        if template is None:
             left_out = ", ".join(f"{reason} {count}" for reason, count in sorted(self.excluded.items()))
             raise WrongUse(
                 f"{self.annotations}: no template of {self.task} can be made of it (left out: "
@@ -126,13 +182,129 @@ class Templates(ImageFolderSource):
                 provenance=json.loads(planned.provenance),
             )
 
-    def drafts(self) -> Iterable[Draft]:
-        """Templates without their images."""
+    def templates(self) -> Iterable[TemplateCandidate]:
+        """Those that can be made, the first ones the same however many are taken."""
         raise NotImplementedError
 
-    def seen(self, whole: Frame, entry: dict[str, Any]) -> Frame:
+    def seen(self, whole: Frame, entry: Entry) -> Frame:
         """What is shown of an image; raises `OutsideImage`."""
         return whole
+
+    def template(
+        self,
+        condition: str,
+        identity: tuple[str | int, ...],
+        entries: Sequence[Entry],
+        images: Iterable[str],
+        facts: Mapping[str, str | int],
+        terms: Terms = NOTHING,
+    ) -> TemplateCandidate:
+        """A template, in the form of GeneCIS's own JSON.
+
+        Args:
+            condition: as it is asked.
+            identity: what tells it from all others of the task.
+            entries: of reference, target and distractors: ``{val_image_id}`` of COCO, or ``{image_id, instance_id,
+                instance_bbox}`` of Visual Genome.
+            images: names of their files, in this order.
+            facts: for its provenance, the same keys for all of a task.
+            terms: of all images together, as far as annotations state them.
+        """
+        reference, target, *gallery = entries
+        entry = {"condition": condition, "reference": reference, "target": target, "gallery": gallery}
+        task = f"{self.task}-{self.about}"
+        return TemplateCandidate(
+            **self.identified(task, *identity, terms=terms),
+            task=task,
+            condition=condition,
+            images=tuple(images),
+            entry=canonical_json(entry).decode(),
+            provenance=canonical_json(facts).decode(),
+        )
+
+    def random(self, place: str) -> np.random.Generator:
+        """The random numbers of one reference, object or order, by its name."""
+        return generator_for(self.stage.seed, self.stage.name, place)
+
+
+def in_turn(sources: Iterable[Iterator[T]]) -> Iterator[T]:
+    """One item of each source after the other, again and again, leaving out those that have ended.
+
+    Nested, it keeps every level even for as long as there is something to draw: types of attributes, attributes of a
+    type, objects of an attribute. What comes first does not depend on how much is taken.
+    """
+    waiting = deque(sources)
+    while waiting:
+        source = waiting.popleft()
+        for item in source:
+            yield item
+            waiting.append(source)
+            break
+
+
+class ObjectTemplates(Templates):
+    """Focus on, or change, an object of a scene: whole images by panoptic annotations in COCO's form."""
+
+    kind: Literal["genecis-objects"]
+    licence: str = UNKNOWN
+
+    about = "object"
+    reference = Reference(
+        "COCO Panoptic", "https://cocodataset.org/#panoptic-2018", bibtex("lin2014coco", "kirillov2019panoptic")
+    )
+    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "objects")}
+
+    _scenes: Scenes = PrivateAttr()
+
+    def templates(self) -> Iterator[TemplateCandidate]:
+        self._scenes = read_scenes(self.annotations, self.excluded)
+        enough = self._scenes.present.sum(axis=1) >= LEAST_CATEGORIES
+        for image in np.flatnonzero(~enough).tolist():
+            self.excluded.add("reference-few-categories", f"image {self._scenes.pictures[image].id}")
+        references = np.flatnonzero(enough)
+        self.random("references").shuffle(references)
+        return in_turn(self._of_reference(reference) for reference in references.tolist())
+
+    def _shared_with(self, reference: int) -> Numbers:
+        """How many of a reference's categories each image shows, (images,)."""
+        shared: Numbers = self._scenes.present[:, self._scenes.present[reference]].sum(axis=1)
+        return shared
+
+    def _of_reference(self, reference: int) -> Iterator[TemplateCandidate]:
+        """All templates of one reference, each with another target."""
+        pictures, present = self._scenes.pictures, self._scenes.present
+        random = self.random(f"reference {pictures[reference].id}")
+        shared = self._shared_with(reference)
+        close = np.flatnonzero((shared >= LEAST_SHARED) & (shared < shared[reference]))
+        random.shuffle(close)
+        close = close[np.argsort(-shared[close], kind="stable")]
+        wanted = present[reference] if self.task == "focus" else ~present[reference]
+        wanted = wanted & ((~present[close]).sum(axis=0) >= NEAR)
+        wanted = wanted & (present[shared <= MOST_SHARED_FAR].sum(axis=0) >= FAR)
+        targets = close[(present[close] & wanted).any(axis=1)]
+        if not len(targets):
+            self.excluded.add("reference-without-gallery", f"image {pictures[reference].id}")
+        if self.task == "focus":  # otherwise the most similar comes first
+            random.shuffle(targets)
+        uses = np.zeros(len(wanted), dtype=np.int64)
+        for target in targets.tolist():
+            options = np.flatnonzero(present[target] & wanted)
+            condition = int(random.choice(options[uses[options] == uses[options].min()]))
+            uses[condition] += 1
+            # Counted again each time: all references wait for their turns, and together would fill the memory.
+            shared, shows = self._shared_with(reference), present[:, condition]
+            near = close[~shows[close]][:NEAR]
+            far = random.choice(np.flatnonzero(shows & (shared <= MOST_SHARED_FAR)), FAR, replace=False)
+            numbers = [reference, target, *near.tolist(), *far.tolist()]
+            name, shown = self._scenes.names[condition], [pictures[number] for number in numbers]
+            yield self.template(
+                name,
+                (shown[0].id, shown[1].id, name),
+                [{"val_image_id": picture.id} for picture in shown],
+                [picture.file_name for picture in shown],
+                {"reference_categories": int(shared[reference]), "shared_categories": int(shared[target])},
+                together([self._scenes.terms[number] for number in numbers]),
+            )
 
 
 class AttributeTemplates(DerivingTerms, Templates):
@@ -144,19 +316,63 @@ class AttributeTemplates(DerivingTerms, Templates):
 
     kind: Literal["genecis-attributes"]
     taxonomy: Annotated[Location, Place("file", "annotations")]
-    crops: Literal["corrected", "published"] = "corrected"
+    crops: Crops = "corrected"
     licence: str = UNKNOWN
 
+    about = "attribute"
     reference = Reference("VAW", "https://vawdataset.com", bibtex("pham2021vaw", "krishna2017visual"))
     reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "attributes")}
 
-    def drafts(self) -> Iterable[Draft]:
-        taxonomy = read_taxonomy(self.taxonomy)
-        instances = read_instances(self.annotations, taxonomy, self.excluded)
-        drafts = FocusAttribute if self.task == "focus" else ChangeAttribute
-        return drafts(instances, taxonomy, self.stage.seed, self.stage.name, self.excluded)
+    _types: Mapping[str, Sequence[str]] = PrivateAttr()  # attributes by their type
+    _objects: LabelledObjects = PrivateAttr()
 
-    def seen(self, whole: Frame, entry: dict[str, Any]) -> Frame:
+    def templates(self) -> Iterator[TemplateCandidate]:
+        self._types = read_taxonomy(self.taxonomy)
+        self._objects = LabelledObjects(read_instances(self.annotations, self._types, self.excluded))
+        made = set[str]()
+        kinds = [kind for kind in self._types if self.task == "change" or kind not in NO_CONDITIONS]
+        for template in in_turn(self._of_type(kind) for kind in self._shuffled(kinds, "types")):
+            if template.identity not in made:  # an attribute can have several types, and a reference several of a type
+                made.add(template.identity)
+                yield template
+
+    def _of_type(self, kind: str) -> Iterator[TemplateCandidate]:
+        attributes = [attribute for attribute in self._types[kind] if attribute in self._objects.names]
+        return in_turn(self._of_attribute(kind, attribute) for attribute in self._shuffled(attributes, kind))
+
+    def _of_attribute(self, kind: str, attribute: str) -> Iterator[TemplateCandidate]:
+        # Images with the attribute, and without it, that a template takes at least.
+        names = self._objects.names_in(attribute, *((2, 9) if self.task == "focus" else (1, 6)))
+        return in_turn(self._of_object(kind, attribute, name) for name in self._shuffled(names, kind, attribute))
+
+    def _of_object(self, kind: str, attribute: str, name: str) -> Iterator[TemplateCandidate]:
+        objects, random = self._objects, self.random(f"{kind}/{attribute}/{name}")
+        if self.task == "focus":
+            condition, references, gallery = kind, objects.has, objects.focus
+        else:
+            condition, references, gallery = attribute, objects.lacks, objects.change
+        for number in random.permutation(references[name, attribute]).tolist():
+            reference = objects.instances[number]
+            alike = [own for own in reference.positive if own in self._types[kind]]
+            if not alike:
+                continue
+            if (others := gallery(number, attribute, alike, random)) is None:
+                self.excluded.add("reference-without-gallery", f"instance {reference.id} as {name} for {attribute}")
+                continue
+            shown = [reference, *(objects.instances[other] for other in others.tolist())]
+            yield self.template(
+                condition,
+                (reference.id, condition),
+                [{"image_id": one.image, "instance_bbox": [*one.box], "instance_id": one.id} for one in shown],
+                [f"{one.image}.jpg" for one in shown],
+                {"object": name, "attribute": attribute, "attribute_type": kind},
+            )
+
+    def _shuffled(self, names: Sequence[str], *place: str) -> list[str]:
+        order = self.random("/".join(("order", *place))).permutation(len(names))
+        return [names[number] for number in order]
+
+    def seen(self, whole: Frame, entry: Entry) -> Frame:
         """The object in an image."""
         x, y, width, height = entry["instance_bbox"]
         try:
@@ -166,18 +382,69 @@ class AttributeTemplates(DerivingTerms, Templates):
         return replace(whole, id=f"{whole.id}#{x!r},{y!r},{width!r},{height!r}", pixels=pixels)
 
 
-class ObjectTemplates(Templates):
-    """Focus on, or change, an object of a scene: whole images by panoptic annotations in COCO's form."""
+class LabelledObjects:
+    """Which objects have and lack which attributes, and the galleries of a reference.
 
-    kind: Literal["genecis-objects"]
-    licence: str = UNKNOWN
+    image: a number for the image of each instance. has, lacks: numbers of the instances by object name and attribute.
+    names: of the objects by attribute.
+    """
 
-    reference = Reference(
-        "COCO Panoptic", "https://cocodataset.org/#panoptic-2018", bibtex("lin2014coco", "kirillov2019panoptic")
-    )
-    reasons: ClassVar[Mapping[str, str]] = {**IMAGE_REASONS, **reasons_beside(__file__, "objects")}
+    def __init__(self, instances: Sequence[Instance]) -> None:
+        self.instances = instances
+        self.image = np.unique([instance.image for instance in instances], return_inverse=True)[1]
+        cells = defaultdict[Cell, list[int]](list), defaultdict[Cell, list[int]](list)
+        for number, instance in enumerate(instances):
+            for stated, attributes in zip(cells, (instance.positive, instance.negative), strict=True):
+                for attribute in attributes:
+                    stated[instance.object_name, attribute].append(number)
+        self.has, self.lacks = ({cell: np.array(numbers) for cell, numbers in stated.items()} for stated in cells)
+        self.names: defaultdict[str, list[str]] = defaultdict(list)
+        for name, attribute in sorted(self.has):
+            self.names[attribute].append(name)
 
-    def drafts(self) -> Iterable[Draft]:
-        scenes = read_scenes(self.annotations, self.excluded)
-        drafts = FocusObject if self.task == "focus" else ChangeObject
-        return drafts(scenes, self.stage.seed, self.stage.name, self.excluded)
+    def names_in(self, attribute: str, with_it: int, without: int) -> list[str]:
+        """Objects that are in so many images with an attribute, and in so many without it."""
+        names = [name for name in self.names[attribute] if (name, attribute) in self.lacks]
+        for cells, least in ((self.has, with_it), (self.lacks, without)):
+            names = [name for name in names if len(np.unique(self.image[cells[name, attribute]])) >= least]
+        return names
+
+    def focus(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
+        """Target and distractors of a reference that has an attribute; None where there are too few.
+
+        alike: the reference's attributes of the type.
+        """
+        name = self.instances[reference].object_name
+        matches = np.concatenate([self.has[name, own] for own in alike])
+        target = self._pick(self.has[name, attribute], 1, self.image[[reference]], random)
+        right = self.image[np.append(matches, reference)]
+        distractors = self._pick(np.setdiff1d(self.lacks[name, attribute], matches), 9, right, random)
+        return None if target is None or distractors is None else np.append(target, distractors)
+
+    def change(self, reference: int, attribute: str, alike: Sequence[str], random: Random) -> Numbers | None:
+        """As `focus`, of a reference that lacks the attribute; other objects come before the same one."""
+        name = self.instances[reference].object_name
+        matches = self.has[name, attribute]
+        unlike = np.setdiff1d(matches, np.concatenate([self.has[name, own] for own in alike]))
+        target = self._pick(unlike, 1, self.image[[reference]], random)
+        right = self.image[np.append(matches, reference)]
+        same = self._pick(self.lacks[name, attribute], 5, right, random)
+        if target is None or same is None:
+            return None
+        names = [other for other in self.names[attribute] if _words(name).isdisjoint(_words(other))]
+        others = np.concatenate([np.zeros(0, np.int64), *(self.has[other, attribute] for other in names)])
+        different = self._pick(others, 9, np.append(right, self.image[same]), random)
+        return None if different is None else np.concatenate([target, different, same])
+
+    def _pick(self, pool: Numbers, count: int, used: Numbers, random: Random) -> Numbers | None:
+        """Instances of different images, none of those used; None where there are too few."""
+        drawn = random.permutation(pool)
+        images = self.image[drawn]
+        first = np.sort(np.unique(images, return_index=True)[1])
+        first = first[~np.isin(images[first], used)][:count]
+        return drawn[first] if len(first) == count else None
+
+
+def _words(name: str) -> set[str]:
+    """Words of an object's name; plurals as singulars, roughly."""
+    return {word.removesuffix("s") for word in name.split()}

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from pydantic import Field, model_validator
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
@@ -27,16 +25,7 @@ from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
 from twinset.generators.annotation_files import OptionalFiles
 from twinset.generators.captions.training_split import TrainingSplit, TrainShare, joined
-from twinset.generators.generated_pairs.joining import (
-    NONE,
-    Chosen,
-    Images,
-    best_images,
-    decided_images,
-    first_images,
-    images_of,
-    scores_of,
-)
+from twinset.generators.generated_pairs.joining import best_images, decided_images, first_images, frame_of, images_of
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, rgb
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.generators.papers import BIVLC
@@ -45,16 +34,12 @@ from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.decode import decode
 from twinset.shards.media.media_folder import ImageFolder, Media
 
+if TYPE_CHECKING:
+    import polars as pl
+
 UNSCORED = -1.0
 
-
-SLICE = 4096  # candidates that are Python objects at a time
-
-
 LACKING = {"first": "no-image", "score": "not-verified", "people": "not-chosen"}  # reasons of captions without image 1
-
-
-PHOTOS = 32  # pairs that are made together: their images are looked for in each tar once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +48,8 @@ class GeneratedPairCandidate(CaptionedCandidate):
 
     caption_id, image_id, type, subtype: of the negative caption. photo: name of image 0 in the folder of photos; empty
     where it is generated too. tar0, key0: where such an image 0 lies in the stage of images. tar1, key1: image 1.
-    choice: who chose image 1. score, score_original: how well image 1
-    shows its own and the original caption; `UNSCORED` without verification.
+    choice: who chose image 1. score, score_original: how well image 1 shows its own and the original caption;
+    `UNSCORED` without verification.
     """
 
     caption_id: str
@@ -124,11 +109,7 @@ class GeneratedPairs(Source):
     paper = BIVLC
     group = "image"
     verb = "made from"
-    reasons: ClassVar[Mapping[str, str]] = {
-        **IMAGE_REASONS,
-        **SAME_IMAGE,
-        **reasons_beside(__file__, "generated-pairs"),
-    }
+    reasons: ClassVar[Mapping[str, str]] = IMAGE_REASONS | SAME_IMAGE | reasons_beside(__file__, "generated-pairs")
     scored: ClassVar[Mapping[str, str]] = {
         "verification": "share of the questions on caption 1 that its image answers rightly (0-1)",
         "verification_original": "the same of the original caption, asked of that image (0-1)",
@@ -162,7 +143,7 @@ class GeneratedPairs(Source):
     version = 3
     candidate = GeneratedPairCandidate
     libraries = ("numpy", "pillow")
-    micro_batch: ClassVar[int] = PHOTOS
+    micro_batch: ClassVar[int] = 32  # pairs that are made together: their images are looked for in each tar once
 
     def inputs(self) -> str:
         return joined(digest([self.stage.earlier(one).digest for one in self.reads]), self._training)
@@ -175,54 +156,41 @@ class GeneratedPairs(Source):
         self._training.check(self.stage.name)
         import polars as pl
 
-        table = self.stage.earlier(self.negatives).read(["key", "identity", *TERMS, *COLUMNS.names])
-        images = images_of(self._images, table, "negative_caption")
-        chosen = self._chosen(images, table)
-        scores = pl.DataFrame({"score": chosen.score, "score_original": chosen.original}).fill_nan(UNSCORED)
-        originals, first = None, chosen.image
-        if self.photos is None:
-            originals, first = self._originals(table)
+        negatives = frame_of(self.stage.earlier(self.negatives).read(["key", "identity", *TERMS, *COLUMNS.names]))
         named = pl.when(pl.col("image") != "").then("image").otherwise("image_id")
-        rows = pl.concat(
-            [
-                cast(pl.DataFrame, pl.from_arrow(table)).with_columns(photo=named if originals is None else pl.lit("")),
-                pl.DataFrame({"ambiguous": chosen.ambiguous, "place0": first, "place1": chosen.image}),
-            ],
-            how="horizontal",
-        )
-        lacks0 = pl.col("photo") == "" if originals is None else pl.col("place0") == NONE
-        reason = (
-            pl.when("ambiguous")
-            .then(pl.lit("ambiguous"))
-            .when(pl.col("place1") == NONE)
-            .then(pl.lit(LACKING[self.chosen_by]))
-            .when(lacks0)
-            .then(pl.lit("no-photo" if originals is None else "no-image"))
-        )
-        rows = rows.with_columns(reason=reason)
-        for key, caption, why in (
-            rows.filter(pl.col("reason").is_not_null()).select("key", "caption_id", "reason").rows()
-        ):
-            self.excluded.add(why, f"{key} ({caption[:100]})")
+        rows = negatives.with_row_index("row").with_columns(photo=pl.lit("") if self.photos is None else named)
+        rows = _with_images(rows, self._chosen(negatives), "1")
+        lacks0 = "no-photo", pl.col("photo") == ""
+        if self.photos is None:
+            rows, lacks0 = _with_images(rows, self._originals(negatives), "0"), ("no-image", pl.col("key0").is_null())
+        reasons = ("ambiguous", pl.col("ambiguous1")), (LACKING[self.chosen_by], pl.col("key1").is_null()), lacks0
+        rows = rows.with_columns(reason=pl.coalesce(pl.when(lacks).then(pl.lit(reason)) for reason, lacks in reasons))
+        for row in rows.filter(pl.col("reason").is_not_null()).iter_rows(named=True):
+            self.excluded.add(row["reason"], f"{row['key']} ({row['caption_id'][:100]})")
         kept = rows.filter(pl.col("reason").is_null())
-        if originals is None:
-            kept = kept.with_row_index("number")
-            kept = kept.sort(pl.col("number").min().over("photo"), "number")
-        for part in kept.iter_slices(SLICE):
-            own = pl.concat([images.frame[part["place1"]], scores[part["place1"]]], how="horizontal").to_dicts()
-            others = [None] * len(part) if originals is None else originals.frame[part["place0"]].to_dicts()
-            for row, image, other in zip(part.to_dicts(), own, others, strict=True):
-                yield self._planned(row, image, other)
+        if self.photos is not None:
+            kept = kept.sort(pl.col("row").min().over("photo"), "row")
+        yield from map(self._planned, kept.iter_rows(named=True))
 
-    def _chosen(self, images: Images, negatives: pa.Table) -> Chosen:
-        """The image of each negative caption."""
+    def _chosen(self, negatives: pl.DataFrame) -> pl.DataFrame:
+        """The image of each negative caption that has one."""
         verified = None if self.verified is None or self.chosen_by == "first" else self.stage.earlier(self.verified)
-        if self.chosen_by != "people":
-            return best_images(images, len(negatives), verified, self.ambiguous, self.compared)
-        assert self.decisions is not None, "its settings were checked"
-        places = decided_images(images, negatives, self.stage.earlier(self.decisions))
-        score, original, _ = scores_of(images, verified)
-        return Chosen(places, np.zeros(len(negatives), np.bool_), score, original)
+        images = images_of(self._images, negatives, "negative_caption", verified)
+        if self.chosen_by == "score":
+            return best_images(images, self.ambiguous, self.compared)
+        if self.decisions is not None and self.chosen_by == "people":
+            images = decided_images(images, negatives, self.stage.earlier(self.decisions))
+        return first_images(images).with_columns(ambiguous=False)
+
+    def _originals(self, negatives: pl.DataFrame) -> pl.DataFrame:
+        """The first image of each original caption."""
+        images = images_of(self._images, negatives, "caption")
+        if not len(images):
+            raise WrongUse(
+                f"{self._images.where}: holds no image of an original caption; name a folder with photos, or set "
+                "sides of its source to [caption, negative_caption]"
+            )
+        return first_images(images)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Pairs, or why there is none. Raises `BrokenTar`: a generated image is absent or broken."""
@@ -265,50 +233,42 @@ class GeneratedPairs(Source):
             found[key] = Frame(key, rgb(decode(content, key)), -1.0, source), stored
         return found
 
-    def _planned(
-        self, row: Mapping[str, Any], image: Mapping[str, Any], original: Mapping[str, Any] | None
-    ) -> GeneratedPairCandidate:
-        """A candidate from rows of the negative caption, its image, and the image of the original caption."""
-        photo, shown = row["photo"], [row, image] if original is None else [row, original, image]
+    def _planned(self, row: Mapping[str, Any]) -> GeneratedPairCandidate:
+        """A candidate from a negative caption with its images."""
+        sides = [side for side in ("", "0", "1") if f"key{side}" in row]
         identified = self.identified(
             *json.loads(row["identity"]),
-            group=sample_key(self.stage.name, "image", photo) if photo else "",
-            shows=[Terms.of(terms) for terms in shown],
+            group=sample_key(self.stage.name, "image", row["photo"]) if row["photo"] else "",
+            shows=[Terms(*(row[f"{name}{side}"] for name in TERMS)) for side in sides],
         )
         identified["split"] = self._training.of(row["image_id"] or row["caption"], row["image"])
         return GeneratedPairCandidate(
             **identified,
             captions0=(row["caption"],),
             captions1=(row["negative_caption"],),
-            **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype")},
-            photo=photo,
-            tar0="" if original is None else original["tar"],
-            key0="" if original is None else original["key"],
-            tar1=image["tar"],
-            key1=image["key"],
+            **{name: row[name] for name in ("caption_id", "image_id", "type", "subtype", "photo")},
+            **{name: row.get(name, "") for name in ("tar0", "key0", "tar1", "key1")},
             choice=self.chosen_by,
-            score=image["score"],
-            score_original=image["score_original"],
+            score=UNSCORED if row["score1"] is None else row["score1"],
+            score_original=UNSCORED if row["original1"] is None else row["original1"],
         )
 
     @cached_property
     def _training(self) -> TrainingSplit:
         return TrainingSplit(self.train, self.stage.split, self.stage.seed, self.held_out)
 
-    def _originals(self, negatives: pa.Table) -> tuple[Images, npt.NDArray[np.int64]]:
-        """Images that were generated from original captions, and the first of each negative caption."""
-        images = images_of(self._images, negatives, "caption")
-        if not len(images):
-            raise WrongUse(
-                f"{self._images.where}: holds no image of an original caption; name a folder with photos, or set "
-                "sides of its source to [caption, negative_caption]"
-            )
-        return images, first_images(images, len(negatives))
+    @cached_property
+    def _photos(self) -> ImageFiles | None:
+        return None if self.photos is None else ImageFiles(self.photos, upright=True)
 
     @cached_property
     def _images(self) -> FinishedStage:
         return self.stage.earlier(self.images)
 
-    @cached_property
-    def _photos(self) -> ImageFiles | None:
-        return None if self.photos is None else ImageFiles(self.photos, upright=True)
+
+def _with_images(negatives: pl.DataFrame, images: pl.DataFrame, side: str) -> pl.DataFrame:
+    """Negative captions with the image of each, null where it has none, in columns that end with the side's number."""
+    import polars as pl
+
+    named = images.select("row", pl.exclude("row").name.suffix(side))
+    return negatives.join(named, on="row", how="left", maintain_order="left")

@@ -50,6 +50,10 @@ PAIR_COLUMNS = pa.schema(
         *(pa.field(name, pa.float64(), nullable=False) for name in ("score0", "score1", "distinguishing_score")),
     ]
 )
+#: Questions of both captions of a sample.
+Asked = Sequence[Sequence[ImageQuestion]]
+#: A row, the question that is answered wrongly if the sample is rejected, and what is said of it.
+Judged = tuple[dict[str, Any], Mapping[str, Any] | None, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,93 +145,77 @@ class ImageVerification(QuestionSource):
         planned = cast(Sequence[VerifiedCandidate], candidates)
         readable = [one for one in planned if max(map(len, one.texts)) <= LONGEST]
         questions = self.questions_about(text for one in readable for text in one.texts)
-        askable = [one for one in readable if self._asks_anything(*(questions[text] for text in one.texts))]
+        asked: dict[str, Asked] = {one.key: [questions[text] for text in one.texts] for one in readable}
+        askable = [one for one in readable if self._asks_anything(*asked[one.key])]
         stored = self.earlier().samples((one.tar, one.subject) for one in askable)
-        inquiries = {
-            one.key: self._inquiries(one, stored[one.subject], [q for text in one.texts for q in questions[text]])
-            for one in askable
-        }
-        answers = self.answers(inquiries)
+        answers = self.answers({one.key: self._inquiries(one, stored[one.subject], asked[one.key]) for one in askable})
         for one in planned:
-            if one.key not in inquiries:
-                reason = "no-question" if one in readable else "caption-too-long"
-                yield Rejected(one.key, reason, one.texts[0][:200])
-            elif isinstance(given := answers[one.key], Rejected):
+            given = answers.get(one.key)
+            if given is None:
+                yield Rejected(one.key, "no-question" if one.key in asked else "caption-too-long", one.texts[0][:200])
+                continue
+            if isinstance(given, Rejected):
                 yield given
+                continue
+            if self._paired:
+                row, wrong, detail = _pair_row(one, asked[one.key], given, self.threshold or 0)
             else:
-                asked = [questions[text] for text in one.texts]
-                if self._paired:
-                    row, problem = _pair_row(one, asked, given, self.threshold or 0)
-                else:
-                    row, problem = _image_row(one, asked, given[0], stored[one.subject], self.threshold or 0)
-                rejected = self.threshold is not None and problem is not None
-                yield Rejected(one.key, *cast(tuple[str, str], problem)) if rejected else TableRows(one.key, [row])
+                provenance = stored[one.subject].json.provenance
+                row, wrong, detail = _image_row(one, asked[one.key], given[0], provenance, self.threshold or 0)
+            if self.threshold is not None and wrong is not None:
+                yield Rejected(one.key, f"wrong-{wrong['kind']}", detail)
+            else:
+                yield TableRows(one.key, [row])
 
     def _asks_anything(self, first: Sequence[ImageQuestion], second: Sequence[ImageQuestion]) -> bool:
         """Whether anything can be asked: of a caption, or of what tells two captions apart."""
         return bool(distinguishing(first, second) | distinguishing(second, first) if self._paired else first)
 
-    def _inquiries(
-        self, one: VerifiedCandidate, stored: Stored[Any], questions: Sequence[ImageQuestion]
-    ) -> list[Inquiry]:
+    def _inquiries(self, one: VerifiedCandidate, stored: Stored[Any], asked: Asked) -> list[Inquiry]:
         """What is asked of each image: the questions of both captions."""
         self.earlier().check_images(one.tar, stored, dict(zip(one.roles, one.sha256s, strict=True)))
-        asked, media_type = tuple(dict.fromkeys(q.question for q in questions)), media_type_of(stored.extension)
-        return [Inquiry(one.subject, stored.images[role], media_type, asked) for role in one.roles]
-
-
-Judged = tuple[dict[str, Any], tuple[str, str] | None]  # a row, and reason and detail of what is wrong with it
+        questions = tuple(dict.fromkeys(question.question for of_caption in asked for question in of_caption))
+        media_type = media_type_of(stored.extension)
+        return [Inquiry(one.subject, stored.images[role], media_type, questions) for role in one.roles]
 
 
 def _image_row(
-    one: VerifiedCandidate,
-    asked: Sequence[Sequence[ImageQuestion]],
-    answers: Answers,
-    stored: Stored[Any],
-    threshold: float,
+    one: VerifiedCandidate, asked: Asked, answers: Answers, provenance: Mapping[str, Any], threshold: float
 ) -> Judged:
-    """The row of an image. asked: questions of its caption and of the original one."""
+    """The row of an image, with the answers to the questions of its caption."""
     own, original = asked
     answered = [
         {**question.as_json(), "yes": float(answers[question.question]), "counted": counts}
         for question, counts in zip(own, counted(own, answers), strict=True)
     ]
-    caption_id, number = (stored.json.provenance.get(name) for name in ("caption_id", "number"))
+    number, score = provenance.get("number"), score_of(own, answers)
     row = {
         "image_key": one.subject,
         "image_sha256": one.sha256s[0],
-        "caption_id": str(caption_id or ""),
+        "caption_id": str(provenance.get("caption_id") or ""),
         "caption": one.texts[0],
         "negative_caption": one.texts[1],
         "questions": json.dumps(answered, ensure_ascii=False),
         "question_count": len(own),
-        "caption_score": (score := score_of(own, answers)),
+        "caption_score": score,
         "original_score": score_of(original, answers) if original else None,
         "number": number if isinstance(number, int) else 0,
     }
-    if score >= threshold:
-        return row, None
     wrong = next((question for question in answered if question["yes"] < YES), answered[0])
-    return row, (f"wrong-{wrong['kind']}", f"score {score:.3f}; {wrong['question'][:200]}")
+    return row, wrong if score < threshold else None, f"score {score:.3f}; {wrong['question'][:200]}"
 
 
-def _pair_row(
-    one: VerifiedCandidate, asked: Sequence[Sequence[ImageQuestion]], answers: Sequence[Answers], threshold: float
-) -> Judged:
-    """The row of a pair, with all answers.
+def _pair_row(one: VerifiedCandidate, asked: Asked, answers: Sequence[Answers], threshold: float) -> Judged:
+    """The row of a pair, with all answers of both images.
 
     A question is answered rightly if it counts for the image of its caption and, where the other caption does not ask
     it, not for the other image. The first question that is answered wrongly is what is wrong with a pair, of those that
-    tell the captions apart if there is one.
-
-    Args:
-        asked: questions of both captions.
-        answers: of both images.
+    tell the captions apart if there is one; without one that of which the model is least sure.
     """
     answered: list[dict[str, Any]] = []
     for side in SIDES:
-        questions, alone = asked[side], distinguishing(asked[side], asked[1 - side])
-        here, there = (counted(questions, answers[image]) for image in (side, 1 - side))
+        alone = distinguishing(asked[side], asked[1 - side])
+        here, there = (counted(asked[side], answers[image]) for image in (side, 1 - side))
         answered += [
             {
                 "caption": side,
@@ -237,7 +225,7 @@ def _pair_row(
                 "counted": counts,
                 "right": counts and not (question.meaning in alone and counts_there),
             }
-            for question, counts, counts_there in zip(questions, here, there, strict=True)
+            for question, counts, counts_there in zip(asked[side], here, there, strict=True)
         ]
     scores = [score_of(asked[side], answers[side]) for side in SIDES]
     apart = [question["right"] for question in answered if question["distinguishes"]]
@@ -251,13 +239,8 @@ def _pair_row(
         "score1": scores[1],
         "distinguishing_score": sum(apart) / len(apart) if apart else 1.0,
     }
-    if all(apart) and min(scores) >= threshold:
-        return row, None
-    wrong = [question for question in answered if not question["right"]]
-    least_sure = sorted(answered, key=lambda question: question["yes"][question["caption"]])
-    first = next((question for question in wrong if question["distinguishes"]), (wrong or least_sure)[0])
-    yes = " and ".join(f"{value:.2f}" for value in first["yes"])
-    return row, (
-        f"wrong-{first['kind']}",
-        f"of caption {first['caption']}: {first['question'][:200]} yes {yes} for image 0 and 1",
-    )
+    mistakes = sorted((q for q in answered if not q["right"]), key=lambda question: not question["distinguishes"])
+    wrong = mistakes[0] if mistakes else min(answered, key=lambda question: question["yes"][question["caption"]])
+    yes = " and ".join(f"{value:.2f}" for value in wrong["yes"])
+    detail = f"of caption {wrong['caption']}: {wrong['question'][:200]} yes {yes} for image 0 and 1"
+    return row, None if all(apart) and min(scores) >= threshold else wrong, detail

@@ -20,7 +20,7 @@ from twinset.contracts.source import SOURCES
 from twinset.generators import KINDS
 from twinset.generators.captions.tables import Caption, read_json_captions
 from twinset.generators.copied_pairs import COPIED, HASHED, planned
-from twinset.generators.galleries.panoptic import read_scenes
+from twinset.generators.galleries.annotations import read_scenes
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.shards.contracts import Context, Source, TableStage

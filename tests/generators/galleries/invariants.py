@@ -1,59 +1,19 @@
-"""Rules that every template of GeneCIS keeps, checked on its JSON entries, published or made here.
+"""Rules that every template of GeneCIS keeps, checked on its JSON, published or made here (GeneCIS, A.1).
 
-A rule says nothing of how templates are made, and shares no code with it. Those of `AttributeRules` and `ObjectRules`
-need the annotations too: labels of objects (VAW), or categories of images (COCO Panoptic); GeneCIS, A.1.
+They say nothing of how templates are made, and share no code with it. Those of objects need the categories of images
+(COCO Panoptic), those of attributes the labels of objects (VAW).
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-from twinset.generators.galleries.drafts import DISTRACTORS, Entry, Task
-from twinset.generators.galleries.panoptic import Scenes
-from twinset.generators.galleries.vaw import Instance
+from typing import Any
 
 #: Of a gallery of 15: the first are near the reference, or another object; the last five are far, or the same object.
 FIRST = 9
-#: Types that are no condition (GeneCIS, A.2).
-NO_CONDITIONS = ("opinion", "other after", "other physical quality", "state", "type")
-LEAST_CATEGORIES, LEAST_SHARED, MOST_SHARED_FAR = 10, 6, 2
 
-Categories = frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A rule that a template breaks. template: its number in the file, from 0."""
-
-    template: int
-    rule: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A template of a file."""
-
-    task: Task
-    condition: str
-    reference: Entry
-    target: Entry
-    gallery: tuple[Entry, ...]
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """Reference, target and gallery."""
-        return (self.reference, self.target, *self.gallery)
-
-    @property
-    def images(self) -> list[str]:
-        """Image ids of `entries`."""
-        return [image_of(entry) for entry in self.entries]
-
-
-#: What one template breaks: the rule's name, and a detail.
-Broken = Iterator[tuple[str, str]]
-Rule = Callable[[Template], Broken]
+Entry = Mapping[str, Any]
+#: Names of the rules that one template breaks.
+Rules = Callable[[Entry], Iterator[str]]
 
 
 def image_of(entry: Entry) -> str:
@@ -61,169 +21,104 @@ def image_of(entry: Entry) -> str:
     return str(entry["val_image_id"] if "val_image_id" in entry else entry["image_id"])
 
 
+def shown(template: Entry) -> list[Entry]:
+    """Reference, target and gallery."""
+    return [template["reference"], template["target"], *template["gallery"]]
+
+
 def check(
-    entries: Sequence[Entry], task: Task, annotated: Rule | None = None, conditions: Collection[str] | None = None
-) -> list[Problem]:
-    """All problems of the templates of one file, by template; none has reference, target and condition of another.
+    templates: Sequence[Entry], distractors: int, conditions: Collection[str], annotated: Rules | None = None
+) -> list[tuple[int, str]]:
+    """Number and broken rule of all templates of one file, in its order; none asks what another one asks.
 
     Args:
-        entries: the templates as they stand in the file.
-        annotated: the rules that need annotations; it sees the templates in the order of the file.
-        conditions: all that a condition can be, if known.
+        templates: as they stand in the file.
+        distractors: images in the gallery besides the target: 9 or 14 (Table 1).
+        conditions: all that a condition can be.
+        annotated: the rules that need annotations.
     """
-    problems, seen = [], set[tuple[str, str, str]]()
-    for number, entry in enumerate(entries):
-        template = Template(task, entry["condition"], entry["reference"], entry["target"], tuple(entry["gallery"]))
-        found = [*_images(template), *_condition(template, conditions), *(annotated(template) if annotated else ())]
-        question = (_place(template.reference), _place(template.target), template.condition)
-        if question in seen:
-            found.append(("template-again", "asks what an earlier one asks"))
-        seen.add(question)
-        problems += [Problem(number, rule, detail) for rule, detail in found]
+    problems, asked = [], set[tuple[str, ...]]()
+    for number, template in enumerate(templates):
+        reference, target, *gallery = map(image_of, shown(template))
+        places = [f"{image_of(entry)} {entry.get('instance_id', '')}" for entry in shown(template)[:2]]
+        question = (*places, template["condition"])
+        broken = {
+            "gallery-size": len(gallery) != distractors,
+            "reference-again": reference == target or reference in gallery,
+            "target-again": target in gallery,  # a second right answer
+            "distractor-again": len(set(gallery)) < len(gallery),
+            "condition": template["condition"] not in conditions,
+            "template-again": question in asked,
+        }
+        asked.add(question)
+        problems += [(number, rule) for rule, is_broken in broken.items() if is_broken]
+        problems += [(number, rule) for rule in annotated(template)] if annotated else []
     return problems
 
 
-def _images(template: Template) -> Broken:
-    """The gallery has 10 or 15 images, the target among them (Table 1), and no image comes twice in a template."""
-    reference, target, *gallery = template.images
-    if len(gallery) != DISTRACTORS[template.task]:
-        yield "gallery-size", f"{len(gallery)} distractors instead of {DISTRACTORS[template.task]}"
-    if reference == target or reference in gallery:
-        yield "reference-again", f"{reference} is reference and candidate"
-    if target in gallery:  # a second right answer
-        yield "target-again", f"{target} is target and distractor"
-    if len(set(gallery)) < len(gallery):
-        yield "distractor-again", "an image comes twice in the gallery"
+def object_rules(categories: Mapping[str, frozenset[str]], change: bool) -> Rules:
+    """Those of both tasks of objects. categories: of each image."""
+    last: dict[str, int] = {}  # reference -> categories that it shares with its last target
 
-
-def _condition(template: Template, conditions: Collection[str] | None) -> Broken:
-    """The condition is one of those known, not a type that the paper leaves out, and a COCO name is stripped."""
-    name = template.condition
-    raw = template.task.endswith("object") and name.endswith(("-merged", "-other", "-stuff"))
-    left_out = template.task == "focus-attribute" and name in NO_CONDITIONS
-    if not name.strip() or raw or left_out or (conditions is not None and name not in conditions):
-        yield "condition", f"{name!r} is no condition of {template.task}"
-
-
-def _place(entry: Entry) -> str:
-    """An image, or an object in one."""
-    return f"{image_of(entry)} {entry.get('instance_id', '')}"
-
-
-class AttributeRules:
-    """The rules of both tasks of attributes."""
-
-    def __init__(self, instances: Sequence[Instance], taxonomy: Mapping[str, Collection[str]]) -> None:
-        self._taxonomy = {kind: frozenset(attributes) for kind, attributes in taxonomy.items()}
-        self._by_id = {(one.image, one.id): one for one in instances}
-        self._by_image: defaultdict[str, list[Instance]] = defaultdict(list)
-        for one in instances:
-            self._by_image[one.image].append(one)
-
-    def __call__(self, template: Template) -> Broken:
-        """What a template breaks."""
-        reference, target, *gallery = (
-            self._by_id[image_of(entry), str(entry["instance_id"])] for entry in template.entries
-        )
-        if template.task == "focus-attribute":
-            alike = self._taxonomy.get(template.condition, frozenset()) & set(reference.positive)
-            yield from _focus(template.condition, alike, reference, target, gallery)
-            yield from self._elsewhere(reference, alike, gallery)
-        elif template.task == "change-attribute":
-            yield from self._change(template.condition, reference, target, gallery)
-            yield from self._elsewhere(reference, {template.condition}, gallery)
-
-    def _change(self, name: str, reference: Instance, target: Instance, gallery: Sequence[Instance]) -> Broken:
-        """Target and reference are one object with different attributes of one type; the target has that of the
-        condition, the reference and the last five distractors, of the same object, lack it; the others have it."""
-        if target.object_name != reference.object_name:
-            yield "other-object", f"target {target.object_name!r}, not {reference.object_name!r}"
-        if name not in target.positive:
-            yield "target-attribute", f"the target is not labelled {name!r}"
-        if name not in reference.negative:
-            yield "reference-attribute", f"the reference is not labelled to lack {name!r}"
-        kinds = [kind & set(reference.positive) for kind in self._taxonomy.values() if name in kind]
-        if all(attributes & set(target.positive) for attributes in kinds if attributes):
-            yield "same-attribute", f"no type of {name!r} in which reference and target differ"
-        for one in gallery[:FIRST]:
-            if name not in one.positive:
-                yield "other-attribute", f"a distractor is not labelled {name!r}"
-            if _words(one) & _words(reference):
-                yield "not-other-object", f"{one.object_name!r} for {reference.object_name!r}"
-        for one in gallery[FIRST:]:
-            if one.object_name != reference.object_name:
-                yield "other-object", f"distractor {one.object_name!r}"
-            if name not in one.negative:
-                yield "not-negative", f"a distractor is not labelled to lack {name!r}"
-
-    def _elsewhere(self, reference: Instance, right: Collection[str], gallery: Sequence[Instance]) -> Broken:
-        """No image of a distractor shows the reference's object with an attribute that makes an answer right."""
-        for one in gallery:
-            for beside in self._by_image[one.image]:
-                if beside.object_name == reference.object_name and set(right) & set(beside.positive):
-                    yield "answer-elsewhere", f"instance {beside.id} of a distractor's image would be right"
-
-
-def _focus(
-    kind: str, alike: Collection[str], reference: Instance, target: Instance, gallery: Sequence[Instance]
-) -> Broken:
-    """Target and reference are one object and share an attribute of the type that all distractors, of the same object,
-    are labelled to lack; these share no other one of the type with the reference.
-
-    alike: the reference's attributes of the type.
-    """
-    shared = set(alike) & set(target.positive)
-    if {one.object_name for one in (target, *gallery)} != {reference.object_name}:
-        yield "other-object", f"not all are {reference.object_name!r}"
-    if not shared:
-        yield "target-attribute", f"no {kind} shared with the reference"
-    elif not any(all(name in one.negative for one in gallery) for name in shared):
-        yield "not-negative", f"a distractor is not labelled to lack {sorted(shared)}"
-    for one in gallery:
-        if answers := sorted(set(alike) & set(one.positive)):
-            yield "second-answer", f"a distractor is {answers} as the reference"
-
-
-def _words(one: Instance) -> set[str]:
-    return {word.removesuffix("s") for word in one.object_name.split()}
-
-
-class ObjectRules:
-    """The rules of both tasks of objects."""
-
-    def __init__(self, scenes: Scenes) -> None:
-        self._categories = {
-            str(image): frozenset(name for name, present in zip(scenes.names, row, strict=True) if present)
-            for image, row in zip(scenes.ids.tolist(), scenes.present, strict=True)
-        }
-        self._last: dict[str, int] = {}  # reference -> categories that it shares with its last target
-
-    def __call__(self, template: Template) -> Broken:
-        """What a template breaks, the templates of a file in their order."""
-        reference, target, *gallery = (self._categories[image] for image in template.images)
-        condition, change = template.condition, template.task == "change-object"
-        if len(reference) < LEAST_CATEGORIES:
-            yield "few-categories", f"the reference shows {len(reference)} categories"
+    def rules(template: Entry) -> Iterator[str]:
+        images = [image_of(entry) for entry in shown(template)]
+        reference, target, *gallery = (categories[image] for image in images)
+        condition, near, far = template["condition"], gallery[:FIRST], gallery[FIRST:]
+        close = [len(image & reference) >= 6 and not reference <= image for image in (target, *near)]
+        if len(reference) < 10:
+            yield "few-categories"
         if (condition in reference) == change:
-            yield "reference-condition", f"the reference {'shows' if change else 'lacks'} {condition!r}"
-        # The target is close and shows the condition; near distractors are close, far ones show it.
-        seen = [("target", "the target", target)]
-        seen += [("near", "a near distractor", image) for image in gallery[:FIRST]]
-        seen += [("far", "a far distractor", image) for image in gallery[FIRST:]]
-        for place, name, image in seen:
-            shared = f"{len(image & reference)} shared categories"
-            if place != "far" and not _close(image, reference):
-                yield f"{place}-not-close", shared
-            if place == "far" and len(image & reference) > MOST_SHARED_FAR:
-                yield "far-not-far", shared
-            if (condition in image) == (place == "near"):
-                yield f"{place}-condition", f"{name} {'shows' if place == 'near' else 'lacks'} {condition!r}"
+            yield "reference-condition"
+        if not all(close):
+            yield "target-or-near-not-close"
+        if any(len(image & reference) > 2 for image in far):
+            yield "far-not-far"
+        if any(condition in image for image in near) or not all(condition in image for image in (target, *far)):
+            yield "gallery-condition"
         # A later target of a reference is never more similar than the one before.
-        image, shared_now = image_of(template.reference), len(target & reference)
-        if change and shared_now > self._last.get(image, shared_now):
-            yield "target-order", f"the target shares {shared_now} categories, the one before {self._last[image]}"
-        self._last[image] = shared_now
+        shared = len(target & reference)
+        if change and shared > last.get(images[0], shared):
+            yield "target-order"
+        last[images[0]] = shared
+
+    return rules
 
 
-def _close(image: Categories, reference: Categories) -> bool:
-    return len(image & reference) >= LEAST_SHARED and not reference <= image
+def attribute_rules(records: Sequence[Entry], taxonomy: Mapping[str, Collection[str]], change: bool) -> Rules:
+    """Those of both tasks of attributes. records: VAW's."""
+    by_id = {str(record["instance_id"]): record for record in records}
+    by_image = defaultdict[str, list[Entry]](list)
+    for record in records:
+        by_image[image_of(record)].append(record)
+
+    def has(record: Entry) -> set[str]:
+        return {*record["positive_attributes"]}
+
+    def words(record: Entry) -> set[str]:
+        return {word.removesuffix("s") for word in record["object_name"].split()}
+
+    def rules(template: Entry) -> Iterator[str]:
+        reference, target, *gallery = (by_id[str(entry["instance_id"])] for entry in shown(template))
+        name = template["condition"]
+        right = {name} if change else {*taxonomy[name]} & has(reference)
+        same = [target, *gallery[FIRST:]] if change else [target, *gallery]
+        lacking = [reference, *gallery[FIRST:]] if change else gallery
+        shared = right & has(target)
+        if any(record["object_name"] != reference["object_name"] for record in same):
+            yield "other-object"
+        if not any(all(own in record["negative_attributes"] for record in lacking) for own in shared):
+            yield "target-or-distractor-attribute"
+        if not change and any(right & has(record) for record in gallery):
+            yield "second-answer"
+        if change:
+            kinds = [{*kind} & has(reference) for kind in taxonomy.values() if name in kind]
+            if all(attributes & has(target) for attributes in kinds if attributes):
+                yield "same-attribute"
+            if any(name not in has(record) or words(record) & words(reference) for record in gallery[:FIRST]):
+                yield "not-another-object-with-it"
+        # No image of a distractor shows the reference's object with an attribute that makes an answer right.
+        beside = (other for record in gallery for other in by_image[image_of(record)])
+        if any(other["object_name"] == reference["object_name"] and right & has(other) for other in beside):
+            yield "answer-elsewhere"
+
+    return rules

@@ -1,146 +1,343 @@
-from collections import Counter
-from itertools import islice
+"""GeneCIS's four tasks, made of the demo's annotations; its own templates of Change an Object; crops."""
+
+import json
+import tarfile
+from collections import Counter, defaultdict
+from itertools import chain, combinations, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from tests.generators.galleries.annotated import ONE_PERCENT, TAXONOMY, labelled, save, scenes
+from tests.generators.galleries.invariants import attribute_rules, check, object_rules, shown
+from twinset.contracts.candidate import from_row, to_row
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.kinds.template import Template
 from twinset.contracts.parts import LeftOut
-from twinset.generators.galleries.drafts import Task
-from twinset.generators.galleries.object_tasks import ChangeObject, FocusObject, ObjectDrafts
-from twinset.generators.galleries.panoptic import Scenes, condition_name, read_scenes
-from twinset.generators.galleries.vaw import Box, Crops, OutsideImage, crop, read_instances, read_taxonomy
+from twinset.generators.galleries.annotations import (
+    Crops,
+    OutsideImage,
+    condition_name,
+    crop,
+    read_instances,
+    read_scenes,
+    read_taxonomy,
+)
+from twinset.generators.galleries.source import AttributeTemplates, ObjectTemplates, TemplateCandidate, Templates
+from twinset.shards.contracts import Context
+from twinset_demo import MINIATURE
 
-OBJECT_TASKS: dict[str, type[ObjectDrafts]] = {"focus-object": FocusObject, "change-object": ChangeObject}
-TASKS: tuple[Task, ...] = ("focus-object", "change-object")
+FOCUS_OR_CHANGE: tuple[Literal["focus", "change"], ...] = ("focus", "change")
+EVERY = [(kind, task) for kind in ("object", "attribute") for task in FOCUS_OR_CHANGE]
+
+
+STILLS = MINIATURE / "stills"
+RECORDS = json.loads((STILLS / "vaw.json").read_text())
+#: An attribute can have two types.
+TAXONOMY = {**json.loads((STILLS / "attribute_types.json").read_text()), "tone": ["black", "white", "grey"]}
 
 
 @pytest.fixture(scope="module")
-def annotated(tmp_path_factory: pytest.TempPathFactory) -> Scenes:
-    return read_scenes(save(scenes(), tmp_path_factory.mktemp("coco") / "panoptic.json"), LeftOut())
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The annotations and the images."""
+    root = tmp_path_factory.mktemp("genecis")
+    save(scenes(), root / "panoptic.json")
+    save(RECORDS, root / "vaw.json")
+    save(TAXONOMY, root / "types.json")
+    with tarfile.open(STILLS / "images/stills.tar") as tar:
+        tar.extractall(root / "images", filter="data")
+    return root
 
 
-def entries(annotated: Scenes, task: Task, count: int) -> list[dict[str, Any]]:
-    return [draft.entry for draft in islice(OBJECT_TASKS[task](annotated, 1, "objects", LeftOut()), count)]
+def scenes(images: int = 208) -> dict[str, Any]:
+    """The first of the scenes; one shows a category on exactly one per cent, which is not more."""
+    whole: dict[str, Any] = json.loads((STILLS / "panoptic.json").read_text())
+    whole["annotations"][0]["segments_info"][-1]["area"] = 320 * 240 // 100
+    return {**whole, "images": whole["images"][:images], "annotations": whole["annotations"][:images]}
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_references_take_turns_with_another_target_each_time(annotated: Scenes, task: Task) -> None:
-    made = entries(annotated, task, 150)
-    references = [entry["reference"]["val_image_id"] for entry in made]
-    turns = Counter[int]()
-    for number, reference in enumerate(references):
-        turns[reference] += 1
-        if turns[reference] == 2:
-            first_round = set(references[:number])
-            break
-    assert set(references) == first_round
-    assert len({(entry["reference"]["val_image_id"], entry["target"]["val_image_id"]) for entry in made}) == len(made)
+def save(value: Any, path: Path) -> Path:
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
 
 
-def test_near_distractors_are_the_most_similar_without_the_condition(annotated: Scenes) -> None:
-    rows = dict(zip(annotated.ids.tolist(), annotated.present, strict=True))
-    for entry in entries(annotated, "focus-object", 50):
-        reference = rows[entry["reference"]["val_image_id"]]
-        near = [int((rows[image["val_image_id"]] & reference).sum()) for image in entry["gallery"][:9]]
-        assert near == sorted(near, reverse=True)
-        condition = annotated.names.index(entry["condition"])
-        all_near = [
-            int((row & reference).sum())
-            for row in rows.values()
-            if not row[condition] and (row & reference).sum() >= 6 and (reference & ~row).any()
-        ]
-        assert near == sorted(all_near, reverse=True)[:9]
+def source(root: Path, kind: str, task: Any, **more: Any) -> Templates:
+    made: AttributeTemplates | ObjectTemplates
+    if kind == "object":
+        settings = {"annotations": root / "panoptic.json", "media": root / "images", **more}
+        made = ObjectTemplates(kind="genecis-objects", task=task, **settings)
+    else:
+        settings = {"annotations": root / "vaw.json", "taxonomy": root / "types.json", "media": root / "images", **more}
+        made = AttributeTemplates(kind="genecis-attributes", task=task, **settings)
+    return made.open(Context(f"{task}-{kind}", seed=1))
 
 
-def test_what_cannot_be_a_reference_is_counted(annotated: Scenes, tmp_path: Path) -> None:
-    templates = FocusObject(annotated, 1, "objects", LeftOut())
-    list(templates)
-    few = int((annotated.present.sum(axis=1) < 10).sum())
-    assert templates.excluded["reference-few-categories"] == few > 80
-    lonely = read_scenes(save(scenes(rich=12, simple=0, seed=3), tmp_path / "few.json"), LeftOut())  # no nine near ones
-    templates = FocusObject(lonely, 1, "objects", LeftOut())
-    assert list(templates) == []
-    assert templates.excluded["reference-without-gallery"] == int((lonely.present.sum(axis=1) >= 10).sum()) > 0
+def entries(root: Path, kind: str, task: str, count: int | None = None, **more: Any) -> list[dict[str, Any]]:
+    """Templates in GeneCIS's form, none where none can be made."""
+    return [json.loads(one.entry) for one in islice(source(root, kind, task, **more).templates(), count)]
 
 
-def test_a_category_is_present_above_one_per_cent_in_whatever_order_the_file_is(tmp_path: Path) -> None:
-    whole = scenes(rich=20, simple=10)
+def categories(annotations: Path) -> dict[str, frozenset[str]]:
+    """What each image shows, counted from the annotations."""
+    whole, found = json.loads(annotations.read_text()), {}
     names = {category["id"]: condition_name(category["name"]) for category in whole["categories"]}
-    shown = {}
     for annotation in whole["annotations"]:
         pixels = Counter[str]()  # all segments of a category count together
         for segment in annotation["segments_info"]:
             pixels[names[segment["category_id"]]] += segment["area"]
-        shown[annotation["image_id"]] = {name for name, count in pixels.items() if count > ONE_PERCENT}
-    read = read_scenes(save(whole, tmp_path / "panoptic.json"), LeftOut())
-    assert read.ids.tolist() == sorted(shown)
-    assert read.files[0] == f"{read.ids[0]:012d}.jpg"
-    for image, row in zip(read.ids.tolist(), read.present, strict=True):
-        assert {name for name, present in zip(read.names, row, strict=True) if present} == shown[image]
-    turned = {key: list(reversed(value)) for key, value in whole.items()}
-    other = read_scenes(save(turned, tmp_path / "turned.json"), LeftOut())
-    assert (read.ids.tolist(), read.files, read.names) == (other.ids.tolist(), other.files, other.names)
-    assert np.array_equal(read.present, other.present)
+        found[str(annotation["image_id"])] = frozenset(name for name, area in pixels.items() if area > 320 * 240 / 100)
+    return found
 
 
-def test_conditions_are_said_as_in_the_published_files() -> None:
-    said = {
-        "wall-other-merged": "wall",
-        "door-stuff": "door",
-        "floor-wood": "wood floor",
-        "window-blind": "window blind",
-        "dining table": "dining table",
-    }
-    assert {category: condition_name(category) for category in said} == said
+def attribute_problems(made: list[dict[str, Any]], records: list[dict[str, Any]], task: str) -> list[tuple[int, str]]:
+    rules = attribute_rules(records, TAXONOMY, task == "change")
+    if task == "focus":
+        return check(made, 9, {*TAXONOMY} - {"state"}, rules)  # no clear visual category
+    return check(made, 14, {*chain(*TAXONOMY.values())}, rules)
+
+
+@pytest.mark.parametrize(("kind", "task"), EVERY)
+def test_every_rule_holds_of_all_that_can_be_made(root: Path, kind: str, task: str) -> None:
+    planned = list(source(root, kind, task).plan())
+    assert len(planned) > 200
+    assert [from_row(TemplateCandidate, to_row(one)) for one in planned] == planned
+    assert len({one.key for one in planned}) == len({one.group for one in planned}) == len(planned)
+    assert list(islice(source(root, kind, task).plan(), 30)) == planned[:30]
+    made = [json.loads(one.entry) for one in planned]
+    if kind == "object":
+        images = categories(root / "panoptic.json")
+        assert check(made, 14, {*chain(*images.values())}, object_rules(images, task == "change")) == []
+    else:
+        assert attribute_problems(made, RECORDS, task) == []
+    assert {one.task for one in planned} == {f"{task}-{kind}"}
+    assert len({tuple(sorted(json.loads(one.provenance))) for one in planned}) == 1
+
+
+@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+def test_references_take_turns(root: Path, task: str) -> None:
+    references = [entry["reference"]["val_image_id"] for entry in entries(root, "object", task, 150)]
+    again = next(number for number, one in enumerate(references) if one in references[:number])
+    assert {*references} == {*references[:again]}
+
+
+def test_near_distractors_are_the_most_similar_without_the_condition(root: Path) -> None:
+    images = categories(root / "panoptic.json")
+    for entry in entries(root, "object", "focus", 50):
+        reference, _, *gallery = (images[str(image["val_image_id"])] for image in shown(entry))
+        close = [image for image in images.values() if len(image & reference) >= 6 and not reference <= image]
+        without = sorted((len(image & reference) for image in close if entry["condition"] not in image), reverse=True)
+        assert [len(image & reference) for image in gallery[:9]] == without[:9]
+
+
+@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+def test_types_attributes_and_objects_take_turns(root: Path, task: str) -> None:
+    facts = [json.loads(one.provenance) for one in islice(source(root, "attribute", task).plan(), 56)]
+    types = Counter(one["attribute_type"] for one in facts)
+    assert set(types) == set(TAXONOMY) - ({"state"} if task == "focus" else set())
+    sizes = Counter(one["attribute"] for one in facts if one["attribute_type"] == "size")
+    objects = Counter(one["object"] for one in facts if one["attribute"] == "large")
+    for counts, most in ((types, 2), (sizes, 2), (objects, 1)):
+        assert max(counts.values()) - min(counts.values()) <= most
+
+
+@pytest.mark.parametrize("task", FOCUS_OR_CHANGE)
+def test_what_cannot_be_a_reference_is_counted(root: Path, tmp_path: Path, task: str) -> None:
+    records = [{**record, "image_id": int(record["image_id"]) % 30} for record in RECORDS]  # of few images
+    few = save(records, tmp_path / "few.json")
+    templates = source(root, "attribute", task, annotations=few)
+    made = [json.loads(one.entry) for one in templates.templates()]
+    assert made and attribute_problems(made, records, task) == []  # though answers are right elsewhere in an image
+    assert templates.excluded["reference-without-gallery"] > 0
+    lonely = save(scenes(30), tmp_path / "lonely.json")  # no nine near ones
+    templates = source(root, "object", task, annotations=lonely)
+    with pytest.raises(WrongUse, match=r"lonely\.json: no template of .* can be made .*take the whole of a split"):
+        list(templates.plan())
+    assert templates.excluded["reference-few-categories"] == sum(
+        len(shown) < 10 for shown in categories(lonely).values()
+    )
+    assert templates.excluded["reference-without-gallery"] > 0
+
+
+@pytest.mark.parametrize(("kind", "reason"), [("object", "annotation-malformed"), ("attribute", "instance-malformed")])
+def test_what_is_left_out_is_counted_by_every_plan(root: Path, tmp_path: Path, kind: str, reason: str) -> None:
+    whole = scenes()
+    whole["annotations"].append("text")
+    broken = save(whole if kind == "object" else [*RECORDS, "text"], tmp_path / "broken.json")
+    opened = source(root, kind, "focus", annotations=broken)
+    for _ in range(2):
+        opened.excluded.clear()
+        assert next(opened.plan()) and opened.excluded[reason] == 1
+
+
+def instance(number: int, name: str, positive: str, negative: str = "", image: int | None = None) -> dict[str, Any]:
+    named = {"image_id": number if image is None else image, "instance_id": number, "object_name": name}
+    stated = {"positive_attributes": positive.split(), "negative_attributes": negative.split()}
+    return {**named, **stated, "instance_bbox": [1.0, 2.0, 3.0, 4.0]}
+
+
+def references(root: Path, records: list[dict[str, Any]], task: str) -> list[str]:
+    few = save(records, root / "few.json")
+    return sorted(entry["reference"]["instance_id"] for entry in entries(root, "attribute", task, annotations=few))
+
+
+def test_focus_needs_nine_distractors_that_are_labelled_to_lack_the_attribute(root: Path) -> None:
+    whole = [instance(1, "cup", "red", "blue"), instance(2, "cup", "red", "blue")]
+    whole += [instance(10 + n, "cup", "green", "red") for n in range(9)]
+    assert references(root, whole, "focus") == ["1", "2"]
+    assert references(root, [*whole[:-1], instance(18, "cup", "green")], "focus") == []
+    twice_in_one_image = [*whole[:-1], instance(18, "cup", "green", "red", image=17)]
+    assert references(root, twice_in_one_image, "focus") == []
+    beside_a_red_cup = [*whole, instance(30, "cup", "red", image=10)]
+    assert references(root, beside_a_red_cup, "focus") == []
+
+
+def test_change_needs_other_objects_with_the_attribute_and_the_same_without(root: Path) -> None:
+    whole = [instance(1, "cup", "red"), *(instance(10 + n, "cup", "green", "red") for n in range(6))]
+    whole += [instance(20 + n, "car", "red") for n in range(9)]
+    assert references(root, whole, "change") == [str(10 + n) for n in range(6)]
+    for number, replaced in (
+        (7, instance(20, "red cups", "red")),
+        (7, instance(20, "car", "red", image=1)),
+        (1, instance(10, "cup", "green")),
+        (0, instance(1, "cup", "red green")),  # as green as its references
+    ):
+        assert references(root, [*whole[:number], replaced, *whole[number + 1 :]], "change") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "task", "crops"),
+    [("object", "focus", ""), ("attribute", "focus", "published"), ("attribute", "change", "corrected")],
+)
+def test_scenes_are_shown_whole_and_objects_cut_out(root: Path, kind: str, task: str, crops: Any) -> None:
+    made = source(root, kind, task, **({"crops": crops} if crops else {}))
+    planned = list(islice(made.plan(), 3))
+    for candidate, template in zip(planned, made.make(planned), strict=True):
+        assert isinstance(template, Template)
+        assert (template.key, template.condition) == (candidate.key, candidate.condition)
+        assert template.entry == json.loads(candidate.entry)
+        frames = list(template.pictures().values())
+        for frame, image, name in zip(frames, shown(template.entry), candidate.images, strict=True):
+            pixels = np.asarray(Image.open(root / "images" / name).convert("RGB"))
+            assert np.array_equal(frame.pixels, crop(pixels, image["instance_bbox"], crops) if crops else pixels)
+            assert frame.source.path == name
+        assert len({frame.id for frame in frames}) == len(frames)
+
+
+def test_a_missing_or_broken_image_and_a_box_outside_reject_their_templates(root: Path, tmp_path: Path) -> None:
+    made = source(root, "object", "focus", media=tmp_path)
+    planned = list(islice(made.plan(), 2))
+    for name in planned[0].images:
+        (tmp_path / name).write_bytes((root / "images" / name).read_bytes())
+    wrong = tmp_path / planned[0].images[5]
+    wrong.unlink()
+    for reason, size in (("missing-media", None), ("broken-media", 10)):
+        rejected, _ = source(root, "object", "focus", media=tmp_path).make(planned)
+        assert isinstance(rejected, Rejected)
+        assert (rejected.reason, rejected.media, rejected.media_size) == (reason, wrong.name, size)
+        wrong.write_bytes(b"no picture")
+    records = [{**record, "instance_bbox": [320.0, 1.0, 5.0, 5.0]} for record in RECORDS]
+    outside = source(root, "attribute", "focus", annotations=save(records, tmp_path / "vaw.json"))
+    (rejected,) = outside.make(list(islice(outside.plan(), 1)))
+    assert isinstance(rejected, Rejected)
+    assert rejected.reason == "box-outside" and rejected.media is None and "320 x 240" in rejected.detail
+
+
+def test_what_is_read_is_part_of_the_digest(root: Path, tmp_path: Path) -> None:
+    taxonomy = save({**TAXONOMY, "shape": ["round"]}, tmp_path / "types.json")
+    one, other = source(root, "attribute", "focus"), source(root, "attribute", "focus", taxonomy=taxonomy)
+    assert one.inputs() == source(root, "attribute", "change").inputs() != other.inputs()
+
+
+def test_a_category_is_present_above_one_per_cent_in_whatever_order_the_file_is(root: Path, tmp_path: Path) -> None:
+    whole = json.loads((root / "panoptic.json").read_text())
+    turned = save({key: list(reversed(value)) for key, value in whole.items()}, tmp_path / "turned.json")
+    for path in (root / "panoptic.json", turned):
+        read = read_scenes(path, LeftOut())
+        assert {
+            str(picture.id): {name for name, present in zip(read.names, row, strict=True) if present}
+            for picture, row in zip(read.pictures, read.present, strict=True)
+        } == categories(root / "panoptic.json")
+        assert read.pictures[0].file_name == f"{min(map(int, categories(root / 'panoptic.json')))}.jpg"
 
 
 SEGMENT = "annotations", 1, "segments_info", 0
 
 
 @pytest.mark.parametrize(
-    ("place", "value"), [((), []), (("categories", 0, "name"), "-stuff"), (("images",), ["5.jpg"])]
-)
-def test_a_file_of_another_structure_is_refused(tmp_path: Path, place: tuple[Any, ...], value: Any) -> None:
-    path = save(_with(scenes(rich=3, simple=0), place, value), tmp_path / "wrong.json")
-    with pytest.raises(WrongUse, match=r"wrong\.json: .*must be a COCO Panoptic file"):
-        read_scenes(path, LeftOut())
-
-
-@pytest.mark.parametrize(
     ("place", "value"),
     [
         (("images", 1, "file_name"), "../5.jpg"),
-        (("images", 1, "width"), 0),
+        (("images", 1, "id"), 100000000001),
         (("annotations", 1, "image_id"), 3),
-        ((*SEGMENT, "category_id"), 2),
-        ((*SEGMENT, "area"), 1201),
+        ((*SEGMENT, "category_id"), 9999),
+        ((*SEGMENT, "area"), 320 * 240 + 1),
+        (("categories", 0, "name"), "-stuff"),
     ],
 )
-def test_entries_that_are_not_in_the_format_are_left_out_with_their_place(
+def test_wrong_entries_are_left_out_with_their_place_and_wrong_files_refused(
     tmp_path: Path, place: tuple[Any, ...], value: Any
 ) -> None:
-    whole = scenes(rich=3, simple=0)
-    ids = [annotation["image_id"] for annotation in whole["annotations"]]
-    excluded = LeftOut()
-    read = read_scenes(save(_with(whole, place, value), tmp_path / "broken.json"), excluded)
-    assert len(read.ids) == 2 and set(read.ids.tolist()) < set(ids)
+    whole = inner = scenes(3)
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    path, excluded = save(whole, tmp_path / "broken.json"), LeftOut()
+    if place[0] == "categories":
+        with pytest.raises(WrongUse, match=r"broken\.json: categories\[0\]\.name: .*must be a COCO Panoptic file"):
+            read_scenes(path, excluded)
+        return
+    assert len(read_scenes(path, excluded).pictures) == 2
     (_, first), *_ = excluded.examples
     assert first.startswith(f"broken.json {place[0]}[1] ")
     # The annotation of an image that is left out goes with it.
     assert sum(excluded.values()) == (2 if place[0] == "images" else 1)
 
 
-def _with(whole: Any, place: tuple[Any, ...], value: Any) -> Any:
-    """``whole`` with another value at a place."""
-    if not place:
-        return value
-    whole[place[0]] = _with(whole[place[0]], place[1:], value)
-    return whole
+ONE: dict[str, Any] = {
+    "image_id": 7,  # a number, as VAW's description says
+    "instance_id": "8",
+    "instance_bbox": [-1, 2, 30, 4.5],
+    "object_name": " Train  Car",
+    "positive_attributes": ["Red", "shiny", "blue"],
+    "negative_attributes": ["blue", "green", "odd"],
+}
+
+
+def test_names_are_words_in_lower_case_and_contradictions_are_not_believed(tmp_path: Path) -> None:
+    excluded = LeftOut()
+    (one,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, excluded)
+    assert (one.id, one.image, one.object_name, one.box) == ("8", "7", "train car", (-1.0, 2.0, 30.0, 4.5))
+    assert (one.positive, one.negative) == (("red",), ("green",))
+    assert excluded == {"attribute-unknown": 2, "attribute-contradicted": 1}
+    assert all(place.startswith("val.json instance[0] '") for _, place in excluded.examples)
+    assert read_taxonomy(save(TAXONOMY, tmp_path / "types.json"))["tone"] == ("black", "grey", "white")
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        "text",
+        {**ONE, "instance_id": "9", "image_id": "../7"},
+        {**ONE, "instance_id": "9", "negative_attributes": [3]},
+        ONE,
+        {**ONE, "instance_id": "9", "instance_bbox": [1, 2, 0, 4]},
+        {**ONE, "instance_id": "9", "instance_bbox": [1, 2, 3, float("nan")]},
+    ],
+)
+def test_instances_that_cannot_be_used_are_counted(tmp_path: Path, record: Any) -> None:
+    excluded = LeftOut()
+    (one,) = read_instances(save([ONE, record], tmp_path / "val.json"), TAXONOMY, excluded)
+    assert (one.id, excluded["instance-malformed"]) == ("8", 1)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):
+        read_instances(save([], tmp_path / "val.json"), TAXONOMY, LeftOut())
+    with pytest.raises(WrongUse, match=r"types\.json.* attribute_types\.json"):
+        read_taxonomy(save({"red": 0}, tmp_path / "types.json"))
 
 
 WIDTH, HEIGHT = 90, 60
@@ -161,8 +358,7 @@ def test_crops_are_what_pillow_cuts_out(how: Crops) -> None:
         else:
             left, top = max(0, x - 0.35 * width), max(0, y - 0.35 * height)
             right, bottom = x + (1 + 0.35) * width, y + (1 + 0.35) * height
-        edges = left, top, min(WIDTH, right), min(HEIGHT, bottom)
-        cut = Image.fromarray(PIXELS).crop(edges)
+        cut = Image.fromarray(PIXELS).crop((left, top, min(WIDTH, right), min(HEIGHT, bottom)))
         side = max(cut.size)
         square = Image.new("RGB", (side, side))
         square.paste(cut, ((side - cut.width) // 2, (side - cut.height) // 2))
@@ -170,74 +366,56 @@ def test_crops_are_what_pillow_cuts_out(how: Crops) -> None:
 
 
 @pytest.mark.parametrize("box", [(90, 0, 10, 10), (-10, 0, 10, 10), (5, 5, 0.1, 0.1)])
-def test_a_box_of_which_nothing_is_seen_is_refused(box: Box) -> None:
+def test_a_box_of_which_nothing_is_seen_is_refused(box: Any) -> None:
     with pytest.raises(OutsideImage, match="no pixel in an image of 90 x 60"):
         crop(PIXELS, box, "corrected")
 
 
-def test_what_is_said_is_read(tmp_path: Path) -> None:
-    taxonomy = read_taxonomy(save(TAXONOMY, tmp_path / "types.json"))
-    assert taxonomy["tone"] == ("black", "dark", "light")
-    records = labelled(200)
-    excluded = LeftOut()
-    read = read_instances(save(records[::-1], tmp_path / "val.json"), taxonomy, excluded)
-    assert not excluded
-    for record, one in zip(records, read, strict=True):
-        assert (one.id, one.image, one.object_name) == (
-            record["instance_id"],
-            record["image_id"],
-            record["object_name"],
-        )
-        assert list(one.box) == record["instance_bbox"]
-        assert list(one.positive) == record["positive_attributes"]
-        assert list(one.negative) == record["negative_attributes"]
+PUBLISHED = Path(__file__).parents[3] / "../shared/data/genecis/change_object.json"
+
+# The 133 categories of COCO Panoptic, as its annotation files name them.
+COCO = """person, bicycle, car, motorcycle, airplane, bus, train, truck, boat, traffic light, fire hydrant, stop
+sign, parking meter, bench, bird, cat, dog, horse, sheep, cow, elephant, bear, zebra, giraffe, backpack, umbrella,
+handbag, tie, suitcase, frisbee, skis, snowboard, sports ball, kite, baseball bat, baseball glove, skateboard,
+surfboard, tennis racket, bottle, wine glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich, orange,
+broccoli, carrot, hot dog, pizza, donut, cake, chair, couch, potted plant, bed, dining table, toilet, tv, laptop,
+mouse, remote, keyboard, cell phone, microwave, oven, toaster, sink, refrigerator, book, clock, vase, scissors,
+teddy bear, hair drier, toothbrush, banner, blanket, bridge, cardboard, counter, curtain, door-stuff, floor-wood,
+flower, fruit, gravel, house, light, mirror-stuff, net, pillow, platform, playingfield, railroad, river, road, roof,
+sand, sea, shelf, snow, stairs, tent, towel, wall-brick, wall-stone, wall-tile, wall-wood, water-other,
+window-blind, window-other, tree-merged, fence-merged, ceiling-merged, sky-other-merged, cabinet-merged,
+table-merged, floor-other-merged, pavement-merged, mountain-merged, grass-merged, dirt-merged, paper-merged,
+food-other-merged, building-other-merged, rock-merged, wall-other-merged, rug-merged"""
 
 
-ONE: dict[str, Any] = {
-    "image_id": 7,  # a number, as VAW's description says
-    "instance_id": "8",
-    "instance_bbox": [-1, 2, 30, 4.5],
-    "object_name": " Train  Car",
-    "positive_attributes": ["Red"],
-    "negative_attributes": ["blue"],
-}
+@pytest.fixture(scope="module")
+def published() -> list[dict[str, Any]]:
+    if not PUBLISHED.exists():
+        pytest.skip("GeneCIS's change_object.json is not at hand")
+    templates: list[dict[str, Any]] = json.loads(PUBLISHED.read_text())
+    return templates
 
 
-def test_names_are_words_in_lower_case_and_ids_digits(tmp_path: Path) -> None:
-    (one,) = read_instances(save([ONE], tmp_path / "val.json"), TAXONOMY, LeftOut())
-    assert (one.id, one.image, one.object_name, one.positive) == ("8", "7", "train car", ("red",))
-    assert one.box == (-1.0, 2.0, 30.0, 4.5)
+def test_published_templates_keep_the_rules_but_repeat_themselves(published: list[dict[str, Any]]) -> None:
+    conditions = {condition_name(" ".join(name.split())) for name in COCO.split(",")}
+    assert len(conditions) == 133  # categories that differ are conditions that differ
+    problems = check(published, 14, conditions)
+    # Ours come again too.
+    assert (len(published), len({entry["reference"]["val_image_id"] for entry in published})) == (1960, 218)
+    assert Counter(rule for _, rule in problems) == {"template-again": 167, "target-again": 1}
+    # A toaster: the target is its own last distractor, that is, both close and far.
+    assert (19, "target-again") in problems and published[19]["condition"] == "toaster"
 
 
-@pytest.mark.parametrize(
-    ("reason", "record"),
-    [
-        ("instance-malformed", "text"),
-        ("instance-malformed", {**ONE, "instance_id": "9", "image_id": "../7"}),
-        ("instance-malformed", {**ONE, "instance_id": "9", "negative_attributes": [3]}),
-        ("instance-repeated", ONE),
-        ("instance-without-box", {**ONE, "instance_id": "9", "instance_bbox": [1, 2, 0, 4]}),
-        ("instance-without-box", {**ONE, "instance_id": "9", "instance_bbox": [1, 2, 3, float("nan")]}),
-    ],
-)
-def test_what_cannot_be_used_is_counted(tmp_path: Path, reason: str, record: Any) -> None:
-    excluded = LeftOut()
-    (one,) = read_instances(save([ONE, record], tmp_path / "val.json"), TAXONOMY, excluded)
-    assert (one.id, excluded) == ("8", {reason: 1})
-
-
-def test_attributes_that_are_unknown_or_both_said_and_denied_are_not_believed(tmp_path: Path) -> None:
-    record = {**ONE, "positive_attributes": ["red", "shiny", "blue"], "negative_attributes": ["blue", "green", "odd"]}
-    excluded = LeftOut()
-    (one,) = read_instances(save([record], tmp_path / "val.json"), TAXONOMY, excluded)
-    assert (one.positive, one.negative) == (("red",), ("green",))
-    assert excluded == {"attribute-unknown": 2, "attribute-contradicted": 1}
-    assert all(place.startswith("val.json instance 1 '") for _, place in excluded.examples)
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(WrongUse, match=r"val\.json.* VAW file"):
-        read_instances(save([], tmp_path / "val.json"), TAXONOMY, LeftOut())
-    whole = {"red": 0}
-    with pytest.raises(WrongUse, match=r"types\.json.* attribute_types\.json"):
-        read_taxonomy(save(whole, tmp_path / "types.json"))
+def test_published_distractors_are_ranked_and_targets_are_not_first(published: list[dict[str, Any]]) -> None:
+    """The near distractors of all templates of a reference are in one order; many targets come late in it."""
+    order: defaultdict[int, set[tuple[int, int]]] = defaultdict(set)
+    for entry in published:
+        near = [image["val_image_id"] for image in entry["gallery"][:9]]
+        order[entry["reference"]["val_image_id"]] |= set(combinations(near, 2))
+    assert not any((later, sooner) in pairs for pairs in order.values() for sooner, later in pairs)
+    behind = 0
+    for entry in published:
+        target, pairs = entry["target"]["val_image_id"], order[entry["reference"]["val_image_id"]]
+        behind += any((image["val_image_id"], target) in pairs for image in entry["gallery"][:9])
+    assert behind == 786  # most of the others cannot be placed

@@ -69,9 +69,8 @@ def test_the_best_image_is_put_beside_its_photo(world: Path, tmp_path: Path, mon
     for sample in samples:
         scores = {row["image_key"]: row["caption_score"] for row in table if row["caption"] == sample.texts["caption1"]}
         assert sample.json.scores["verification"] == max(scores.values()) and len(scores) == 2
-        assert (
-            sample.json.provenance["choice"] == "score" and sample.json.provenance["generated"]["engine"]["steps"] == 8
-        )
+        assert sample.json.provenance["choice"] == "score"
+        assert sample.json.provenance["generated"]["engine"]["steps"] == 8
         photo = np.asarray(Image.open(world / "photos" / sample.json.source.image0.path).convert("RGB"), int)
         assert sample.json.image0.size == (64, 64) and photo.shape == (64, 64, 3)
     assert "**The score chose, no person did**" in (tmp_path / "out/bivlc/README.md").read_text()
@@ -91,36 +90,27 @@ def test_without_photos_both_sides_are_generated(world: Path, tmp_path: Path) ->
         assert sample.json.image0.sha256 != sample.json.image1.sha256
 
 
-@pytest.mark.slow
-def test_photos_or_both_sides_are_asked_for(world: Path, tmp_path: Path) -> None:
-    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
-    given = stages(world, ["negative_caption"], 1, 2)
-    del given["verified"]
-    with pytest.raises(twinset.TwinsetError, match="holds no image of an original caption; name a folder with photos"):
-        twinset.build(make_recipe(given, {"twins": {"source": source}}), str(tmp_path / "out"))
-
-
 def test_settings_without_scores_are_refused(world: Path) -> None:
-    source = {
-        "kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0", "ambiguous": 0.5
-    }  # fmt: skip
+    source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "ambiguous": 0.5}
     with pytest.raises(twinset.WrongUse, match="need the scores of a stage; name it with verified"):
         make_recipe(stages(world, ["negative_caption"], 1, 2), {"x": {"source": source}})
 
 
 @pytest.mark.slow
-def test_bivlcs_and_trohns_layouts_are_loaded_by_datasets(
+def test_a_pair_needs_two_images_and_bivlcs_and_trohns_layouts_are_loaded_by_datasets(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
     datasets = pytest.importorskip("datasets")
     source = {"kind": "generated-pairs", "negatives": "prompts", "images": "images", "licence": "CC0-1.0"}
-    source |= {"photos": str(world / "photos")}
     given = stages(world, ["negative_caption"], 1, 1)
     del given["verified"]
-    out = str(tmp_path / "out")
-    twinset.build(make_recipe(given, {"pairs": {"source": source}}), out)
+    subsets = {"pairs": {"source": {**source, "photos": str(world / "photos")}}, "twins": {"source": source}}
+    recipe, out = make_recipe(given, subsets), str(tmp_path / "out")
+    twinset.build(recipe, out, only=["pairs"])
+    with pytest.raises(twinset.TwinsetError, match="holds no image of an original caption; name a folder with photos"):
+        twinset.build(recipe, out, only=["twins"])
     pairs = list(twinset.load(out, "pairs"))
     for format, first in (("bivlc", "image"), ("trohn-img", "image_id")):
         to = tmp_path / format

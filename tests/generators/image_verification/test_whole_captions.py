@@ -4,9 +4,10 @@ One question a caption: its probability is the score of an image; a pair must an
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Self
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -33,32 +34,16 @@ DOG, CAT = "A red dog on a bench.", "A red cat on a bench."
 Told = Callable[[int, str], float]
 
 
-class Answering:
-    """An engine that is told how likely yes is, by the number of the image and the question."""
-
-    micro_batch, threads = 4, 1
-
-    def __init__(self, yes: Told) -> None:
-        self.yes = yes
-
-    def answers(self, inquiries: Sequence[Inquiry]) -> list[Answers]:
-        return [[self.yes(number, asked) for asked in one.questions] for number, one in enumerate(inquiries)]
-
-    def device(self) -> None:
-        return None
-
-    def weights(self) -> Mapping[str, str]:
-        return {}
-
-    def with_micro_batch(self, micro_batch: int) -> Self:
-        raise NotImplementedError
-
-
 def made(
     folder: Path, drawn: Sequence[Drawn | DrawnPair], patch: pytest.MonkeyPatch, yes: Told, **given: Any
 ) -> list[Any]:
+    """What is made of images whose engine is told how likely yes is, by the number of the image and the question."""
+
+    def answers(inquiries: Sequence[Inquiry]) -> list[Answers]:
+        return [[yes(number, asked) for asked in one.questions] for number, one in enumerate(inquiries)]
+
     earlier, engine = finish(folder, drawn), Transformers(kind="transformers", model="told")
-    patch.setattr(Transformers, "open", lambda _: Answering(yes))
+    patch.setattr(Transformers, "open", lambda _: SimpleNamespace(answers=answers))
     source = ImageVerification(kind="image-verification", images=HOME, engine=engine, **given)
     generator = source.open(Context("verified", earlier=lambda _: earlier))
     return list(generator.make(list(generator.plan())))

@@ -15,7 +15,7 @@ from PIL import Image
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Pixels
 from twinset.evaluation.examples import Picture
-from twinset.generators.galleries.vaw import OutsideImage, crop
+from twinset.generators.galleries.annotations import OutsideImage, crop
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.shards.media.media_folder import EscapesRoot, ImageFolder, StoredImage
 from twinset.shards.storage.tar_reader import MEMBER_LIMIT

@@ -12,7 +12,7 @@ from twinset.evaluation.features.pictures import Unusable
 from twinset.evaluation.features.similarities import Asked, Left, Similarities, cosines
 from twinset.evaluation.features.store import FeatureStore
 from twinset.evaluation.score_files.opening import open_scores
-from twinset.generators.galleries.panoptic import condition_name
+from twinset.generators.galleries.annotations import condition_name
 from twinset.models.encoders.contract import Floats, ModelKind, NotApplicable, Running, Scorer, unit
 from twinset.models.files import sha256_once
 

@@ -14,7 +14,7 @@ from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.evaluation.scorers.kinds import check_model, dual_encoder
 from twinset.generators.annotation_files import read_json
-from twinset.generators.galleries.vaw import read_taxonomy
+from twinset.generators.galleries.annotations import read_taxonomy
 from twinset.models.encoders.contract import Composer, DualEncoder, Floats, ModelKind, NotApplicable, Running, unit
 from twinset.models.files import sha256_once
 
