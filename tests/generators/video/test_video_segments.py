@@ -11,8 +11,10 @@ import pytest
 
 from tests.generators.video.numbered_videos import RATE, make_video, read
 from twinset.cli.main import main
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
-from twinset.generators.video.frame_pair import FramePairCandidate
+from twinset.contracts.source import SOURCES
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.segments import VideoSegments, YouCook2
 from twinset.shards.contracts import Context
 
@@ -169,3 +171,20 @@ def test_the_real_annotation_has_53550_pairs() -> None:
     assert len({pair.group for pair in pairs}) <= 1_790
     # Two segments of oJZUxU9szWA have one interval: planned as the paper counts, rejected when their frames are read.
     assert sum(pair.at0 == pair.at1 for pair in pairs) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "annotation", "problem"),
+    [
+        ("gebc", "[]", "not a mapping of videos"),
+        ("gebc", '{"v": {}}', "video 'v': video-malformed"),
+        ("youcook2", "[]", "no mapping under 'database'"),
+        ("video-segments", '[{"video": "a", "start": 0, "end": 1, "caption": "b"}]', "two segments of one video"),
+    ],
+)
+def test_bad_files_say_where(kind: str, annotation: str, problem: str, tmp_path: Path) -> None:
+    path = tmp_path / "annotation.json"
+    path.write_text(annotation, "utf-8")
+    made = SOURCES.find(kind).model_validate({"kind": kind, "annotations": str(path), "media": str(tmp_path)})
+    with pytest.raises(WrongUse, match=rf"annotation\.json.*{problem}"):
+        list(made.open(Context("eq-test")).plan())  # type: ignore[attr-defined]
