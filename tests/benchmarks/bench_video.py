@@ -141,7 +141,6 @@ def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
         aims = [int(np.argmin(np.abs(times - at))) for at in wanted]
         near = {n for aim in aims for n in range(aim - 3, aim + 4)}
         around = {}
-        file.rewind()
         for index, (_, frame) in enumerate(file.decode(file.packets())):
             if index in near:
                 around[index] = upright_rgb(frame).astype(np.int16)

@@ -97,6 +97,8 @@ def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
     assert list(generator(val, train, val).plan()) == list(whole.plan()), "a boundary that two files have counts once"
     assert [pair.video for pair in whole.plan()] == ["a", "a", "v", "v"]
     assert both.excluded.examples == [("video-malformed", "train.json video 'b'")]
+    (kinetics,) = generator(saved(tmp_path, {"--33Lscn_sk": THREE, "-v.1": []}, "urls.json")).media_urls().items()
+    assert kinetics == ("--33Lscn_sk", "https://www.youtube.com/watch?v=--33Lscn_sk")
     # One file has the digest that it had when there could be no other, so that datasets stay valid.
     assert generator(val).inputs() == sha256_of_file(val)[0]
     assert len({generator(*files).inputs() for files in ((val,), (train,), (val, train))}) == 3
@@ -147,8 +149,3 @@ def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: in
         still = motion.judge(pair)
         kept += not isinstance(still, Drop) and not isinstance(equal.judge(still), Drop)
     assert kept == left
-
-
-def test_a_video_named_by_its_id_on_youtube_has_an_address(tmp_path: Path) -> None:
-    one, other = (saved(tmp_path, {name: THREE}, f"{n}.json") for n, name in enumerate(("--33Lscn_sk", "-v.1")))
-    assert generator(one, other).media_urls() == {"--33Lscn_sk": "https://www.youtube.com/watch?v=--33Lscn_sk"}
