@@ -158,8 +158,8 @@ def _timeline(file: VideoFile) -> tuple[Timeline, list[int], bool]:
         # MP4 gives durations in decoding order: where frames are reordered they say nothing about the shown frame, and
         # ffmpeg up to 5.1 takes none from there.
         reordered = "mp4" in file.format and any(packet.pts != packet.dts for packet in file.listed)
-        places = [n for n in map(file.places.__getitem__, sorted(file.places)) if file.listed[n].shown]
-        ticks = [file.listed[n].pts or 0 for n in places]
+        shown = sorted((packet.pts or 0, n) for n, packet in enumerate(file.listed) if packet.shown)
+        ticks, places = [tick for tick, _ in shown], [n for _, n in shown]
         durations = [0 if reordered else file.listed[n].duration for n in places]
     else:
         frames, _, intact = _decode_from_start(file)

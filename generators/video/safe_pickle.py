@@ -5,13 +5,14 @@ pickles hold. The standard library's `pickletools` takes the file apart; memory 
 """
 
 import pickletools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import MOST_EXPANDED, read_bytes
 
-_NEW = {
+_NEW: dict[str, Callable[[], Any]] = {
     **{"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False},
     **{"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple},
 }
@@ -45,6 +46,8 @@ def _data(raw: bytes) -> Any:
     stack: list[Any] = []
     marks: list[list[Any]] = []  # the stacks below each mark
     memo: dict[int, Any] = {}
+    argument: Any
+    at: Any
     for operation, argument, at in pickletools.genops(raw):
         name = operation.name
         if name in _CARRYING:
