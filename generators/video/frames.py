@@ -21,7 +21,6 @@ from av.video.reformatter import Interpolation
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels
 from twinset.generators.image_files import UnusableImage
-from twinset.generators.video.frame_pairs import FoundFrame
 from twinset.generators.video.timeline import MICROSECONDS, Timeline, best_effort
 from twinset.generators.video.video_file import BrokenMedia, PlacedPacket, VideoFile, open_video
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
@@ -64,8 +63,8 @@ class DecodedFrame(NamedTuple):
 
 def find_frames(
     folder: MediaFolder, video: str, addresses: Collection[float], addressing: Addressing
-) -> dict[float, FoundFrame]:
-    """Frames of a video of a folder, as `read_frames`; each distinct one is one object.
+) -> dict[float, tuple[Frame, int] | UnusableImage]:
+    """Frames of a video of a folder with their indices, as `read_frames`; each distinct one is one object.
 
     Raises OSError for trouble of the machine, such as a failing disk.
     """
@@ -87,7 +86,9 @@ def find_frames(
         return dict.fromkeys(addresses, UnusableImage("unsafe-path", str(error)))
     except OSError as error:
         return dict.fromkeys(addresses, UnusableImage.refused(error, video, size))
-    source, shared, found = MediaFile(stored.name, size, digest), dict[int, Frame](), dict[float, FoundFrame]()
+    source = MediaFile(stored.name, size, digest)
+    shared: dict[int, Frame] = {}
+    found: dict[float, tuple[Frame, int] | UnusableImage] = {}
     for at, frame in read.items():
         if isinstance(frame, UnusableImage):
             found[at] = replace(frame, media=video, media_size=size)
