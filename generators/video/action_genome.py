@@ -1,47 +1,63 @@
-"""EQ-AG: pairs of annotated frames between which a person's relation to an object changes (EqBen, 4.1 and B.1)."""
+"""EQ-AG: pairs of annotated frames between which a person's relation to an object changes (EqBen, 4.1 and B.1).
+
+Captions are "The person is CONTACT the OBJECT which is SPATIAL him/her." (Fig. 16): the paper's text puts the attention
+relation into the first slot, each of its published examples the contacting one.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from twinset.contracts.canonical import canonical_json
+from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
+from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pair import Addressing, FramePairCandidate
-from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairSource
-from twinset.generators.video.relation_captions import captions, official, relation
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FoundFrame, FramePairCandidate, FramePairSource
+from twinset.shards.media.media_folder import Media
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
-CAPTIONS = "captions.json"  # report: pairs planned, and those of which one caption is true of both frames
-Relations = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
-PICKLE_START = b"\x80"  # of every pickle since protocol 2, and of no JSON
+
+# A joined name such as closet/cabinet is one class, and the annotation does not tell which of the two is meant. One
+# word is said, the same on both sides of a pair: the first, except for the bottle, as published ("the sofa", "the
+# bottle"). Keys are those of the official list, words run together.
+NOUNS = {
+    "closetcabinet": "closet",
+    "cupglassbottle": "bottle",
+    "papernotebook": "paper",
+    "phonecamera": "phone",
+    "sofacouch": "sofa",
+}
+
+SPATIAL = ("above", "beneath", "in_front_of", "behind", "on_the_side_of", "in")
+CONTACTING = (
+    *("carrying", "covered_by", "drinking_from", "eating", "have_it_on_the_back", "holding", "leaning_on", "lying_on"),
+    *("not_contacting", "sitting_on", "standing_on", "touching", "twisting", "wearing", "wiping", "writing_on"),
+)
+#: What captions say for a relation instead of its name; "in" of doorways, clothes and blankets that a person is in.
+WORDS = {"in": "around", "have_it_on_the_back": "carrying on the back"}
+UNSAID = ("looking_at", "not_looking_at", "unsure", "other_relationship")
+JOINT = re.compile(r"[\s_/-]+")
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """One object in one annotated frame: relations as annotated, in the order attention, spatial, contacting."""
+def official(name: str) -> str:
+    """The official lists' spelling, words run together: ``cup_glass_bottle``, ``cup/glass/bottle`` -> one word."""
+    return JOINT.sub("", name).lower()
 
-    number: int
-    frame: str
-    object_class: str
-    relations: Relations
 
-    def differs_from(self, other: View) -> bool:
-        """Whether at least two of the three relations differ (EqBen's rule against near-identical pairs)."""
-        return sum(set(mine) != set(theirs) for mine, theirs in zip(self.relations, other.relations, strict=True)) >= 2
+#: Names of relations as the annotation spells them (``in_front_of``), by any spelling's official one.
+SPELLED = {official(name): name for name in (*SPATIAL, *CONTACTING, *UNSAID)}
 
 
 def _printable(word: str) -> str:
@@ -50,14 +66,10 @@ def _printable(word: str) -> str:
     return word
 
 
-def _listed(names: Any) -> Any:
-    return () if names is None else names  # of what is invisible
-
-
 Word = Annotated[str, AfterValidator(_printable)]
-Names = Annotated[
-    tuple[Annotated[Word, AfterValidator(lambda name: relation(name) or name)], ...], BeforeValidator(_listed)
-]
+Relation = Annotated[Word, AfterValidator(lambda name: SPELLED.get(official(name), name))]
+#: None for an object that is not visible.
+Relations = Annotated[tuple[Relation, ...], BeforeValidator(lambda names: () if names is None else names)]
 
 
 class AnnotatedObject(BaseModel):
@@ -65,17 +77,44 @@ class AnnotatedObject(BaseModel):
 
     object_class: Word = Field(alias="class")
     visible: bool = True
-    attention_relationship: Names = ()
-    spatial_relationship: Names = ()
-    contacting_relationship: Names = ()
+    attention_relationship: Relations = ()
+    spatial_relationship: Relations = ()
+    contacting_relationship: Relations = ()
 
     @property
-    def relations(self) -> Relations:
-        """In the order attention, spatial, contacting."""
+    def relations(self) -> tuple[tuple[str, ...], ...]:
+        """In the order of `RELATIONS`."""
         return self.attention_relationship, self.spatial_relationship, self.contacting_relationship
+
+    def captions(self) -> tuple[str, ...]:
+        """Every caption that its relations give, in the annotation's order, contacting relations outermost.
+
+        Relations that cannot be said (``unsure``, ``other_relationship``) or are not Action Genome's give none; without
+        one of each kind there is no caption.
+        """
+        noun = NOUNS.get(official(self.object_class)) or JOINT.sub(" ", self.object_class).strip().lower()
+        touches, places = (
+            [WORDS.get(name, name.replace("_", " ")) for name in dict.fromkeys(names) if name in sayable]
+            for names, sayable in ((self.contacting_relationship, CONTACTING), (self.spatial_relationship, SPATIAL))
+        )
+        return tuple(f"The person is {touch} the {noun} which is {at} him/her." for touch in touches for at in places)
 
 
 _OBJECT = TypeAdapter(AnnotatedObject)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One object in one annotated frame."""
+
+    number: int
+    frame: str
+    seen: AnnotatedObject
+
+    def differs_from(self, other: View) -> bool:
+        """Whether at least two of the three relations differ (EqBen's rule against near-identical pairs)."""
+        relations = zip(self.seen.relations, other.seen.relations, strict=True)
+        return sum(set(mine) != set(theirs) for mine, theirs in relations) >= 2
 
 
 class ActionGenome(FramePairSource):
@@ -86,17 +125,14 @@ class ActionGenome(FramePairSource):
     skip: annotated frames left out after a chosen one (the paper says 1 and 2).
     exclusive: stricter than the paper: each frame has a caption that is not true of the other one. {holding} and
     {holding, touching} are said differently, and make a pair, but "holding" is true of both.
-    grammar: captions in correct English ("the clothes which are"), where the paper prints "the clothes which is".
     """
 
     kind: Literal["action-genome"]
     frames: Literal["dump", "video"] = "video"
     skip: int = Field(default=1, ge=0)
     exclusive: bool = False
-    grammar: bool = False
     licence: str = UNKNOWN
 
-    reports = (CAPTIONS,)
     reference = Reference(
         "Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome", "sigurdsson2016hollywood")
     )
@@ -108,103 +144,112 @@ class ActionGenome(FramePairSource):
 
     version = 2
 
-    @cached_property
-    def _counts(self) -> Counter[str]:
-        """Pairs that are planned, and those of which one caption is true of both frames."""
-        return Counter()
-
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
-        videos = self._views()
-        self._counts.clear()
-        for video in sorted(videos):
-            for kind, views in sorted(videos[video].items()):
-                views.sort(key=lambda view: view.number)
-                yield from self._pairs(video, kind, views)
+        for (video, kind), views in sorted(self._views().items()):
+            views.sort(key=lambda view: view.number)
+            # EqBen's sparse sampling: frames next to a chosen one are too much like it, and are skipped.
+            i = 0
+            while i < len(views):
+                chosen, j = False, i + 1
+                while j < len(views):
+                    pair = self._pair(video, kind, views[i], views[j])
+                    if pair is not None:
+                        yield pair
+                        chosen = True
+                    j += 1 + self.skip if pair is not None else 1
+                i += 1 + self.skip if chosen else 1
 
-    def report_files(self) -> Mapping[str, bytes]:
-        return {CAPTIONS: canonical_json({name: self._counts[name] for name in ("pairs", "one true of both")})}
+    def media_files(self) -> Media:
+        return self._dump.folder if self.frames == "dump" else super().media_files()
 
-    def addressing(self) -> Addressing:
-        return "dump" if self.frames == "dump" else "numbers"
+    def media_names(self, candidate: Candidate) -> tuple[str, ...]:
+        if self.frames == "video":
+            return candidate.media_names
+        assert isinstance(candidate, FramePairCandidate)
+        return _dumped(candidate.video, candidate.at0), _dumped(candidate.video, candidate.at1)
 
-    def _pairs(self, video: str, kind: str, views: Sequence[View]) -> Iterator[FramePairCandidate]:
-        """EqBen's sparse sampling: frames next to a chosen one are too much like it, and are skipped."""
-        i = 0
-        while i < len(views):
-            chosen, j = False, i + 1
-            while j < len(views):
-                pair = self._pair(video, kind, views[i], views[j])
-                if pair is not None:
-                    yield pair
-                    chosen = True
-                j += 1 + self.skip if pair is not None else 1
-            i += 1 + self.skip if chosen else 1
+    def frames_at(self, video: str, addresses: Collection[float]) -> Mapping[float, FoundFrame]:
+        """By 1-based numbers of ffmpeg's output."""
+        if self.frames == "video":
+            from twinset.generators.video.frames import find_frames  # decodes with av
+
+            return find_frames(self.folder, video, addresses, "numbers")
+        read = self._dump.read(_dumped(video, number) for number in addresses)
+        found = {number: read[_dumped(video, number)] for number in addresses}
+        return {at: frame if isinstance(frame, UnusableImage) else (frame, -1) for at, frame in found.items()}
+
+    @cached_property
+    def _dump(self) -> ImageFiles:
+        return ImageFiles(self.media, upright=False)
 
     def _pair(self, video: str, kind: str, first: View, second: View) -> FramePairCandidate | None:
         if not first.differs_from(second):
             return None
-        grammar = self.grammar
-        all0, all1 = (captions(view.object_class, *view.relations[1:], grammar) for view in (first, second))
+        all0, all1 = first.seen.captions(), second.seen.captions()
         place = f"{self.annotations.name} {kind} of {first.frame} and {second.frame}"
         if not all0 or not all1:
             self.excluded.add("pair-unsayable", place)
             return None
         # A caption of its own leads, so that the first two differ as soon as one frame has one.
         captions0, captions1 = _own_first(all0, all1), _own_first(all1, all0)
-        shared0, shared1 = captions0[0] in all1, captions1[0] in all0
-        if (shared0 and shared1) or (self.exclusive and (shared0 or shared1)):
+        shared = captions0[0] in all1, captions1[0] in all0
+        if all(shared) or (self.exclusive and any(shared)):
             self.excluded.add("pair-said-alike", place)
             return None
-        self._counts["pairs"] += 1
-        self._counts["one true of both"] += shared0 or shared1
         provenance = {"video": video, "object": kind}
         for side, view in enumerate((first, second)):
             provenance[f"frame{side}"] = view.frame
-            for slot, names in zip(RELATIONS, view.relations, strict=True):
+            for slot, names in zip(RELATIONS, view.seen.relations, strict=True):
                 provenance[f"{slot}{side}"] = ",".join(names)
         identity, at = (video, kind, first.number, second.number), (float(first.number), float(second.number))
         return self.planned(identity, (captions0, captions1), at, "relation", provenance)
 
-    def _views(self) -> dict[str, dict[str, list[View]]]:
+    def _views(self) -> Mapping[tuple[str, str], list[View]]:
         """The visible objects of each video and class."""
-        videos: dict[str, dict[str, list[View]]] = {}
-        shared: dict[Any, Any] = {}  # a few hundred combinations of relations serve half a million views
+        views = defaultdict[tuple[str, str], list[View]](list)
         frames: set[tuple[str, int]] = set()
         for place, frame, objects in _frames(self.annotations):
             match = FRAME.fullmatch(frame) if isinstance(frame, str) else None
-            address = (match["video"], int(match["number"])) if match else ("", 0)
-            if reason := _problem(frame, objects) or ("repeated-frame" if address in frames else ""):
+            video, number = (match["video"], int(match["number"])) if match else ("", 0)
+            if reason := _problem(frame, objects) or ("repeated-frame" if (video, number) in frames else ""):
                 self.excluded.add(reason, place)
                 continue
-            frames.add(address)
-            classes: set[str] = set()
-            for value in objects:
-                try:
-                    annotated = _OBJECT.validate_python(value)
-                except ValidationError:
-                    self.excluded.add("object-malformed", place)
-                    continue
-                if not annotated.visible:
-                    continue
-                kind = official(annotated.object_class)
-                if kind in classes:
-                    self.excluded.add("repeated-object", f"{place} {kind}")
-                    continue
-                classes.add(kind)
-                for name in chain(*annotated.relations):
-                    if relation(name) is None:
-                        self.excluded.add("unknown-relation", f"{place} {kind} {name!r}")
-                views = videos.setdefault(address[0], {}).setdefault(shared.setdefault(kind, kind), [])
-                shown = annotated.object_class, annotated.relations
-                views.append(View(address[1], frame, *shared.setdefault(shown, shown)))
-        return videos
+            frames.add((video, number))
+            for kind, seen in self._visible(objects, place):
+                views[video, kind].append(View(number, frame, seen))
+        return views
+
+    def _visible(self, objects: Iterable[Any], place: str) -> Iterator[tuple[str, AnnotatedObject]]:
+        """Class and annotation of each visible object of a frame."""
+        classes: set[str] = set()
+        for value in objects:
+            try:
+                seen = _OBJECT.validate_python(value)
+            except ValidationError:
+                self.excluded.add("object-malformed", place)
+                continue
+            kind = official(seen.object_class)
+            if not seen.visible:
+                continue
+            if kind in classes:
+                self.excluded.add("repeated-object", f"{place} {kind}")
+                continue
+            classes.add(kind)
+            for name in (name for names in seen.relations for name in names if official(name) not in SPELLED):
+                self.excluded.add("unknown-relation", f"{place} {kind} {name!r}")
+            yield kind, seen
 
 
-def _own_first(captions: tuple[str, ...], elsewhere: tuple[str, ...]) -> tuple[str, ...]:
+def _own_first(captions: tuple[str, ...], elsewhere: tuple[str, ...]) -> list[str]:
     """The captions with the first one that the other frame does not have in the lead, where there is one."""
     own = next((caption for caption in captions if caption not in elsewhere), captions[0])
-    return (own, *(caption for caption in captions if caption != own))
+    return sorted(captions, key=lambda caption: caption != own)
+
+
+def _dumped(video: str, number: float) -> str:
+    """The picture of a frame, as Action Genome's official tool names it."""
+    return f"{video}/{int(number):06d}.png"
 
 
 def _problem(frame: Any, objects: Any) -> str:
@@ -220,7 +265,7 @@ def _problem(frame: Any, objects: Any) -> str:
 
 def _frames(path: Path) -> Iterator[tuple[str, Any, Any]]:
     """Place, name and objects of every annotated frame, as the file has them; `Skipped` for a line without JSON."""
-    if _is_pickle(path):
+    if path.suffix in (".pkl", ".pickle"):
         whole = safe_pickle.load(path)
         if not isinstance(whole, dict):
             raise WrongUse(f"{path}: holds a {type(whole).__name__}, not frames by name; {_REMEDY}")
@@ -233,13 +278,3 @@ def _frames(path: Path) -> Iterator[tuple[str, Any, Any]]:
 
 
 _REMEDY = "source.annotations must be object_bbox_and_relationship.pkl, or lines of {frame, objects: [...]}"
-
-
-def _is_pickle(path: Path) -> bool:
-    if path.suffix in (".pkl", ".pickle"):
-        return True
-    try:
-        with path.open("rb") as stream:
-            return stream.read(1) == PICKLE_START
-    except OSError:
-        return False  # the reader says why

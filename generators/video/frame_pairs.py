@@ -1,31 +1,55 @@
-"""What sources of pairs of frames share: settings, captions as sentences, and the planned pair of one video."""
+"""What sources of pairs of frames share: settings, the planned pair of one video, its making, captions as sentences."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from twinset.contracts.candidate import Candidate
+from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.canonical import canonical_json, sha256_of_file
 from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.samples import Rejected
+from twinset.contracts.kinds.samples import Frame, Rejected
 from twinset.contracts.references import Reference, reasons_beside
 from twinset.generators.annotation_files import is_media_name, refuse_unusable
-from twinset.generators.image_files import VideoFolderSource
+from twinset.generators.image_files import UnusableImage, VideoFolderSource
 from twinset.generators.papers import EQBEN
-from twinset.generators.video.frame_pair import Addressing, FramePairCandidate, dumped_frame
 from twinset.shards.media.media_folder import MediaFolder
 
 T = TypeVar("T")
+#: A frame and its index in the video (0-based, presentation order; -1 for a dumped one), or why an address gave none.
+FoundFrame = tuple[Frame, int] | UnusableImage
 
 #: Why a pair of frames cannot be made.
 FRAME_REASONS = reasons_beside(__file__, "frames")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FramePairCandidate(CaptionedCandidate):
+    """Two addresses in one video and the captions of both.
+
+    video: name of the video as `shards.media.media_folder.MediaFolder.find` takes it.
+    at0, at1: seconds, or 1-based output frame numbers of ffmpeg (Action Genome).
+    change: what differs between the twins. provenance: flat canonical JSON, the same keys for all of a source.
+    """
+
+    video: str
+    at0: float
+    at1: float
+    change: str
+    provenance: str
+
+    @property
+    def media_names(self) -> tuple[str, ...]:
+        return (self.video,)
 
 
 class FramePairSource(VideoFolderSource):
@@ -48,19 +72,25 @@ class FramePairSource(VideoFolderSource):
         return sha256_of_file(self.annotations)[0]
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
-        from twinset.generators.video.frame_making import make_pairs  # decodes with av
+        """One result a candidate, in order.
 
-        return make_pairs(cast(Sequence[FramePairCandidate], candidates), self.folder, self.addressing())
+        Candidates of one video follow each other: its file is hashed and opened once, each distinct frame is decoded
+        once and shared, and only one video's frames are held at a time. Provenance gains ``index0`` and ``index1``, the
+        indices of the frames in the video (0-based; -1 in a dump, which does not tell).
 
-    def addressing(self) -> Addressing:
-        """How candidates address frames (`generators.video.frame_making.make_pairs`)."""
-        return "seconds"
+        Rejections: `FRAME_REASONS`. Raises OSError for trouble of the machine, such as a failing disk.
+        """
+        for video, group in groupby(cast(Sequence[FramePairCandidate], candidates), key=lambda pair: pair.video):
+            planned = list(group)
+            frames = self.frames_at(video, sorted({at for pair in planned for at in (pair.at0, pair.at1)}))
+            for pair in planned:
+                yield _made(pair, frames[pair.at0], frames[pair.at1])
 
-    def media_names(self, candidate: Candidate) -> tuple[str, ...]:
-        pair = cast(FramePairCandidate, candidate)
-        if self.addressing() == "dump":
-            return dumped_frame(pair.video, pair.at0), dumped_frame(pair.video, pair.at1)
-        return (pair.video,)
+    def frames_at(self, video: str, addresses: Collection[float]) -> Mapping[float, FoundFrame]:
+        """The frames of a video by their addresses: seconds."""
+        from twinset.generators.video.frames import find_frames  # decodes with av
+
+        return find_frames(self.folder, video, addresses, "seconds")
 
     def usable_videos(
         self, path: Path, videos: Mapping[str, Any], entry: TypeAdapter[T], remedy: str
@@ -88,7 +118,7 @@ class FramePairSource(VideoFolderSource):
     def planned(
         self,
         identity: tuple[str | int | float, ...],
-        captions: tuple[tuple[str, ...], tuple[str, ...]],
+        captions: tuple[Sequence[str], Sequence[str]],
         at: tuple[float, float],
         change: str,
         provenance: Mapping[str, Any],
@@ -102,16 +132,30 @@ class FramePairSource(VideoFolderSource):
             change: what differs between the twins.
             provenance: flat, the same keys for all of a source.
         """
+        video = str(identity[0])
         return FramePairCandidate(
-            **self.identified(*identity, group=str(identity[0])),
-            captions0=captions[0],
-            captions1=captions[1],
-            video=str(identity[0]),
+            **self.identified(*identity, group=video),
+            captions0=tuple(captions[0]),
+            captions1=tuple(captions[1]),
+            video=video,
             at0=at[0],
             at1=at[1],
             change=change,
             provenance=canonical_json(provenance).decode(),
         )
+
+
+def _made(pair: FramePairCandidate, first: FoundFrame, second: FoundFrame) -> Pair | Rejected:
+    if isinstance(first, UnusableImage):
+        return first.rejected(pair.key)
+    if isinstance(second, UnusableImage):
+        return second.rejected(pair.key)
+    (image0, index0), (image1, index1) = first, second
+    if image0 is image1:
+        detail = f"{pair.video}: {pair.at0:g} and {pair.at1:g} are one frame"
+        return Rejected(pair.key, "same-frame", detail)
+    provenance = {**json.loads(pair.provenance), "index0": index0, "index1": index1}
+    return Pair(**pair.placed, change=pair.change, image0=image0, image1=image1, provenance=provenance)
 
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # Unicode's category Cc

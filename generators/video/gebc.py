@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -17,8 +17,7 @@ from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import AnnotationFiles, read_json
 from twinset.generators.record_fields import OptionalSeconds, OptionalText, Seconds, misfit
-from twinset.generators.video.frame_pair import FramePairCandidate
-from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairSource, as_sentence
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 
 # How the annotation says that a subject is absent or present: 913 of the 7,279 boundaries of val are a change of these.
 FLAGS = ("/0", "/1")
@@ -35,37 +34,32 @@ class BoundaryRecord(BaseModel):
     status_before: OptionalText = ""
     status_after: OptionalText = ""
 
-    def caption(self, status: str) -> str:
-        """A subject alone, or a flag in place of words, says nothing of what is to be seen: then it is empty."""
-        worded = as_sentence(self.subject) and as_sentence(status) and status.strip() not in FLAGS
-        return as_sentence(self.subject, status) if worded else ""
-
 
 _RECORD, _RECORDS = TypeAdapter(BoundaryRecord), TypeAdapter(list[Any])
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Boundary:
-    """One moment of one video, in seconds, with all that annotators said of it (``_3A``, ``_3B`` are two captions)."""
+    """One moment of one video, with all that annotators said of it (``_3A``, ``_3B`` are two captions).
+
+    previous, next: of the intervals on both sides, in seconds.
+    """
 
     time: float
-    previous: float = 0.0
-    next: float = math.inf
-    ids: list[str] = field(default_factory=list)
-    before: list[str] = field(default_factory=list)
-    after: list[str] = field(default_factory=list)
+    previous: float
+    next: float
+    records: Sequence[BoundaryRecord]
 
-    def add(self, record: BoundaryRecord) -> None:
-        """What one record says; neighbours on the wrong side of the boundary are not believed."""
-        if record.prev_timestamp is not None and record.prev_timestamp < self.time:
-            self.previous = max(self.previous, record.prev_timestamp)
-        if record.next_timestamp is not None and record.next_timestamp > self.time:
-            self.next = min(self.next, record.next_timestamp)
-        if record.boundary_id:
-            self.ids.append(record.boundary_id)
-        for captions, status in ((self.before, record.status_before), (self.after, record.status_after)):
-            if (caption := record.caption(status)) and caption not in captions:
-                captions.append(caption)
+    @property
+    def ids(self) -> str:
+        """Of its records, joined."""
+        return ",".join(record.boundary_id for record in self.records if record.boundary_id)
+
+    def captions(self, side: Literal["before", "after"]) -> list[str]:
+        """A subject alone, or a flag in place of words, says nothing of what is to be seen, and is left out."""
+        statuses = [(record.subject, getattr(record, f"status_{side}")) for record in self.records]
+        worded = [both for both in statuses if all(map(as_sentence, both)) and both[1].strip() not in FLAGS]
+        return list(dict.fromkeys(as_sentence(*both) for both in worded))
 
 
 class Gebc(FramePairSource):
@@ -119,7 +113,7 @@ class Gebc(FramePairSource):
 
     def _boundaries(self, records: list[tuple[str, Any]]) -> list[Boundary]:
         """Distinct moments in time order, each with the tightest interval that the annotation gives on either side."""
-        boundaries: dict[float, Boundary] = {}
+        moments = defaultdict[float, list[BoundaryRecord]](list)
         ids: set[str] = set()
         for place, value in records:
             try:
@@ -131,17 +125,21 @@ class Gebc(FramePairSource):
                 self.excluded.add("boundary-repeated", f"{place} ({record.boundary_id})")
                 continue
             ids |= {record.boundary_id} - {""}
-            boundaries.setdefault(record.timestamp, Boundary(record.timestamp)).add(record)
-        ordered = [boundaries[time] for time in sorted(boundaries)]
-        for earlier, later in pairwise(ordered):
-            later.previous = max(later.previous, earlier.time)
-            earlier.next = min(earlier.next, later.time)
-        return ordered
+            moments[record.timestamp].append(record)
+        boundaries, times = [], sorted(moments)
+        for earlier, time, later in zip([0.0, *times], times, [*times[1:], math.inf], strict=False):
+            # Neighbours on the wrong side of the boundary are not believed.
+            before = [one.prev_timestamp for one in moments[time] if one.prev_timestamp is not None]
+            after = [one.next_timestamp for one in moments[time] if one.next_timestamp is not None]
+            previous = max([earlier, *(stated for stated in before if stated < time)])
+            following = min([later, *(stated for stated in after if stated > time)])
+            boundaries.append(Boundary(time, previous, following, moments[time]))
+        return boundaries
 
     def _pair(self, video: str, first: Boundary, second: Boundary, place: str) -> FramePairCandidate | None:
-        captions0, captions1 = tuple(first.before), tuple(second.after)
+        captions = first.captions("before"), second.captions("after")
         times = f"{place} boundaries at {first.time:g} and {second.time:g} s"
-        if not captions0 or not captions1:
+        if not all(captions):
             self.excluded.add("pair-unsayable", times)
             return None
         at0 = first.previous + self.before * (first.time - first.previous)
@@ -151,13 +149,12 @@ class Gebc(FramePairSource):
             return None
         provenance = {
             "video": video,
-            "boundaries0": ",".join(first.ids),
-            "boundaries1": ",".join(second.ids),
+            "boundaries0": first.ids,
+            "boundaries1": second.ids,
             "timestamp0": first.time,
             "timestamp1": second.time,
         }
-        identity = (video, first.time, second.time)
-        return self.planned(identity, (captions0, captions1), (at0, at1), "status", provenance)
+        return self.planned((video, first.time, second.time), captions, (at0, at1), "status", provenance)
 
 
 _REMEDY = "source.annotations must be a GEBC file of {VIDEO: [{boundary_id, timestamp, ...}]}"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, TypeAdapter, ValidationError
 
@@ -23,8 +22,7 @@ from twinset.generators.annotation_files import (
     text_of,
 )
 from twinset.generators.record_fields import Name, Seconds, misfit
-from twinset.generators.video.frame_pair import FramePairCandidate
-from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairSource, as_sentence
+from twinset.generators.video.frame_pairs import FRAME_REASONS, FramePairCandidate, FramePairSource, as_sentence
 
 
 def _in_order(interval: tuple[float, float]) -> tuple[float, float]:
@@ -38,21 +36,17 @@ Interval = Annotated[tuple[Seconds, Seconds], AfterValidator(_in_order)]
 Sentence = Annotated[str, BeforeValidator(lambda value: as_sentence(text_of(value)))]
 
 
-@dataclass(slots=True)
-class Segment:
-    """A part of a video. start, end: in seconds. captions: of it, best first."""
+class Segment(NamedTuple):
+    """A part of a video: start and end in seconds, its captions, best first."""
 
-    id: str
     start: float
     end: float
-    captions: list[str] = field(default_factory=list)
+    id: str
+    captions: tuple[str, ...]
 
     @property
     def middle(self) -> float:
         return (self.start + self.end) / 2
-
-    def order(self) -> tuple[float, float, str]:
-        return self.start, self.end, self.id
 
 
 class SegmentPairSource(FramePairSource):
@@ -61,14 +55,14 @@ class SegmentPairSource(FramePairSource):
     change: ClassVar[str] = "segment"
 
     def pair(
-        self, video: str, identity: tuple[str | float, ...], about: Mapping[str, Any], first: Segment, second: Segment
+        self, identity: tuple[str | float, ...], about: Mapping[str, Any], first: Segment, second: Segment
     ) -> FramePairCandidate:
         """The earlier and the later of two segments. identity, about: see `planned`, of which ``about`` is a part."""
         provenance = dict(about)
         for side, segment in enumerate((first, second)):
             provenance |= {f"segment{side}": segment.id, f"start{side}": segment.start, f"end{side}": segment.end}
-        captions = tuple(first.captions), tuple(second.captions)
-        return self.planned((video, *identity), captions, (first.middle, second.middle), self.change, provenance)
+        captions, middles = (first.captions, second.captions), (first.middle, second.middle)
+        return self.planned(identity, captions, middles, self.change, provenance)
 
 
 class YouCook2Step(BaseModel):
@@ -112,7 +106,7 @@ class YouCook2(SegmentPairSource):
         for video, entry, place in self.usable_videos(self.annotations, database, _VIDEO, _YOUCOOK2):
             about = {"video": video, "subset": entry.subset, "recipe": entry.recipe_type}
             for first, second in combinations(self._segments(entry.annotations, place), 2):
-                yield self.pair(video, (first.id, second.id), about, first, second)
+                yield self.pair((video, first.id, second.id), about, first, second)
 
     def media_urls(self) -> Mapping[str, str]:
         database = read_json(self.annotations)["database"]
@@ -133,8 +127,8 @@ class YouCook2(SegmentPairSource):
             elif step.id in segments:
                 self.excluded.add("segment-repeated", place)
             else:
-                segments[step.id] = Segment(step.id, *step.segment, [step.sentence])
-        return sorted(segments.values(), key=Segment.order)
+                segments[step.id] = Segment(*step.segment, step.id, (step.sentence,))
+        return sorted(segments.values())
 
 
 class SegmentFields(Settings):
@@ -188,7 +182,26 @@ class VideoSegments(SegmentPairSource):
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video and time, whatever the order of the file."""
-        videos: dict[str, dict[tuple[float, float], Segment]] = {}
+        pairs = 0
+        for video, captions in sorted(self._captions().items()):
+            segments = (Segment(*at, f"{at[0]:g}-{at[1]:g}", tuple(captions[at])) for at in sorted(captions))
+            for first, second in combinations(segments, 2):
+                place = f"{self.annotations.name} video {video!r} segments {first.id} and {second.id} s"
+                if first.start <= second.middle <= first.end or second.start <= first.middle <= second.end:
+                    self.excluded.add("pair-overlaps", place)
+                elif not set(first.captions).isdisjoint(second.captions):
+                    self.excluded.add("pair-said-alike", place)
+                else:
+                    pairs += 1
+                    identity = video, first.start, first.end, second.start, second.end
+                    yield self.pair(identity, {"video": video}, first, second)
+        if not pairs:
+            remedy = "a pair needs two segments of one video, each with start, end and caption; see source.fields"
+            refuse_unusable(self.annotations, self.excluded, remedy)
+
+    def _captions(self) -> dict[str, dict[tuple[float, float], dict[str, None]]]:
+        """The captions of each segment, in order and each once, by video and times."""
+        videos: dict[str, dict[tuple[float, float], dict[str, None]]] = {}
         names = self.fields
         for place, record in read_records(self.annotations, (names.video, names.start, names.end, names.caption)):
             if isinstance(record, Skipped):
@@ -206,23 +219,5 @@ class VideoSegments(SegmentPairSource):
             elif not own.caption:
                 self.excluded.add("segment-unsayable", place)
             else:
-                name = f"{own.times[0]:g}-{own.times[1]:g}"
-                segment = videos.setdefault(own.video, {}).setdefault(own.times, Segment(name, *own.times))
-                segment.captions.append(own.caption)
-        pairs = 0
-        for video, segments in sorted(videos.items()):
-            for segment in segments.values():
-                segment.captions = list(dict.fromkeys(segment.captions))
-            for first, second in combinations(sorted(segments.values(), key=Segment.order), 2):
-                place = f"{self.annotations.name} video {video!r} segments {first.id} and {second.id} s"
-                if first.start <= second.middle <= first.end or second.start <= first.middle <= second.end:
-                    self.excluded.add("pair-overlaps", place)
-                elif not set(first.captions).isdisjoint(second.captions):
-                    self.excluded.add("pair-said-alike", place)
-                else:
-                    identity = first.start, first.end, second.start, second.end
-                    pairs += 1
-                    yield self.pair(video, identity, {"video": video}, first, second)
-        if not pairs:
-            remedy = "a pair needs two segments of one video, each with start, end and caption; see source.fields"
-            refuse_unusable(self.annotations, self.excluded, remedy)
+                videos.setdefault(own.video, {}).setdefault(own.times, {})[own.caption] = None
+        return videos

@@ -39,9 +39,8 @@ from measured import row
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.video.decoding import upright_rgb
-from twinset.generators.video.frames import VideoFrame, read_frames
-from twinset.generators.video.video_file import VideoFile
+from twinset.generators.video.frames import VideoFrame, read_frames, upright_rgb
+from twinset.generators.video.video_file import open_video
 
 SECONDS, RATE, SIZE = 40, 25, (640, 360)
 ROUNDS = 3
@@ -135,15 +134,13 @@ def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
     """How many of the frames are the wanted ones."""
     if len(found) != len(wanted):
         return f"{len(found)} of {len(wanted)} read"
-    with VideoFile(path) as file:
-        table = file.scan()
-        ticks = sorted(pts for pts in table.pts if pts is not None)
+    with open_video(path) as file:
+        ticks = sorted(pts for pts in file.places if pts is not None)
         first = ticks[0] * file.stream.time_base
         times = np.array([float(tick * file.stream.time_base - first) for tick in ticks])
         aims = [int(np.argmin(np.abs(times - at))) for at in wanted]
         near = {n for aim in aims for n in range(aim - 3, aim + 4)}
         around = {}
-        file.rewind()
         for index, (_, frame) in enumerate(file.decode(file.packets())):
             if index in near:
                 around[index] = upright_rgb(frame).astype(np.int16)
@@ -159,15 +156,15 @@ def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
 def decoding(path: Path, wanted: list[float], skipping: bool) -> float:
     """Least CPU time (s) of a bare decoder from the key frames before the wanted frames to these."""
     times = []
-    with VideoFile(path) as file:
-        table, codec = file.scan(), file.stream.codec_context
-        ticks = sorted(pts for pts in table.pts if pts is not None)
+    with open_video(path) as file:
+        codec = file.stream.codec_context
+        ticks = sorted(pts for pts in file.places if pts is not None)
         rate = float(file.stream.average_rate or 25)
         for _ in range(ROUNDS):
             spent = 0.0
             for tick in (ticks[round(at * rate)] for at in wanted):
-                entrance = table.entrance(table.place[tick])
-                packets = list(islice(file.packets_from(table, entrance), table.place[tick] - entrance + 1))
+                entrance = file.entrance(file.places[tick])
+                packets = list(islice(file.packets_from(entrance), file.places[tick] - entrance + 1))
                 codec.flush_buffers()
                 start = time.process_time()
                 for _, packet in packets:
@@ -180,12 +177,13 @@ def decoding(path: Path, wanted: list[float], skipping: bool) -> float:
 
 
 def bench(name: str, path: Path, segments: int) -> None:
-    with VideoFile(path) as file:
-        table = file.scan()
-        rate, count, keys = float(file.stream.average_rate or 25), len(table.pts), sum(table.keys)
-        file.rewind()
+    with open_video(path) as file:
+        rate, count = float(file.stream.average_rate or 25), len(file.listed)
+        keys = sum(packet.key for packet in file.listed)
+        packets = islice(file.packets_from(0), 1000)
+        first = next(packets)
         file.stream.codec_context.skip_frame = "NONREF"
-        skippable = 1 - sum(1 for _ in file.decode(islice(file.packets(), 1000))) / min(count, 1000)
+        skippable = 1 - sum(1 for _ in file.decode(chain([first], packets))) / min(count, 1000)
     # The middle of each segment, on a frame, so that no method loses by rounding.
     wanted = [int(count * (2 * n + 1) / (2 * segments)) / rate for n in range(segments)]
     about = f"{count} frames, {count / rate:.0f} s, {keys} key frames, {path.stat().st_size / 1e6:.0f} MB"

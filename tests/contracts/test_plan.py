@@ -35,7 +35,7 @@ from twinset.contracts.plan import (
 from twinset.contracts.recipe import content_of, load_recipe, recipe_from_json
 from twinset.contracts.source import Place, PlacedSettings, SourceSettings
 from twinset.contracts.stage import Stage
-from twinset.generators.video.frame_pair import FramePairCandidate
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.stages.plan import PlanCheck
 
 

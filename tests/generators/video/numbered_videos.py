@@ -10,9 +10,8 @@ import av
 import numpy as np
 
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.video.decoding import upright_rgb
-from twinset.generators.video.frames import VideoFrame, read_frames
-from twinset.generators.video.video_file import VideoFile
+from twinset.generators.video.frames import Addressing, VideoFrame, read_frames, upright_rgb
+from twinset.generators.video.video_file import open_video
 
 WIDTH, HEIGHT, BITS = 128, 96, 8
 RATE = 25
@@ -70,17 +69,17 @@ ONE, W = 1 << 16, 1 << 30
 UPRIGHT = np.array([ONE, 0, 0, 0, ONE, 0, 0, 0, W], ">i4").tobytes()
 
 
-def taken(path: Path, addresses: list[float], addressing: str = "seconds") -> list[VideoFrame]:
-    found = read_frames(path, addresses, addressing)  # type: ignore[arg-type]
-    frames = [found[at] for at in addresses]
-    assert all(isinstance(frame, VideoFrame) for frame in frames), frames
-    return frames  # type: ignore[return-value]
+def taken(path: Path, addresses: list[float], addressing: Addressing = "seconds") -> list[VideoFrame]:
+    found = read_frames(path, addresses, addressing)
+    frames = [frame for at in addresses if isinstance(frame := found[at], VideoFrame)]
+    assert len(frames) == len(addresses), found
+    return frames
 
 
 @cache
 def sequential(path: Path) -> list[str]:
     """Digest of every frame, decoded one after the other."""
-    with VideoFile(path) as file:
+    with open_video(path) as file:
         return [digest(upright_rgb(frame)) for _, frame in file.decode(file.packets())]
 
 

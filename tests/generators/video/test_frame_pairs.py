@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import twinset.generators.video.frame_making as frame_making
 from tests.generators.video.numbered_videos import draw, make_video, read
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
-from twinset.generators.video.frame_making import make_pairs
-from twinset.generators.video.frame_pair import Addressing, FramePairCandidate
-from twinset.shards.media.media_folder import MediaFolder
+from twinset.generators.video import frames
+from twinset.generators.video.action_genome import ActionGenome
+from twinset.generators.video.frame_pairs import FramePairCandidate, FramePairSource, as_sentence
+from twinset.generators.video.segments import YouCook2
+from twinset.shards.contracts import Context
 
 
 def candidate(key: str, video: str, at0: float, at1: float) -> FramePairCandidate:
     return FramePairCandidate(
         key=key,
         group=video,
-        split="test",
         captions0=(f"before {key}", "more"),
         captions1=(f"after {key}",),
         video=video,
@@ -34,9 +34,12 @@ def candidate(key: str, video: str, at0: float, at1: float) -> FramePairCandidat
     )
 
 
-def made(folder: Path, addressing: Addressing, *planned: FramePairCandidate) -> list[Pair | Rejected]:
-    results = list(make_pairs(planned, MediaFolder(folder), addressing))
-    assert [result.key for result in results] == [one.key for one in planned]
+def made(folder: Path, *planned: FramePairCandidate, dump: bool = False) -> list[Pair | Rejected]:
+    source: FramePairSource = YouCook2(kind="youcook2", annotations=folder / "none", media=folder)
+    if dump:
+        source = ActionGenome(kind="action-genome", annotations=folder / "none", media=folder, frames="dump")
+    results = list(source.open(Context("eq")).make(planned))
+    assert [result.key for result in results] == [pair.key for pair in planned]
     return results
 
 
@@ -52,7 +55,7 @@ def rejected(result: Pair | Rejected) -> tuple[str, str | None, int | None]:
 
 def test_a_pair_holds_its_frames_source_and_provenance(tmp_path: Path) -> None:
     path = make_video(tmp_path / "clip.mp4")
-    (result,) = made(tmp_path, "seconds", candidate("k", "clip", 0.4, 2.0))
+    (result,) = made(tmp_path, candidate("k", "clip", 0.4, 2.0))
     sample = pair(result)
     assert (read(sample.image0.pixels), read(sample.image1.pixels)) == (10, 50)
     assert (sample.image0.pts, sample.image1.pts) == (pytest.approx(0.4), pytest.approx(2.0))
@@ -68,7 +71,7 @@ def test_a_pair_holds_its_frames_source_and_provenance(tmp_path: Path) -> None:
 def test_pairs_of_a_video_share_frames(tmp_path: Path) -> None:
     make_video(tmp_path / "clip.mp4")
     planned = [candidate("a", "clip", 0.4, 0.8), candidate("b", "clip", 0.41, 1.2), candidate("c", "clip", 0.8, 1.2)]
-    a, b, c = (pair(result) for result in made(tmp_path, "seconds", *planned))
+    a, b, c = (pair(result) for result in made(tmp_path, *planned))
     assert a.image0 is b.image0 and a.image1 is c.image0 and b.image1 is c.image1
     assert len({frame.id for sample in (a, b, c) for frame in (sample.image0, sample.image1)}) == 3
 
@@ -79,7 +82,7 @@ def test_bad_media_rejects_its_own_candidates_only(tmp_path: Path) -> None:
     (tmp_path / "text.mp4").write_text("not a video")
     (tmp_path / "cut.mp4").write_bytes(whole.read_bytes()[:2000])
     planned = [candidate(video, video, 0.4, 0.8) for video in ("gone", "empty", "good", "text", "cut", "../good")]
-    gone, empty, good, text, cut, outside = made(tmp_path, "seconds", *planned)
+    gone, empty, good, text, cut, outside = made(tmp_path, *planned)
     assert rejected(gone) == ("missing-media", "gone", None)
     assert rejected(empty) == ("broken-media", "empty", 0)
     assert rejected(text) == ("broken-media", "text", 11)
@@ -96,46 +99,38 @@ def test_addresses_that_give_no_pair(tmp_path: Path) -> None:
         candidate("nan", "clip", float("nan"), 0.4),
         candidate("good", "clip", 0.4, 0.8),
     ]
-    same, late, nan, good = made(tmp_path, "seconds", *planned)
+    same, late, nan, good = made(tmp_path, *planned)
     assert rejected(same) == ("same-frame", None, None)
     assert rejected(late) == ("beyond-end", "clip", size)
     assert rejected(nan) == ("beyond-end", "clip", size)
     pair(good)
 
 
-@pytest.mark.parametrize("reads_before", [0, 1])
-def test_trouble_of_the_machine_ends_the_shard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_before: int
+@pytest.mark.parametrize(("reads_before", "number"), [(0, errno.EIO), (1, errno.EIO), (0, errno.EACCES)])
+def test_trouble_of_the_machine_ends_the_shard_that_of_one_file_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_before: int, number: int
 ) -> None:
     """FFmpeg cannot tell a disk that fails from a broken video: the file is read again to tell."""
     (tmp_path / "clip.mp4").write_text("no video")
     reads = iter([("0" * 64, 8)] * reads_before)
 
-    def fail(path: Path) -> tuple[str, int]:
+    def fail(path: Path) -> tuple[str, int]:  # root may read everything: permissions alone would not do
         for answer in reads:
             return answer
-        raise OSError(errno.EIO, "trouble")
+        raise OSError(number, "trouble")
 
-    monkeypatch.setattr(frame_making, "sha256_of_file", fail)
-    with pytest.raises(OSError, match="trouble"):
-        made(tmp_path, "seconds", candidate("a", "clip", 0.0, 0.4))
-
-
-def test_a_file_that_may_not_be_read_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    size = make_video(tmp_path / "clip.mp4").stat().st_size
-
-    def refuse(path: Path) -> tuple[str, int]:  # root may read everything: permissions alone would not do
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(frame_making, "sha256_of_file", refuse)
-    (result,) = made(tmp_path, "seconds", candidate("a", "clip", 0.0, 0.4))
-    assert rejected(result) == ("broken-media", "clip", size)
+    monkeypatch.setattr(frames, "sha256_of_file", fail)
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="trouble"):
+            made(tmp_path, candidate("a", "clip", 0.0, 0.4))
+    else:
+        assert rejected(made(tmp_path, candidate("a", "clip", 0.0, 0.4))[0]) == ("broken-media", "clip", 8)
 
 
-def dump(folder: Path, number: int, image: Image.Image | None = None) -> Path:
+def dump(folder: Path, number: int) -> Path:
     folder.mkdir(exist_ok=True)
     path = folder / f"{number:06d}.png"
-    (image or Image.fromarray(draw(number))).save(path)
+    Image.fromarray(draw(number)).save(path)
     return path
 
 
@@ -143,7 +138,7 @@ def test_frames_of_an_official_dump(tmp_path: Path) -> None:
     for number in (7, 123, 200):
         dump(tmp_path / "VIDEO.mp4", number)
     planned = [candidate("a", "VIDEO.mp4", 7, 123), candidate("b", "VIDEO.mp4", 123, 200)]
-    a, b = (pair(result) for result in made(tmp_path, "dump", *planned))
+    a, b = (pair(result) for result in made(tmp_path, *planned, dump=True))
     assert np.array_equal(a.image0.pixels, draw(7)) and np.array_equal(a.image1.pixels, draw(123))
     assert a.image1 is b.image0
     assert a.image1.source.path == "VIDEO.mp4/000123.png" and a.image1.pts == -1.0
@@ -153,15 +148,11 @@ def test_frames_of_an_official_dump(tmp_path: Path) -> None:
 
 
 def test_bad_pictures_of_a_dump(tmp_path: Path) -> None:
-    folder = tmp_path / "VIDEO.mp4"
-    dump(folder, 1)
-    good = dump(folder, 2).read_bytes()
-    (folder / "000002.png").write_bytes(good[: len(good) // 2])
-    Image.fromarray(draw(3)).save(folder / "000003.png", format="JPEG")
-    planned = [candidate(str(n), "VIDEO.mp4", 1, n) for n in (2, 3, 1, 9)]
-    cut, other, same, gone = made(tmp_path, "dump", *planned)
+    good = dump(tmp_path / "VIDEO.mp4", 1).read_bytes()
+    dump(tmp_path / "VIDEO.mp4", 2).write_bytes(good[: len(good) // 2])
+    planned = [candidate(str(n), "VIDEO.mp4", 1, n) for n in (2, 1, 9)]
+    cut, same, gone = made(tmp_path, *planned, dump=True)
     assert rejected(cut) == ("broken-media", "VIDEO.mp4/000002.png", len(good) // 2)
-    assert rejected(other)[:2] == ("broken-media", "VIDEO.mp4/000003.png")
     assert rejected(same)[0] == "same-frame"
     assert rejected(gone) == ("missing-media", "VIDEO.mp4/000009.png", None)
 
@@ -173,6 +164,24 @@ def test_a_video_that_asks_for_absurd_memory_is_broken(tmp_path: Path) -> None:
     data[runs : runs + 4] = struct.pack(">I", 0x7FFFFFFF)
     path.write_bytes(data)
     make_video(tmp_path / "sound.mp4")
-    huge, sound = made(tmp_path, "seconds", candidate("k", "clip", 0.4, 2.0), candidate("l", "sound", 0.4, 2.0))
+    huge, sound = made(tmp_path, candidate("k", "clip", 0.4, 2.0), candidate("l", "sound", 0.4, 2.0))
     assert rejected(huge) == ("broken-media", "clip", len(data))
     assert read(pair(sound).image0.pixels) == 10
+
+
+@pytest.mark.parametrize(
+    ("phrases", "sentence"),
+    [
+        (("man in yellow t-shirt", "take back\none  leg"), "Man in yellow t-shirt take back one leg."),
+        (("man in printed shirt , grey pant",), "Man in printed shirt, grey pant."),
+        (("add the onion to the pand]",), "Add the onion to the pand."),
+        (("heat tortillas with the green onions '",), "Heat tortillas with the green onions."),
+        (("stir it...",), "Stir it."),
+        (("is it done ?",), "Is it done?"),
+        (("add salt (a pinch)",), "Add salt (a pinch)."),
+        (("nul\x00byte",), "Nul byte."),
+        (("...",), ""),
+    ],
+)
+def test_phrases_become_sentences(phrases: tuple[str, ...], sentence: str) -> None:
+    assert as_sentence(*phrases) == sentence

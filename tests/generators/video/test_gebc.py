@@ -7,7 +7,7 @@ import pytest
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.kinds.samples import Drop
 from twinset.filters.captions import EqualCaptions, MotionWords
-from twinset.generators.video.frame_pair import FramePairCandidate
+from twinset.generators.video.frame_pairs import FramePairCandidate
 from twinset.generators.video.gebc import Gebc
 from twinset.shards.contracts import Context
 
@@ -53,12 +53,9 @@ def test_twins_lie_before_a_boundary_and_after_the_next(tmp_path: Path) -> None:
     assert (first.video, first.group, first.split, first.change) == ("-v.1", "-v.1", "test", "status")
 
 
-def test_skip_counts_the_boundaries_between_the_twins(tmp_path: Path) -> None:
+def test_skip_counts_the_boundaries_between_the_twins_and_offsets_move_within_the_intervals(tmp_path: Path) -> None:
     for skip, times in ((0, [(1, 3), (3, 6), (6, 9)]), (2, [(1, 9)]), (3, [])):
         assert [(pair.at0, pair.at1) for pair in planned(tmp_path, THREE, skip=skip)] == times
-
-
-def test_offsets_move_within_the_intervals(tmp_path: Path) -> None:
     (pair,) = planned(tmp_path, THREE, skip=2, before=0.25, after=1.0)
     assert (pair.at0, pair.at1) == (0.5, 10.0)
 
@@ -97,8 +94,11 @@ def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
     val, train = saved(tmp_path, {"v": THREE[:1]}), saved(tmp_path, {"v": THREE[1:], "a": other, "b": 3}, "train.json")
     both, whole = generator(val, train), generator(saved(tmp_path, {"v": THREE, "a": other}, "whole.json"))
     assert list(both.plan()) == list(whole.plan()) == list(generator(train, val).plan())
+    assert list(generator(val, train, val).plan()) == list(whole.plan()), "a boundary that two files have counts once"
     assert [pair.video for pair in whole.plan()] == ["a", "a", "v", "v"]
     assert both.excluded.examples == [("video-malformed", "train.json video 'b'")]
+    (kinetics,) = generator(saved(tmp_path, {"--33Lscn_sk": THREE, "-v.1": []}, "urls.json")).media_urls().items()
+    assert kinetics == ("--33Lscn_sk", "https://www.youtube.com/watch?v=--33Lscn_sk")
     # One file has the digest that it had when there could be no other, so that datasets stay valid.
     assert generator(val).inputs() == sha256_of_file(val)[0]
     assert len({generator(*files).inputs() for files in ((val,), (train,), (val, train))}) == 3
@@ -114,23 +114,18 @@ def test_unusable_boundaries_are_counted(tmp_path: Path) -> None:
         {key: value for key, value in THREE[1].items() if key != "boundary_id"},
         THREE[2] | {"next_timestamp": 8.0},
     ]
-    made = generator(saved(tmp_path, {"v": dirty}))
+    made = generator(saved(tmp_path, {"v": dirty, "w": {}, "../x": THREE}))
     (pair,) = made.plan()
-    assert pair.captions0 == ("Man in red cap sitting at v_0A.",)
-    assert json.loads(pair.provenance)["boundaries1"] == ""
-    assert made.excluded == {
-        **{"boundary-malformed": 1, "boundary-without-time": 2, "boundary-repeated": 1, "pair-without-interval": 1},
-    }
-
-
-def test_videos_that_cannot_be_used_are_named_and_the_others_planned(tmp_path: Path) -> None:
-    made = generator(saved(tmp_path, {"v": THREE, "w": {}, "../x": THREE}))
-    assert {pair.video for pair in made.plan()} == {"v"}
-    assert made.excluded == {"video-malformed": 1, "unsafe-path": 1}
-    assert made.excluded.examples == [
+    assert made.excluded.examples[:2] == [
         ("unsafe-path", "val.json video '../x'"),
         ("video-malformed", "val.json video 'w'"),
     ]
+    assert pair.captions0 == ("Man in red cap sitting at v_0A.",)
+    assert json.loads(pair.provenance)["boundaries1"] == ""
+    assert made.excluded == {
+        **{"unsafe-path": 1, "video-malformed": 1, "pair-without-interval": 1},
+        **{"boundary-malformed": 1, "boundary-without-time": 2, "boundary-repeated": 1},
+    }
 
 
 @pytest.mark.parametrize(("skip", "count", "left"), [(0, 5930, 2254), (1, 3927, 1429), (2, 2413, 850)])
@@ -154,15 +149,3 @@ def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: in
         still = motion.judge(pair)
         kept += not isinstance(still, Drop) and not isinstance(equal.judge(still), Drop)
     assert kept == left
-
-
-def test_a_video_named_by_its_id_on_youtube_has_an_address(tmp_path: Path) -> None:
-    one, other = (saved(tmp_path, {name: THREE}, f"{n}.json") for n, name in enumerate(("--33Lscn_sk", "-v.1")))
-    assert generator(one, other).media_urls() == {"--33Lscn_sk": "https://www.youtube.com/watch?v=--33Lscn_sk"}
-
-
-def test_a_boundary_that_two_files_have_counts_once(tmp_path: Path) -> None:
-    val, again = saved(tmp_path, {"v": THREE}), saved(tmp_path, {"v": THREE[2:]}, "again.json")
-    made = generator(val, again)
-    assert list(made.plan()) == list(generator(val).plan())
-    assert made.excluded == {"boundary-repeated": 1}

@@ -21,14 +21,11 @@ PLAIN: dict[str, Any] = {
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
 
-class Code:
-    """What an attacker puts into a pickle."""
-
-    def __init__(self, mark: str) -> None:
-        self.mark = mark
+class Code(str):
+    """What an attacker puts into a pickle: a command."""
 
     def __reduce__(self) -> Any:
-        return os.system, (f"touch '{self.mark}'",)
+        return os.system, (str(self),)
 
 
 def saved(folder: Path, value: Any, protocol: int = 4) -> Path:
@@ -44,13 +41,14 @@ def test_data_is_read_as_the_standard_library_reads_it(tmp_path: Path, protocol:
     assert read == {**PLAIN, "one": shared, "other": shared}
     assert read["one"] is read["other"]
     assert [type(number) for number in read["numbers"]] == [int, float, int, bool, type(None)]
+    load(saved(tmp_path, b"\x80\x02]" + b"(" * 1000 + b"t" * 1000 + b"a."))  # depth is harmless where nothing is hashed
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_code_in_a_pickle_does_not_run(tmp_path: Path, protocol: int) -> None:
     mark = tmp_path / "ran"
     with pytest.raises(WrongUse, match=r"annotation\.pkl: this pickle holds more than plain data: .*fetch"):
-        load(saved(tmp_path, {"a.mp4/000001.png": [Code(str(mark))]}, protocol))
+        load(saved(tmp_path, {"a.mp4/000001.png": [Code(f"touch '{mark}'")]}, protocol))
     assert not mark.exists()
 
 
@@ -63,7 +61,6 @@ NOT_DATA: dict[str, Any] = {
     "a class": Path,
     "a set": {1, 2},
     "an object of a class": b"(cos\nsystem\n(S'true'\nto.",
-    "an extension": b"\x82\x01.",
     "a key of doubled tuples, whose hash takes for ever": doubled(40, b"Ns."),
     "such a key of a dictionary from a mark": b"(" + doubled(40, b"Nd.")[3:],
     "a deep key, whose hash overflows the stack": b"\x80\x02})" + b"\x85" * 1_000_000 + b"Ns.",
@@ -95,8 +92,3 @@ def test_a_broken_pickle_is_a_short_message_and_fills_no_memory(tmp_path: Path, 
         assert tracemalloc.get_traced_memory()[1] < 4_000_000 and len(str(refused.value)) < 1000
     finally:
         tracemalloc.stop()
-
-
-def test_depth_is_harmless_where_nothing_is_hashed(tmp_path: Path) -> None:
-    load(saved(tmp_path, doubled(200, b"\x86.")))
-    load(saved(tmp_path, b"\x80\x02]" + b"(" * 1000 + b"t" * 1000 + b"a."))
