@@ -9,7 +9,7 @@ import pytest
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Dark, Greys
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.captions import load_vocabulary
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.shards.storage.store import Store
 from twinset.stages import job

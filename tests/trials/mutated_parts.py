@@ -58,8 +58,8 @@ def pack_again(folder: Path) -> None:
 
 
 def unpack(folder: Path) -> None:
-    """Unpack an archive and read its meshes, as `generators.kubric_scenes.assets.shelf` does."""
-    from twinset.generators.kubric_scenes.assets.archives import unpack as unpacked
+    """Unpack an archive and read its meshes, as `generators.kubric_scenes.assets` does."""
+    from twinset.generators.kubric_scenes.assets import unpack as unpacked
 
     try:
         unpacked(folder / "box.tar.gz", "box", folder / "unpacked")
@@ -86,7 +86,7 @@ def backgrounds(folder: Path) -> None:
 
 def look_at_backgrounds(folder: Path) -> None:
     """Read them, as composing a scene does."""
-    from twinset.generators.kubric_scenes.scene.panoramas import read_panorama
+    from twinset.generators.kubric_scenes.panoramas import read_panorama
 
     for name in ("a.hdr", "b.exr"):
         read_panorama(folder / name)

@@ -5,7 +5,6 @@ import re
 from collections import Counter, defaultdict
 from functools import cache
 from itertools import islice
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -13,18 +12,15 @@ import pytest
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.generators.kubric_scenes.captions.pair_sampling import (
-    COUNTING_TEMPLATES,
-    RELATION_TEMPLATE,
-    Wording,
+from twinset.generators.kubric_scenes.captions import (
+    Aspect,
+    Drawn,
+    Entry,
+    PairSampler,
     all_black,
-    caption,
-    draw_pairs,
+    load_vocabulary,
     told_apart,
-    usable,
 )
-from twinset.generators.kubric_scenes.captions.vocabulary import Entry, load_vocabulary
-from twinset.generators.kubric_scenes.scene.parts import Aspect, Drawn, NamedAsset, Relation, Size
 from twinset_demo import PROCEDURAL
 
 VOCABULARY = load_vocabulary()
@@ -43,55 +39,9 @@ RELATION = re.compile(rf"The {SIZE}(.+) (is|are)(?: located| placed)? ({'|'.join
 COUNT = re.compile(r"(?:There (is|are) )?([1-5]) (.+?)(?: (is|are))? (in the scene|on the platform)\.")
 
 
-def related(name: str, relation: Relation, subject: str, sizes: tuple[Size, Size] = ("", "")) -> Drawn:
-    thing = NamedAsset(name, "", sizes[0])
-    return Drawn("location", thing, thing, NamedAsset(subject, "", sizes[1]), relation, relation, 1, 1)
-
-
-def counts(name: str, count: int) -> Drawn:
-    return Drawn("counting", NamedAsset(name, ""), NamedAsset(name, ""), None, "", "", count, count)
-
-
-@pytest.mark.parametrize(
-    ("drawn", "verb", "place", "said"),
-    [
-        (
-            related("red stripe towel", "on-top", "black keyboard", ("large", "large")),
-            *("is", "on the top of"),
-            "The large red stripe towel is on the top of the large black keyboard.",
-        ),
-        (
-            related("red scissors", "behind", "blue gloves", ("small", "")),
-            *("is placed", "behind"),
-            "The small red scissors are placed behind the blue gloves.",
-        ),
-    ],
-)
-def test_relations_read_as_published(drawn: Drawn, verb: str, place: str, said: str) -> None:
-    for which in (0, 1):
-        assert caption(drawn, which, Wording(RELATION_TEMPLATE, verb, place), VOCABULARY) == said
-
-
-@pytest.mark.parametrize(
-    ("name", "count", "template", "place", "said"),
-    [
-        ("red high heel", 2, 0, "in the scene", "There are 2 red high heels in the scene."),
-        ("red coffee mug", 1, 1, "on the platform", "1 red coffee mug is on the platform."),
-        ("white gaming mouse", 3, 0, "on the platform", "There are 3 white gaming mice on the platform."),
-        ("blue gloves", 5, 1, "in the scene", "5 pairs of blue gloves are in the scene."),
-        ("white ramekin porcelain", 2, 1, "in the scene", "2 pieces of white ramekin porcelain are in the scene."),
-    ],
-)
-def test_counts_read_as_published(name: str, count: int, template: int, place: str, said: str) -> None:
-    for which in (0, 1):
-        assert (
-            caption(counts(name, count), which, Wording(COUNTING_TEMPLATES[template], "is", place), VOCABULARY) == said
-        )
-
-
 @pytest.mark.parametrize("aspect", get_args(Aspect))
 def test_captions_say_what_was_drawn_and_differ_in_nothing_else(aspect: Aspect) -> None:
-    for drawn, *captions in islice(draw_pairs(aspect, VOCABULARY, PROCEDURAL_IDS | GSO_IDS, 3, "words"), 1000):
+    for drawn, *captions in pairs(aspect, 2000, frozenset(PROCEDURAL_IDS | GSO_IDS)):
         if drawn.subject is None:
             read = [read_count(text) for text in captions]
             assert read == [(drawn.object0.name, drawn.count0), (drawn.object0.name, drawn.count1)]
@@ -103,6 +53,16 @@ def test_captions_say_what_was_drawn_and_differ_in_nothing_else(aspect: Aspect) 
         ]
         same = drawn.object0.name == drawn.object1.name, drawn.relation0 == drawn.relation1
         assert same == ((True, False) if aspect == "location" else (False, True))
+
+
+def test_captions_read_as_published() -> None:
+    said = {text for _, *captions in pairs("counting", 2000, frozenset(GSO_IDS | PROCEDURAL_IDS)) for text in captions}
+    assert said >= {
+        "1 red coffee mug is on the platform.",
+        "There are 3 white gaming mice on the platform.",
+        "5 pairs of red scissors are in the scene.",
+        "2 pieces of white ramekin porcelain are in the scene.",
+    }
 
 
 def read_relation(said: str) -> tuple[str, str, str, tuple[str, str]]:
@@ -156,15 +116,6 @@ def test_no_asset_shows_two_names_and_those_of_the_demo_are_named_alike() -> Non
         assert [use.id for use in entry.assets.procedural] in ([], [name.replace(" ", "-")])
 
 
-def test_what_lies_on_what() -> None:
-    objects = VOCABULARY.objects
-    keyboard, refrigerator = objects["black keyboard"], objects["green doll house wooden refrigerator"]
-    assert objects["pink damask bath towel"].fits_on(keyboard)
-    assert not keyboard.fits_on(refrigerator)  # too long
-    assert not keyboard.fits_on(objects["white gaming mouse"])  # a mouse carries nothing
-    assert not refrigerator.fits_on(objects["white gift box with red straps"])  # nobody puts it there
-
-
 def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
     """The plan puts only what fits on top; it believes the vocabulary."""
     for name, entry in ENTRIES.items():
@@ -175,23 +126,12 @@ def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
             assert np.allclose(footprint, entry.footprint, atol=0.05), (name, footprint)
 
 
-@pytest.mark.parametrize(
-    ("damage", "complaint"),
-    [
-        ({"weight": 3}, r"bottle\.weight"),
-        ({"assets": {"gso": [{"id": "../../etc/passwd"}]}}, r"gso\.0\.id"),
-        ({"footprint": [0.4, 0.9]}, r"longer \(0\.9\)"),
-        ({"kind": "hat"}, "is said differently"),
-    ],
-)
-def test_a_wrong_vocabulary_is_refused(tmp_path: Path, damage: dict[str, object], complaint: str) -> None:
-    bottle = {"extent": 0.7, "footprint": [0.4, 0.4], "kind": "bottle", "assets": {}}
-    raw = {"objects": {"white drug bottle": {**bottle, **damage}}, "sets": {"bottle": {"white drug bottle": bottle}}}
-    path = tmp_path / "words.yaml"
-    path.write_text(json.dumps(raw), "utf-8")
-    with pytest.raises(WrongUse, match=complaint) as refusal:
-        load_vocabulary(path)
-    assert str(path) in str(refusal.value)
+def test_the_vocabulary_says_one_thing_of_a_name() -> None:
+    for kind, members in VOCABULARY.sets.items():
+        for name, entry in members.items():
+            assert entry.kind == kind and VOCABULARY.objects.get(name, entry) == entry, name
+    for name, entry in ENTRIES.items():
+        assert max(*entry.footprint, *(entry.top or ())) <= entry.extent, name
 
 
 PROCEDURAL_IDS = {use.id for entry in ENTRIES.values() for use in entry.assets.procedural}
@@ -201,7 +141,7 @@ Pairs = list[tuple[Drawn, str, str]]
 
 @cache  # several tests read the same two thousand
 def pairs(aspect: Aspect, count: int, available: frozenset[str]) -> Pairs:
-    return list(islice(draw_pairs(aspect, VOCABULARY, available, 0, f"eq-kubric-{aspect}"), count))
+    return list(islice(PairSampler(aspect, available, 0, f"eq-kubric-{aspect}", "shared"), count))
 
 
 def uses_of(drawn_pairs: Pairs) -> dict[str, Counter[Any]]:
@@ -239,7 +179,7 @@ def test_statistics_are_near_uniform_at_every_count(aspect: Aspect, available: s
             mean, spread = sum(uses.values()) / len(uses), max(uses.values()) - min(uses.values())
             most = {"subject": 0.8, "object": 0.15}.get(what, 0.02)
             assert spread <= 4 + most * mean, (what, uses)
-    used, names = uses_of(pairs(aspect, 2000, frozenset(available))), usable(VOCABULARY, aspect, available)
+    used, names = uses_of(pairs(aspect, 2000, frozenset(available))), PairSampler(aspect, available, 0, "s", "shared")
     if aspect == "attribute":
         assert {kind: {*used[f"member of {kind}"]} for kind in used["set"]} == {k: {*m} for k, m in names.sets.items()}
     else:
@@ -269,7 +209,7 @@ ORDER = ("small", "", "large")
 
 
 def test_sizes_of_an_attribute_pair_can_differ() -> None:
-    drawn_pairs = [drawn for drawn, *_ in islice(draw_pairs("attribute", VOCABULARY, GSO_IDS, 0, "s", "each"), 2000)]
+    drawn_pairs = [drawn for drawn, *_ in islice(PairSampler("attribute", GSO_IDS, 0, "s", "each"), 2000)]
     sizes = Counter((drawn.object0.size, drawn.object1.size, drawn.subject.size) for drawn in drawn_pairs)  # type: ignore[union-attr]
     assert len(sizes) == 27 and max(sizes.values()) - min(sizes.values()) <= 2
 
@@ -281,16 +221,14 @@ def test_names_that_are_told_apart() -> None:
 
 def test_unmapped_names_are_left_out_and_counted() -> None:
     ids = {"red-coffee-mug", "black-keyboard", "red-scissors", "black-hat", "blue-bowl", "blue-plastic-dog-bowl"}
-    location = usable(VOCABULARY, "location", ids)
+    location = PairSampler("location", ids, 0, "s", "shared")
     assert location.objects == ("black keyboard", "red scissors", "red coffee mug")
     assert location.excluded == {"name-unmapped": 31}
-    attribute = usable(VOCABULARY, "attribute", ids | {"grey-hat"})
+    attribute = PairSampler("attribute", ids | {"grey-hat"}, 0, "s", "shared")
     assert attribute.sets == {"hat": ("black hat", "grey hat")}
     assert attribute.excluded == {"name-unmapped": 31 + 39 - 4, "name-unpaired": 2}
 
 
 def test_too_few_names_are_refused_at_once() -> None:
     with pytest.raises(WrongUse, match="assets"):
-        draw_pairs("counting", VOCABULARY, {"black-hat"}, 0, "few")
-    with pytest.raises(WrongUse, match="assets"):
-        draw_pairs("attribute", VOCABULARY, {"black-sneaker", "white-canvas-shoe", "brown-shoe", "red-shoe"}, 0, "few")
+        PairSampler("attribute", {"black-sneaker", "white-canvas-shoe", "brown-shoe", "red-shoe"}, 0, "few", "shared")

@@ -8,17 +8,35 @@ import numpy as np
 import pytest
 import trimesh
 
-from twinset.generators.kubric_scenes.difference_proofs import MAX_MOVED, SEEN, prove_change, prove_contrast, prove_spot
-from twinset.generators.kubric_scenes.proof import Instance, foresee, measure, prove_image
-from twinset.generators.kubric_scenes.scene.camera import axes, frame_things
-from twinset.generators.kubric_scenes.scene.composition import FOCAL_LENGTH, SENSOR_WIDTH, Standing
-from twinset.generators.kubric_scenes.scene.parts import Drawn, Model, NamedAsset, Picture, Refuted, Relation, View
+from twinset.generators.kubric_scenes.captions import Drawn, NamedAsset, Relation
+from twinset.generators.kubric_scenes.composition import Standing, Things
+from twinset.generators.kubric_scenes.geometry import (
+    FOCAL_LENGTH,
+    SENSOR_WIDTH,
+    Model,
+    Picture,
+    Refuted,
+    View,
+    axes,
+    frame_things,
+)
+from twinset.generators.kubric_scenes.proof import (
+    MAX_MOVED,
+    SEEN,
+    Instance,
+    foresee,
+    measure,
+    prove_change,
+    prove_contrast,
+    prove_image,
+    prove_spot,
+)
 
 RESOLUTION = 200
 RELATIONS: tuple[Relation, ...] = get_args(Relation)
 SPOTS = {"left": (-1.4, 0), "right": (1.4, 0), "in-front": (0.1, -2.6), "behind": (0.1, 2.6), "on-top": (0, 0)}
 BOX, CAN = NamedAsset("red box", "box"), NamedAsset("blue can", "can")
-VIEW = View((0, -1, 1), (0, 0, 0), FOCAL_LENGTH, SENSOR_WIDTH, (0, -1, 1), 2.5, (1, 1, 1), (0.4, 0.4, 0.4))
+VIEW = View((0, -1, 1), (0, 0, 0), (0, -1, 1), 2.5, (0.4, 0.4, 0.4))
 
 
 def standing(
@@ -149,7 +167,6 @@ GREEN = replace(LEFT, placement=replace(LEFT.placement, asset="green"))
 LOCATION = Drawn("location", BOX, BOX, CAN, "left", "right", 1, 1)
 COUNTING = Drawn("counting", BOX, BOX, None, "", "", 2, 3)
 ATTRIBUTE = Drawn("attribute", BOX, replace(BOX, name="green box"), CAN, "left", "left", 1, 1)
-Things = tuple[Standing, ...]
 
 
 class Shown:
@@ -160,10 +177,8 @@ class Shown:
         self.view = frame_things(SUN, np.array([[-5.0, -2.0, 0.0], [5.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), 0.9)
         self.pictures = foresee(first, self.view, RESOLUTION), foresee(second, self.view, RESOLUTION)
         # Where the ray through each pixel meets the floor.
-        across = (np.arange(RESOLUTION) + 0.5 - RESOLUTION / 2) * self.view.sensor_width
-        right, up = np.meshgrid(
-            across / self.view.focal_length / RESOLUTION, -across / self.view.focal_length / RESOLUTION
-        )
+        across = (np.arange(RESOLUTION) + 0.5 - RESOLUTION / 2) * SENSOR_WIDTH / FOCAL_LENGTH / RESOLUTION
+        right, up = np.meshgrid(across, -across)
         rays = np.stack([right, up, np.ones_like(right)], axis=2) @ axes(self.view).T
         self.floor = np.asarray(self.view.camera) - rays * (self.view.camera[2] / rays[..., 2:])
 

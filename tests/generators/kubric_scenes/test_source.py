@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from twinset.contracts.canonical import canonical_json, digest, generator_for
 from twinset.contracts.kinds.samples import Rejected
-from twinset.generators.kubric_scenes.scene.composition import compose
-from twinset.generators.kubric_scenes.scene.parts import Drawn, NamedAsset
+from twinset.generators.kubric_scenes.captions import Drawn, NamedAsset
+from twinset.generators.kubric_scenes.composition import compose
 from twinset.generators.kubric_scenes.source import Kubric, KubricCandidate
 from twinset.shards.contracts import Context
 
@@ -57,10 +57,10 @@ def test_scenes_do_not_change_without_a_new_version() -> None:
         for candidate in planned(kubric, 8):
             rng = generator_for(0, kubric.stage.name, candidate.key)
             drawn = TypeAdapter(Drawn).validate_json(candidate.drawn)
-            scene = compose(drawn, kubric.shelf, kubric.size_ratio, rng, [])
-            for standing in (*scene.things0, *scene.things1):
+            view, things0, things1 = compose(drawn, kubric.shelf, kubric.size_ratio, rng, [])
+            for standing in (*things0, *things1):
                 placement = standing.placement
-                numbers = [placement.scale, *placement.position, *placement.quaternion, *scene.view.camera]
+                numbers = [placement.scale, *placement.position, *placement.quaternion, *view.camera]
                 placements.append([placement.asset, *(round(1000 * number) for number in numbers)])
     assert digest(placements) == GOLDEN[Kubric.version]
 

@@ -16,19 +16,16 @@ import numpy as np
 import pytest
 
 from twinset.contracts.errors import WrongUse
-from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
-from twinset.generators.kubric_scenes.scene.parts import Picture, Placement, View
-from twinset.generators.kubric_scenes.studio import kubric_import
-from twinset.generators.kubric_scenes.studio.studio import Studio
+from twinset.generators.kubric_scenes import kubric_import
+from twinset.generators.kubric_scenes.assets import AssetShelf
+from twinset.generators.kubric_scenes.geometry import Picture, Placement, View
+from twinset.generators.kubric_scenes.studio import Studio
 
 VIEW = View(
-    camera=(0.0, -4.0, 2.0),
+    camera=(0.0, -8.1, 3.8),
     target=(0.0, 0.0, 0.3),
-    focal_length=35.0,
-    sensor_width=32.0,
     sun=(-2.0, -3.0, 4.0),
     sun_strength=2.5,
-    ambient=(0.4, 0.42, 0.45),
     floor=(0.5, 0.48, 0.45),
 )
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
@@ -62,8 +59,8 @@ def test_a_picture_shows_its_placements(shelf: AssetShelf) -> None:
     columns = [np.nonzero(picture.instances == number)[1].mean() for number in (1, 2, 3)]
     assert columns == sorted(columns)
     assert (colour(picture, 1), colour(picture, 2)) == (0, 2)  # the box is red, the can blue
-    # The can's front is 0.3 before its axis; the camera stands 4.0 before and looks down a little.
-    assert picture.depth[picture.instances == 2].min() == pytest.approx(3.7, abs=0.5)
+    # The can's front is 0.3 before its axis; the camera stands 8.1 before and looks down a little.
+    assert picture.depth[picture.instances == 2].min() == pytest.approx(8.3, abs=0.5)
     assert np.isfinite(picture.depth[picture.instances > 0]).all()
 
 
@@ -86,7 +83,7 @@ def pictures(shelf: AssetShelf, threads: int, before: Sequence[Sequence[Placemen
 
 AGAIN = """
 import sys
-from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.assets import AssetShelf
 from tests.generators.kubric_scenes.test_studio import BALL, CAN, pictures
 print(pictures(AssetShelf(sys.argv[1]), 2, [[BALL, CAN, CAN, BALL]]))
 """
@@ -154,11 +151,11 @@ def test_importing_kubric_leaves_no_folder_no_semaphore_and_no_stand_in(tmp_path
     script = (
         "import multiprocessing, multiprocessing.resource_tracker as tracker;"
         " multiprocessing.set_start_method('spawn'); made = []; tracker.register = lambda *what: made.append(what);"
-        " from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator;"
+        " from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_renderer, load_simulator;"
         " load_simulator(); load_renderer(); kubric = load_kubric();"
         " import importlib.util, sys; assert not importlib.util.find_spec('tensorflow');"
         " print((kubric.Sphere(name='a').uid, kubric.Sphere(name='a').uid), made, 'tensorflow' in sys.modules)"
     )
-    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(kubric_import.__file__).parents[4])}
+    environment = {"TMPDIR": str(tmp_path), "PYTHONPATH": str(Path(kubric_import.__file__).parents[3])}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "('a', 'a.001') [] False\n" and list(tmp_path.iterdir()) == []

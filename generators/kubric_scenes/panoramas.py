@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.generators.kubric_scenes.scene.parts import View, sun_at
+from twinset.generators.kubric_scenes.geometry import View, sun_at
 
 MOST_PIXELS = 16384 * 8192  # decoded 2 GB, of which Cycles holds a copy; a frame shows less of finer ones than it has
 HEADER = 1 << 16  # bytes in which a Radiance file must say its size
