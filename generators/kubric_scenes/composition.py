@@ -4,9 +4,7 @@ What lies on another object gets there by falling until it lies still (PyBullet,
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,11 +23,9 @@ from twinset.generators.kubric_scenes.geometry import (
     frame_things,
     model_of,
     paint,
-    sun_at,
     vector,
 )
 from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_simulator
-from twinset.generators.kubric_scenes.panoramas import lit_by_background
 
 GAP = (0.25, 0.5)  # scene units beside each other: what is nearer takes light from each other
 ASIDE = 0.2  # of the narrower one's width by which what is in front or behind may stand aside
@@ -105,17 +101,15 @@ def compose(
     shelf: AssetShelf,
     size_ratio: float,
     rng: np.random.Generator,
-    backgrounds: Sequence[Path],
     attempt: int = 0,
 ) -> tuple[View, Things, Things]:
     """One try at a scene: how both images are seen, and what stands in each. Raises `Refuted` where there is no room.
 
     Args:
         size_ratio: how much longer a large object is than a small one.
-        backgrounds: HDRI files, of which one is taken; none for a plain floor under an even sky.
         attempt: of the same pair, from 0; each looks down a little more steeply, so that less is hidden.
     """
-    view = sample_view(rng, backgrounds)
+    view = _sample_view(rng)
     elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
     if drawn.aspect == "counting":
         things0, things1 = _count(drawn, model_of(drawn.object0, shelf, size_ratio), rng, elevation - FLATTER)
@@ -125,19 +119,16 @@ def compose(
     return frame_things(view, points, elevation), things0, things1
 
 
-def sample_view(rng: np.random.Generator, backgrounds: Sequence[Path]) -> View:
-    """A light with a floor or a background; its camera stands nowhere yet."""
+def _sample_view(rng: np.random.Generator) -> View:
+    """A light and a floor; the camera stands nowhere yet."""
     azimuth, height = math.radians(rng.uniform(*SUN_AZIMUTH)), math.radians(rng.uniform(*SUN_HEIGHT))
-    view = View(
+    return View(
         camera=(0.0, -1.0, 1.0),
         target=(0.0, 0.0, 0.0),
-        sun=sun_at(azimuth, height),
+        sun=(math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)),
         sun_strength=float(rng.uniform(*SUN_STRENGTH)),
         floor=FLOORS[int(rng.integers(len(FLOORS)))],
     )
-    if not backgrounds:
-        return view
-    return lit_by_background(view, backgrounds[int(rng.integers(len(backgrounds)))], azimuth)
 
 
 def _turn(most: float, rng: np.random.Generator) -> float:

@@ -7,7 +7,6 @@ along +Y and a little down, so that in the picture right is +X and behind is +Y.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -15,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from trimesh import transformations
 
-from twinset.contracts.canonical import sha256_of_file
 from twinset.generators.kubric_scenes.assets import AssetShelf
 from twinset.generators.kubric_scenes.captions import NamedAsset, load_vocabulary
 
@@ -48,19 +46,13 @@ def vector(values: Iterable[float]) -> Vector:
     return x, y, z
 
 
-def sun_at(azimuth: float, height: float) -> Vector:
-    """The direction of a sun. azimuth: radians from +X; height: radians above the floor."""
-    return math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)
-
-
 @dataclass(frozen=True, slots=True)
 class View:
     """All that the two images of a pair share besides their common things.
 
     camera, target: where the camera stands and what it looks at.
     sun: where the directional key light shines from; sun_strength: its irradiance, W/m².
-    floor: its colour when there is no background.
-    background: an equirectangular HDRI file that lights and surrounds the scene; background_yaw: radians around Z.
+    floor: its colour.
     """
 
     camera: Vector
@@ -68,20 +60,6 @@ class View:
     sun: Vector
     sun_strength: float
     floor: Colour
-    background: Path | None = None
-    background_yaw: float = 0.0
-
-    def record(self) -> dict[str, Any]:
-        """As it goes into a sample's JSON."""
-        background = {"file": "", "sha256": "", "yaw": 0.0}
-        if self.background is not None:
-            sha256, _ = sha256_of_file(self.background)
-            background = {"file": self.background.name, "sha256": sha256, "yaw": self.background_yaw}
-        return {
-            "camera": {"position": self.camera, "target": self.target, "focal_length": FOCAL_LENGTH},
-            "sun": [round(coordinate, 3) for coordinate in self.sun],
-            "background": background,
-        }
 
 
 @dataclass(eq=False, slots=True)

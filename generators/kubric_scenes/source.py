@@ -15,7 +15,7 @@ from twinset.contracts.canonical import canonical_json, digest, generator_for, s
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
-from twinset.contracts.locations import Location, on_this_machine
+from twinset.contracts.locations import on_this_machine
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place
 from twinset.generators.papers import EQBEN
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from twinset.generators.kubric_scenes.proof import Instance
     from twinset.generators.kubric_scenes.studio import Studio
 
-BACKGROUNDS = (".hdr", ".exr")
 FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
 
 
@@ -47,8 +46,7 @@ class Kubric(Source):
     aspect: what the two captions differ in.
     assets: the manifest (file or URL) of a Kubric asset source in the layout of Google Scanned Objects; decides which
     objects of the vocabulary can be planned.
-    backgrounds: folder of HDRI files (.hdr, .exr), projected on floor and sky; a plain floor under an even sky when
-    absent. resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
+    resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
     device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
     as there are cores are made at a time unless --workers says otherwise.
     size_ratio: how much longer a large object is than a small one. sizes: of the two objects of an attribute pair,
@@ -61,7 +59,6 @@ class Kubric(Source):
     kind: Literal["kubric"]
     aspect: Literal["location", "counting", "attribute"]
     assets: Annotated[str, Place("file", "media")]
-    backgrounds: Annotated[Location, Place("folder", "media")] | None = None
     resolution: int = Field(default=512, ge=64, le=4096)
     samples: int = Field(default=128, ge=1, le=4096)
     device: Literal["cpu", "gpu"] = "cpu"
@@ -72,7 +69,7 @@ class Kubric(Source):
     masks: bool = False
     licence: str
 
-    version = 5
+    version = 6
     isolation = "process"
     candidate = KubricCandidate
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
@@ -110,8 +107,6 @@ class Kubric(Source):
             manifest = self.manifest
         if "://" not in manifest and not Path(manifest).is_file():
             raise WrongUse(f"{key}.assets: there is no file {manifest}; name a manifest with --set {key}.assets=FILE")
-        if self.backgrounds is not None and not self.backgrounds.is_dir():
-            raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")
 
     def check_device(self, key: str) -> None:
         check_installed(key, ("bpy", "kubric", "pybullet"), "render")
@@ -126,8 +121,7 @@ class Kubric(Source):
     def inputs(self) -> str:
         from twinset.generators.kubric_scenes.captions import SHIPPED
 
-        names = [path.name for path in self._backgrounds]
-        return digest([sha256_of_file(SHIPPED)[0], self.shelf.listing.sha256, names])
+        return digest([sha256_of_file(SHIPPED)[0], self.shelf.listing.sha256])
 
     def plan(self) -> Iterator[Candidate]:
         """Pairs without end, each a scene of its own; how many are taken does not change the first ones."""
@@ -179,7 +173,7 @@ class Kubric(Source):
 
         rng = generator_for(self.stage.seed, self.stage.name, f"{candidate.key}/{attempt}")
         noise = int(rng.integers(1 << 31))
-        view, *both = compose(drawn, self.shelf, self.size_ratio, rng, self._backgrounds, attempt)
+        view, *both = compose(drawn, self.shelf, self.size_ratio, rng, attempt)
         proof.prove_spot(drawn, both[0][0], both[1][0])
         for number, things in enumerate(both):
             expected = proof.foresee(things, view, FORESEEN)
@@ -206,16 +200,6 @@ class Kubric(Source):
         )
 
     @cached_property
-    def _backgrounds(self) -> list[Path]:
-        folder = self.backgrounds
-        if folder is None:
-            return []
-        files = sorted(path for path in folder.iterdir() if path.suffix.lower() in BACKGROUNDS)
-        if not files:
-            raise WrongUse(f"{folder}: holds no {' or '.join(BACKGROUNDS)} file; correct source.backgrounds")
-        return files
-
-    @cached_property
     def shelf(self) -> AssetShelf:
         """The assets, unpacked as they are asked for."""
         from twinset.generators.kubric_scenes.assets import AssetShelf
@@ -231,6 +215,8 @@ class Kubric(Source):
 
 def _provenance(drawn: Drawn, view: View, seen: Sequence[Sequence[Instance]]) -> dict[str, Json]:
     """What a pair's JSON says of its scene."""
+    from twinset.generators.kubric_scenes.geometry import FOCAL_LENGTH
+
     return {
         "object0": drawn.object0.name,
         "object1": drawn.object1.name,
@@ -239,7 +225,8 @@ def _provenance(drawn: Drawn, view: View, seen: Sequence[Sequence[Instance]]) ->
         "relation1": drawn.relation1,
         "count0": drawn.count0,
         "count1": drawn.count1,
-        **view.record(),
+        "camera": {"position": view.camera, "target": view.target, "focal_length": FOCAL_LENGTH},
+        "sun": [round(coordinate, 3) for coordinate in view.sun],
         # One list, which is never empty: Hugging Face's loader takes a type from the first samples.
         "instances0": [instance.record() for instance in seen[0]],
         "instances1": [instance.record() for instance in seen[1]],

@@ -19,7 +19,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets import AssetShelf
 from twinset.generators.kubric_scenes.geometry import FOCAL_LENGTH, SENSOR_WIDTH, Picture, Placement, View
 from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_renderer, quiet
-from twinset.generators.kubric_scenes.panoramas import light_of, read_panorama
 
 NOISE = 0.02  # of linear light; Blender's default of 0.01 stops almost nowhere before 128 samples
 SKY = 1e9  # Blender writes 1e10 where there is nothing
@@ -28,11 +27,6 @@ PAINT = {"Roughness": 0.7, "Specular IOR Level": 0.2, "IOR": 1.45}  # of the flo
 AMBIENT = (0.45, 0.48, 0.54)  # radiance of an even sky: a thing takes the more of it from the floor around
 FLOOR_SIZE = 200.0  # scene units across: its edge lies at the horizon
 SUN_ANGLE = math.radians(12.0)  # its diameter as seen from the ground: the real sun's 0.5 throws hard shadows
-
-MAP = 256  # pixels across of the map by which rays find a background's lamps; finer ones take a second a picture
-LIT = (4.2, 5.6)  # irradiance of the ground that a background is brought to, W/m²
-SEEN = 0.3  # radiance of the ground that is aimed at within these bounds
-MOST_REFLECTED = 0.85
 
 
 class Studio:
@@ -69,7 +63,6 @@ class Studio:
             enable_passes(bpy.context.scene)
             self._furnish(kb)
         self._props: defaultdict[str, list[Any]] = defaultdict(list)  # by asset; what is not shown is in no collection
-        self._world = World(bpy)
         Studio._open = self
 
     def render(self, view: View, placements: Sequence[Placement], seed: int) -> Picture:
@@ -87,7 +80,7 @@ class Studio:
         return read_picture(file)
 
     def _furnish(self, kb: Any) -> None:
-        """What every picture has: camera, key light, floor, and where props stand."""
+        """What every picture has: camera, key light, sky, floor, and where props stand."""
         bpy = self._bpy
         self._camera = kb.PerspectiveCamera(
             focal_length=FOCAL_LENGTH, sensor_width=SENSOR_WIDTH, max_render_distance=10 * FLOOR_SIZE
@@ -95,13 +88,19 @@ class Studio:
         self._sun = kb.DirectionalLight()
         self._scene += [self._camera, self._sun]
         bpy.ops.mesh.primitive_plane_add(size=FLOOR_SIZE)
-        self._floor = bpy.context.active_object
-        self._plain = material = bpy.data.materials.new("paint")
+        material = bpy.data.materials.new("paint")
         material.use_nodes = True
         self._paint = material.node_tree.nodes["Principled BSDF"].inputs
         for socket, value in PAINT.items():
             self._paint[socket].default_value = value
-        self._floor.data.materials.append(material)
+        bpy.context.active_object.data.materials.append(material)
+        world = bpy.context.scene.world
+        world.cycles.sampling_method = "NONE"  # an even light is smooth: a map of it for rays costs a second a picture
+        nodes = world.node_tree.nodes
+        nodes.clear()
+        sky = nodes.new("ShaderNodeBackground")
+        sky.inputs["Color"].default_value = (*AMBIENT, 1.0)
+        world.node_tree.links.new(sky.outputs[0], nodes.new("ShaderNodeOutputWorld").inputs["Surface"])
         self._stage = bpy.data.collections.new("stage")
         bpy.context.scene.collection.children.link(self._stage)
 
@@ -112,10 +111,7 @@ class Studio:
         self._sun.look_at((0.0, 0.0, 0.0))
         self._sun.intensity = view.sun_strength
         self._sun.linked_objects[self._blender].data.angle = SUN_ANGLE
-        self._world.surround(view)
         self._paint["Base Color"].default_value = (*view.floor, 1.0)
-        (slot,) = self._floor.material_slots
-        slot.material = self._plain if view.background is None else self._world.floor_below(view)
 
     def _arrange(self, placements: Sequence[Placement]) -> None:
         """Put the props of the placements, and nothing else, on the stage, in the order given."""
@@ -143,91 +139,6 @@ class Studio:
             self._bpy.context.scene.collection.objects.unlink(prop.linked_objects[self._blender])
             props.append(prop)
         return props[number]
-
-
-class World:
-    """Blender's world. It is built again for each view: nodes that are not used cost time too."""
-
-    def __init__(self, bpy: Any) -> None:
-        self._bpy = bpy
-        self._tree = bpy.context.scene.world.node_tree
-        self._settings = bpy.context.scene.world.cycles
-        self._file: Path | None = None
-        self._image: Any = None
-        self._ground = bpy.data.materials.new("projected")
-        self._ground.use_nodes = True
-        self._from_above: NDArray[np.float64] = np.ones(3)  # irradiance, W/m²
-        self._below = self._from_above  # radiance
-
-    def surround(self, view: View) -> None:
-        """Light the scene as a view says. Raises `WrongUse`: the background cannot be read."""
-        # An even light is smooth: rays need no map of it, which costs a second a picture.
-        self._settings.sampling_method = "MANUAL" if view.background is not None else "NONE"
-        self._settings.sample_map_resolution = MAP
-        colour, strength = (*AMBIENT, 1.0), 1.0
-        if view.background is not None:
-            self._load(view.background)
-        self._tree.nodes.clear()
-        if view.background is not None:
-            colour = self._panorama(self._tree, add(self._tree, "TexCoord")["Generated"], view)
-            strength = self._strength()
-        add(self._tree, "OutputWorld", Surface=add(self._tree, "Background", Color=colour, Strength=strength)[0])
-
-    def floor_below(self, view: View) -> Any:
-        """A material for the floor that shows the background's own ground and takes light and shadow.
-
-        The background is projected from the camera, so that floor and backdrop are one picture and meet unseen. To be
-        as bright as it, a matte floor under the irradiance E reflects ρ = π L / E, L being the background's radiance.
-        """
-        tree = self._ground.node_tree
-        tree.nodes.clear()
-        place = add(tree, "NewGeometry")["Position"]
-        seen = add(tree, "VectorMath", {"operation": "SUBTRACT"}, _0=place, _1=view.camera)[0]
-        direction = add(tree, "VectorMath", {"operation": "NORMALIZE"}, _0=seen)[0]
-        share = tuple((math.pi / np.maximum(self._from_above, 1e-6)).tolist())
-        radiance = self._panorama(tree, direction, view)
-        reflected = add(tree, "VectorMath", {"operation": "MULTIPLY"}, _0=radiance, _1=share)[0]
-        most = add(tree, "VectorMath", {"operation": "MINIMUM"}, _0=reflected, _1=(MOST_REFLECTED,) * 3)[0]
-        add(tree, "OutputMaterial", Surface=add(tree, "BsdfDiffuse", Color=most)[0])
-        return self._ground
-
-    def _panorama(self, tree: Any, direction: Any, view: View) -> Any:
-        turned = add(tree, "Mapping", _0=direction, Rotation=(0.0, 0.0, view.background_yaw))[0]
-        return add(tree, "TexEnvironment", {"image": self._image, "interpolation": "Cubic"}, _0=turned)[0]
-
-    def _strength(self) -> float:
-        """What a background is multiplied by: night and noon come out equally bright."""
-        lit = max(float(self._from_above.mean()), 1e-6)
-        reflected = max(math.pi * float(self._below.mean()) / lit, 1e-6)
-        return float(np.clip(math.pi * SEEN / reflected, *LIT)) / lit
-
-    def _load(self, file: Path) -> None:
-        """Give Blender a background's pixels: it reads no file of a stranger."""
-        if file == self._file:
-            return
-        pixels = read_panorama(file)
-        height, width, _ = pixels.shape
-        if self._image is not None:
-            self._bpy.data.images.remove(self._image)  # 8k pixels wide is 400 MB
-        self._image = self._bpy.data.images.new("background", width, height, float_buffer=True)
-        # Blender's first row is the lowest, and a pixel has four channels.
-        self._image.pixels.foreach_set(np.dstack([pixels, np.ones((height, width), np.float32)])[::-1].ravel())
-        self._from_above, self._below = light_of(pixels)
-        self._file = file
-
-
-def add(tree: Any, kind: str, settings: dict[str, Any] | None = None, **inputs: Any) -> Any:
-    """A new node's outputs. inputs: values, or outputs of other nodes, by socket ("Color"; "_0" by number)."""
-    node = tree.nodes.new(f"ShaderNode{kind}")
-    for name, value in (settings or {}).items():
-        setattr(node, name, value)
-    for name, value in inputs.items():
-        socket = node.inputs[int(name[1:]) if name[0] == "_" else name]
-        if hasattr(value, "is_linked"):
-            tree.links.new(value, socket)
-        else:
-            socket.default_value = value
-    return node.outputs
 
 
 def set_up_cycles(scene: Any, threads: int) -> None:

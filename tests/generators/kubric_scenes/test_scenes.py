@@ -1,16 +1,14 @@
 """Scenes of the real vocabulary, with the real assets and physics, foreseen without light: nearly all can be shown.
 
-Points come to lie where a pinhole camera shows them, things fall and come to rest, backgrounds are read or refused.
+Points come to lie where a pinhole camera shows them, and things fall and come to rest.
 """
 
-import math
 import subprocess
 import sys
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -21,7 +19,6 @@ from twinset.generators.kubric_scenes.assets import AssetShelf
 from twinset.generators.kubric_scenes.captions import Aspect, Drawn, PairSampler
 from twinset.generators.kubric_scenes.composition import Things, compose, settle
 from twinset.generators.kubric_scenes.geometry import FILLED, Placement, Refuted, View, frame_things, project
-from twinset.generators.kubric_scenes.panoramas import light_of, lit_by_background, read_panorama
 from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image, prove_spot
 from twinset_demo import PROCEDURAL
 
@@ -38,7 +35,7 @@ def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> tuple[View, Things, T
     why = ""
     for attempt in range(ATTEMPTS):
         try:
-            view, *both = compose(drawn, shelf, 1.8, generator_for(0, "test", f"{key}/{attempt}"), [], attempt)
+            view, *both = compose(drawn, shelf, 1.8, generator_for(0, "test", f"{key}/{attempt}"), attempt)
             prove_spot(drawn, both[0][0], both[1][0])
             for number, things in enumerate(both):
                 expected = foresee(things, view, RESOLUTION)
@@ -100,49 +97,6 @@ def test_everything_fits_and_nothing_is_small() -> None:
         pixels, distances = project(points, view, 2)
         extent = np.abs(pixels - 1).max()
         assert (distances > 0).all() and FILLED * 0.93 < extent < FILLED * 1.07
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("sky.hdr", b""),
-        ("sky.hdr", b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 30000 +X 60000\n"),  # claims too much
-        ("sky.exr", b"no panorama"),
-    ],
-)
-def test_a_panorama_that_is_none_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(WrongUse, match=rf"{name} cannot be read .*give HDRI files"):
-        read_panorama(tmp_path / name)
-
-
-def test_a_panorama_in_either_format_is_the_same_light(tmp_path: Path) -> None:
-    import OpenEXR
-
-    pixels = np.full((32, 64, 3), 0.25, np.float32)
-    pixels[:16] = (1.0, 0.5, 0.25)
-    cv2.imwrite(str(tmp_path / "a.hdr"), pixels[..., ::-1])
-    OpenEXR.File({}, {"RGB": pixels}).write(str(tmp_path / "a.exr"))
-    for name in ("a.hdr", "a.exr"):
-        panorama = read_panorama(tmp_path / name)
-        assert panorama == pytest.approx(pixels, rel=0.01)
-        above, below = light_of(panorama)
-        # Under an even sky of radiance L, level ground takes π L.
-        assert above == pytest.approx(np.pi * pixels[0, 0], rel=0.02) and below == pytest.approx([0.25] * 3, rel=0.01)
-    for name, wrong in (("black", 0 * pixels), ("nan", np.where(pixels > 0.9, np.nan, pixels))):
-        OpenEXR.File({}, {"RGB": wrong.astype(np.float32)}).write(str(tmp_path / f"{name}.exr"))
-        with pytest.raises(WrongUse, match=f"{name}.exr gives no light, or holds pixels that are not numbers"):
-            read_panorama(tmp_path / f"{name}.exr")
-
-
-def test_the_brightest_light_comes_from_where_it_is_asked_for(tmp_path: Path) -> None:
-    pixels = np.full((64, 128, 3), 0.1, np.float32)
-    pixels[14:17, 31:33] = 400.0  # a quarter to the right: +Y; 42 degrees above the horizon
-    cv2.imwrite(str(tmp_path / "lamp.hdr"), pixels)
-    view = lit_by_background(VIEW, tmp_path / "lamp.hdr", -2.0)
-    assert math.atan2(view.sun[1], view.sun[0]) == pytest.approx(-2.0)
-    assert math.degrees(math.asin(view.sun[2])) == pytest.approx(46, abs=2)
-    assert view.background_yaw == pytest.approx(math.pi / 2 + 2.0, abs=0.05)
 
 
 BOX = Placement("box", 0.5, (0.0, 0.0, 0.25), (1.0, 0.0, 0.0, 0.0))  # 1 × 0.7 × 0.5 units, standing on the floor

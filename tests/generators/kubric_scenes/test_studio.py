@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
 
@@ -108,24 +107,6 @@ def test_only_what_changes_changes(shelf: AssetShelf) -> None:
     difference = np.abs(images[0].pixels[far].astype(int) - images[1].pixels[far])
     assert difference.mean() < 1.0
     assert sha256(studio.render(VIEW, (BOX, CAN, BALL), seed=2)) != sha256(images[0])
-
-
-def test_a_background_surrounds_and_lights_the_scene(shelf: AssetShelf, tmp_path: Path) -> None:
-    level = replace(VIEW, camera=(0.0, -4.0, 1.0), sun_strength=0.0)
-    panorama = np.zeros((32, 64, 3), np.float32)
-    panorama[:16] = (0.1, 0.8, 0.1)  # a green sky, black ground
-    cv2.imwrite(str(tmp_path / "green.hdr"), panorama)
-    studio = open_studio(shelf)
-    plain = studio.render(level, THINGS, seed=1)
-    green = studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)
-    assert green.pixels[0, 0].argmax() == 1 and green.pixels[-1].max() < 100  # sky above, ground below
-    assert green.pixels[green.instances == 3].mean(axis=0).argmax() == 1  # the yellow ball
-    np.testing.assert_array_equal(green.instances, plain.instances)
-    (tmp_path / "broken.hdr").write_bytes((tmp_path / "green.hdr").read_bytes()[:200])
-    with pytest.raises(WrongUse, match=r"broken\.hdr cannot be read .*give HDRI"):
-        studio.render(replace(level, background=tmp_path / "broken.hdr"), THINGS, seed=1)
-    assert sha256(studio.render(level, THINGS, seed=1)) == sha256(plain)
-    assert sha256(studio.render(replace(level, background=tmp_path / "green.hdr"), THINGS, seed=1)) == sha256(green)
 
 
 def test_standard_output_stays_clean(shelf: AssetShelf, capfd: pytest.CaptureFixture[str]) -> None:
