@@ -7,7 +7,6 @@ import hashlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,41 +60,12 @@ def test_depth_is_measured_along_the_camera(shelf: AssetShelf) -> None:
     np.testing.assert_allclose(picture.depth[picture.instances == 1], 5.2, atol=1e-3)
 
 
-def pictures(shelf: AssetShelf, threads: int, before: Sequence[Sequence[Placement]]) -> str:
-    studio = open_studio(shelf, threads)
-    for placements in before:
-        other = replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2))
-        studio.render(other, placements, seed=9)
-    return sha256(studio.render(VIEW, THINGS, seed=1))
-
-
-AGAIN = """
-import sys
-from twinset.generators.kubric_scenes.assets import AssetShelf
-from tests.generators.kubric_scenes.test_studio import BALL, CAN, pictures
-print(pictures(AssetShelf(sys.argv[1]), 2, [[BALL, CAN, CAN, BALL]]))
-"""
-
-
-@pytest.mark.slow
-def test_a_picture_is_the_same_bytes_whatever_came_before_on_any_threads_in_any_process(
-    shelf: AssetShelf,
-) -> None:
-    first = pictures(shelf, 1, [])
-    assert pictures(shelf, 2, [[CAN, CAN], [BALL, BOX, CAN]]) == first
-    command = [sys.executable, "-c", AGAIN, shelf.manifest]
-    again = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert again.stdout.split()[0] == first
-
-
-def test_only_what_changes_changes(shelf: AssetShelf) -> None:
-    studio = open_studio(shelf)
-    images = [studio.render(VIEW, (BOX, CAN, thing), seed=1) for thing in (BALL, replace(BALL, asset="can"))]
-    np.testing.assert_array_equal(images[0].instances == 1, images[1].instances == 1)
-    far = np.s_[:, :40]  # of the shadow and of light that the ball reflects
-    difference = np.abs(images[0].pixels[far].astype(int) - images[1].pixels[far])
-    assert difference.mean() < 1.0
-    assert sha256(studio.render(VIEW, (BOX, CAN, BALL), seed=2)) != sha256(images[0])
+def test_a_picture_is_the_same_bytes_whatever_came_before_and_on_any_threads(shelf: AssetShelf) -> None:
+    first = sha256(open_studio(shelf, 1).render(VIEW, THINGS, seed=1))
+    studio = open_studio(shelf, 2)
+    studio.render(replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2)), [CAN, CAN], seed=9)
+    assert sha256(studio.render(VIEW, THINGS, seed=1)) == first
+    assert sha256(studio.render(VIEW, THINGS, seed=2)) != first
 
 
 def test_a_studio_is_closed_by_the_next(shelf: AssetShelf) -> None:
