@@ -1,7 +1,6 @@
 """Three assets in the layout of Google Scanned Objects, small enough to make for every test run."""
 
 import io
-import json
 import tarfile
 from pathlib import Path
 
@@ -27,7 +26,7 @@ MTL = "newmtl material_0\nKd 1.0 1.0 1.0\nmap_Kd texture.png\n"
 
 
 def entry(name: str) -> dict[str, object]:
-    """What the manifest and data.json say of an asset."""
+    """What the manifest says of an asset."""
     mesh, _ = SHAPES[name]
     return {
         "asset_type": "FileBasedObject",
@@ -38,7 +37,6 @@ def entry(name: str) -> dict[str, object]:
             "render_filename": "{asset_dir}/visual_geometry.obj",
             "simulation_filename": "{asset_dir}/object.urdf",
         },
-        "metadata": {"category": "Toys"},
     }
 
 
@@ -52,7 +50,6 @@ def files(name: str) -> dict[str, bytes]:
     Image.new("RGB", (8, 8), colour).save(texture, "PNG")
     head = ["mtllib visual_geometry.mtl", "usemtl material_0", "vt 0.5 0.5"]
     return {
-        "data.json": json.dumps(entry(name)).encode(),
         "visual_geometry.obj": "\n".join([*head, *vertices, *textured]).encode(),
         "visual_geometry.mtl": MTL.encode(),
         "texture.png": texture.getvalue(),
