@@ -4,6 +4,7 @@ Scenes are of the real vocabulary, with the real assets and physics, foreseen wi
 pinhole camera shows them, and things fall and come to rest.
 """
 
+from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -22,12 +23,11 @@ from twinset.generators.kubric_scenes.captions import Drawn, NamedAsset
 from twinset.generators.kubric_scenes.composition import Things, compose, settle
 from twinset.generators.kubric_scenes.geometry import FILLED, Placement, Refuted, View, frame_things, project
 from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image, prove_spot
-from twinset.generators.kubric_scenes.source import Kubric, KubricCandidate
+from twinset.generators.kubric_scenes.source import FORESEEN, Kubric, KubricCandidate
 from twinset.shards.contracts import Context
 
 ASSETS = "procedural:manifest.json"
 ASPECTS = ("location", "counting", "attribute")
-ATTEMPTS, RESOLUTION = 8, 160
 
 # Of the first scenes of every aspect, positions rounded to a thousandth of a scene unit. When this changes, so do the
 # pictures: raise `Kubric.version`.
@@ -53,14 +53,10 @@ def drawn_of(candidate: KubricCandidate) -> Drawn:
 def test_more_pairs_begin_with_the_same_ones(aspect: str) -> None:
     few, many = planned(opened(aspect), 10), planned(opened(aspect), 40)
     assert many[:10] == few and len({candidate.key for candidate in many}) == 40
-    for candidate in many:
-        drawn = drawn_of(candidate)
-        assert canonical_json(asdict(drawn)).decode() == candidate.drawn and drawn.aspect == aspect
+    assert {drawn_of(candidate).aspect for candidate in many} == {aspect}
 
 
 def test_sizes_that_differ_are_of_attributes() -> None:
-    candidates = planned(opened("attribute", sizes="each"), 40)
-    assert any(" small " in one.captions0[0] and " large " in one.captions1[0] for one in candidates)
     with pytest.raises(ValidationError, match="sizes"):
         opened("counting", sizes="each")
 
@@ -92,21 +88,17 @@ def test_what_cannot_be_shown_is_rejected_with_its_reason() -> None:
     assert result.reason == "size-not-seen" and "the last of 2 tries" in result.detail
 
 
-def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> tuple[View, Things, Things] | str:
-    """The first try that outlines do not refute, else why the last one failed."""
-    why = ""
-    for attempt in range(ATTEMPTS):
-        try:
+def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> tuple[Things, Things] | None:
+    """What stands in both images at the first try that outlines do not refute; None where all are refuted."""
+    for attempt in range(8):
+        with suppress(Refuted):
             view, *both = compose(drawn, shelf, 1.8, generator_for(0, "test", f"{key}/{attempt}"), attempt)
             prove_spot(drawn, both[0][0], both[1][0])
             for number, things in enumerate(both):
-                expected = foresee(things, view, RESOLUTION)
+                expected = foresee(things, view, FORESEEN)
                 prove_image(drawn, number, measure(things, view, expected), expected)
-        except Refuted as refuted:
-            why = refuted.reason
-        else:
-            return view, both[0], both[1]
-    return why
+            return both[0], both[1]
+    return None
 
 
 @pytest.mark.slow
@@ -114,12 +106,9 @@ def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> tuple[View, Things, T
 def test_nearly_every_pair_finds_its_scene(aspect: str) -> None:
     kubric = opened(aspect)
     pairs = [drawn_of(candidate) for candidate in planned(kubric, 15)]
-    scenes = [composed(drawn, kubric.shelf, str(index)) for index, drawn in enumerate(pairs)]
-    assert sum(isinstance(scene, str) for scene in scenes) <= 1, scenes
-    for drawn, scene in zip(pairs, scenes, strict=True):
-        if isinstance(scene, str):
-            continue
-        _, things0, things1 = scene
+    scenes = [(drawn, composed(drawn, kubric.shelf, str(index))) for index, drawn in enumerate(pairs)]
+    assert sum(scene is None for _, scene in scenes) <= 1
+    for drawn, (things0, things1) in ((drawn, scene) for drawn, scene in scenes if scene is not None):
         if aspect == "counting":  # the larger number shows all that the smaller one does
             assert (len(things0), len(things1)) == (drawn.count0, drawn.count1)
             assert all(one.placement == other.placement for one, other in zip(things0, things1, strict=False))
