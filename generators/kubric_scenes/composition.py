@@ -97,11 +97,7 @@ Things = tuple[Standing, ...]
 
 
 def compose(
-    drawn: Drawn,
-    shelf: AssetShelf,
-    size_ratio: float,
-    rng: np.random.Generator,
-    attempt: int = 0,
+    drawn: Drawn, shelf: AssetShelf, size_ratio: float, rng: np.random.Generator, attempt: int = 0
 ) -> tuple[View, Things, Things]:
     """One try at a scene: how both images are seen, and what stands in each. Raises `Refuted` where there is no room.
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import cv2
 import numpy as np
+import trimesh.transformations
 from numpy.typing import NDArray
-from trimesh import transformations
 
 from twinset.generators.kubric_scenes.assets import AssetShelf
 from twinset.generators.kubric_scenes.captions import NamedAsset, load_vocabulary
@@ -21,6 +21,8 @@ Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]  # w, x, y, z
 Colour = tuple[float, float, float]  # linear RGB, 0-1
 Points = NDArray[np.float64]
+
+transformations: Any = trimesh.transformations  # which has no types
 
 SENSOR_WIDTH = 36.0  # millimetres
 FOCAL_LENGTH = 80.0  # millimetres: from afar, so that sizes can be compared

@@ -305,7 +305,7 @@ def prove_spot(drawn: Drawn, first: Standing, second: Standing) -> None:
         raise Refuted("moved", f"{second.thing.name} lies {moved:.0%} of its length beside {first.thing.name}'s place")
 
 
-def prove_change(drawn: Drawn, view: View, things: Sequence[Things], pictures: tuple[Picture, Picture]) -> None:
+def prove_change(drawn: Drawn, view: View, things: tuple[Things, Things], pictures: tuple[Picture, Picture]) -> None:
     """Raise `Refuted` unless two pictures differ where the changed things are, and almost nowhere else.
 
     What carries another thing takes its shadow, and is not looked at.

@@ -187,7 +187,7 @@ class Kubric(Source):
             pictures.append(picture)
             instances.append(seen)
         first, second = pictures
-        proof.prove_change(drawn, view, both, (first, second))
+        proof.prove_change(drawn, view, (both[0], both[1]), (first, second))
         assets = dict.fromkeys(standing.thing.asset for things in both for standing in things)
         return Pair(
             **candidate.placed,
