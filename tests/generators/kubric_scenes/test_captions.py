@@ -12,15 +12,7 @@ import pytest
 
 from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
-from twinset.generators.kubric_scenes.captions import (
-    Aspect,
-    Drawn,
-    Entry,
-    PairSampler,
-    all_black,
-    load_vocabulary,
-    told_apart,
-)
+from twinset.generators.kubric_scenes.captions import Aspect, Drawn, PairSampler, all_black, load_vocabulary, told_apart
 from twinset_demo import PROCEDURAL
 
 VOCABULARY = load_vocabulary()
@@ -62,11 +54,7 @@ def read_count(said: str) -> tuple[str, int]:
 
 
 ASSETS = json.loads((PROCEDURAL / "manifest.json").read_bytes())["assets"]
-
-
-ENTRIES: dict[str, Entry] = VOCABULARY.objects | {
-    name: entry for members in VOCABULARY.sets.values() for name, entry in members.items()
-}
+ENTRIES = VOCABULARY.objects | {name: entry for names in VOCABULARY.sets.values() for name, entry in names.items()}
 
 
 def test_it_has_every_name_of_figure_14_in_its_order() -> None:
@@ -147,8 +135,8 @@ def test_statistics_are_near_uniform_at_every_count(aspect: Aspect, available: f
 def test_captions_say_what_was_drawn_and_can_be_shown(aspect: Aspect, available: frozenset[str]) -> None:
     for drawn, *captions in pairs(aspect, available):
         if drawn.subject is None:
-            read = [read_count(text) for text in captions]
-            assert read == [(drawn.object0.name, drawn.count0), (drawn.object0.name, drawn.count1)]
+            said = [(drawn.object0.name, number) for number in (drawn.count0, drawn.count1)]
+            assert [read_count(text) for text in captions] == said
             assert drawn.count0 != drawn.count1
             continue
         parts = (drawn.object0, drawn.relation0), (drawn.object1, drawn.relation1)

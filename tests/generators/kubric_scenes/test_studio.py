@@ -23,8 +23,7 @@ VIEW = View((0.0, -8.1, 3.8), (0.0, 0.0, 0.3), (-2.0, -3.0, 4.0), 2.5, (0.5, 0.4
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 BOX = Placement("box", 0.5, (-1.0, 0.0, 0.25), UPRIGHT)
 CAN = Placement("can", 0.5, (0.0, 0.0, 0.4), UPRIGHT)
-BALL = Placement("ball", 0.5, (1.0, 0.0, 0.4), UPRIGHT)
-THINGS = (BOX, CAN, BALL)
+THINGS = (BOX, CAN, Placement("ball", 0.5, (1.0, 0.0, 0.4), UPRIGHT))
 SIZE = (96, 64)
 
 
@@ -42,8 +41,7 @@ def test_a_picture_shows_its_placements_and_standard_output_stays_clean(
 ) -> None:
     picture = open_studio(shelf).render(VIEW, THINGS, seed=1)
     assert capfd.readouterr() == ("", "")
-    assert (picture.pixels.shape, picture.pixels.dtype) == ((64, 96, 3), np.uint8)
-    assert (picture.instances.shape, picture.instances.dtype) == ((64, 96), np.uint8)
+    assert (picture.pixels.shape, picture.pixels.dtype, picture.instances.dtype) == ((64, 96, 3), np.uint8, np.uint8)
     assert set(np.unique(picture.instances)) == {0, 1, 2, 3}
     masks = [picture.instances == number for number in (1, 2, 3)]
     columns = [np.nonzero(mask)[1].mean() for mask in masks]
@@ -57,6 +55,7 @@ def test_depth_is_measured_along_the_camera(shelf: AssetShelf) -> None:
     level = replace(VIEW, camera=(0.0, -4.0, 0.4), target=(0.0, 0.0, 0.4))
     slab = Placement("box", 4.0, (0.0, 4.0, 0.4), UPRIGHT)  # its front is a wall 4 units wide at y = 4 - 2.8
     picture = open_studio(shelf).render(level, [slab], seed=0)
+    assert (picture.instances == 1).sum() > 1000
     np.testing.assert_allclose(picture.depth[picture.instances == 1], 5.2, atol=1e-3)
 
 
