@@ -15,8 +15,7 @@ def manifest(tmp_path: Path) -> Path:
     folder.mkdir()
     for name in SHAPES:
         pack(folder / f"{name}.tar.gz", files(name))
-    assets = {name: entry(name) for name in SHAPES}
-    (folder / "manifest.json").write_text(json.dumps({"assets": assets}))
+    (folder / "manifest.json").write_text(json.dumps({"assets": {name: entry(name) for name in SHAPES}}))
     return folder / "manifest.json"
 
 
