@@ -30,7 +30,7 @@ from twinset.contracts.receipt import IndexRecord
 from twinset.evaluation.answers.parser import LONGEST, parse
 from twinset.filters.captions import MotionWords
 from twinset.generators.captions.tables import FLICKR_ID, URL
-from twinset.generators.kubric_scenes.assets.archives import references
+from twinset.generators.kubric_scenes.assets import references
 from twinset.generators.negative_captions.changes import _WORD
 from twinset.generators.negative_captions.wording import edited
 from twinset.generators.scene_graphs.source import photo_of

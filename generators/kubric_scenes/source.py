@@ -15,7 +15,7 @@ from twinset.contracts.canonical import canonical_json, digest, generator_for, s
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
-from twinset.contracts.locations import Location, on_this_machine
+from twinset.contracts.locations import on_this_machine
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place
 from twinset.generators.papers import EQBEN
@@ -24,18 +24,18 @@ from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import Media, MediaFolder
 
 if TYPE_CHECKING:
-    from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+    from twinset.generators.kubric_scenes.assets import AssetShelf
+    from twinset.generators.kubric_scenes.captions import Drawn
+    from twinset.generators.kubric_scenes.geometry import View
     from twinset.generators.kubric_scenes.proof import Instance
-    from twinset.generators.kubric_scenes.scene.parts import Drawn, View
-    from twinset.generators.kubric_scenes.studio.studio import Studio
+    from twinset.generators.kubric_scenes.studio import Studio
 
-BACKGROUNDS = (".hdr", ".exr")
 FORESEEN = 160  # pixels: outlines are drawn this small to see beforehand what a render would be rejected for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubricCandidate(CaptionedCandidate):
-    """A drawn pair. drawn: `generators.kubric_scenes.scene.parts.Drawn` as canonical JSON."""
+    """A drawn pair. drawn: `captions.Drawn` as canonical JSON."""
 
     drawn: str
 
@@ -46,8 +46,7 @@ class Kubric(Source):
     aspect: what the two captions differ in.
     assets: the manifest (file or URL) of a Kubric asset source in the layout of Google Scanned Objects; decides which
     objects of the vocabulary can be planned.
-    backgrounds: folder of HDRI files (.hdr, .exr), projected on floor and sky; a plain floor under an even sky when
-    absent. resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
+    resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
     device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
     as there are cores are made at a time unless --workers says otherwise.
     size_ratio: how much longer a large object is than a small one. sizes: of the two objects of an attribute pair,
@@ -60,7 +59,6 @@ class Kubric(Source):
     kind: Literal["kubric"]
     aspect: Literal["location", "counting", "attribute"]
     assets: Annotated[str, Place("file", "media")]
-    backgrounds: Annotated[Location, Place("folder", "media")] | None = None
     resolution: int = Field(default=512, ge=64, le=4096)
     samples: int = Field(default=128, ge=1, le=4096)
     device: Literal["cpu", "gpu"] = "cpu"
@@ -71,7 +69,7 @@ class Kubric(Source):
     masks: bool = False
     licence: str
 
-    version = 5
+    version = 6
     isolation = "process"
     candidate = KubricCandidate
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
@@ -109,8 +107,6 @@ class Kubric(Source):
             manifest = self.manifest
         if "://" not in manifest and not Path(manifest).is_file():
             raise WrongUse(f"{key}.assets: there is no file {manifest}; name a manifest with --set {key}.assets=FILE")
-        if self.backgrounds is not None and not self.backgrounds.is_dir():
-            raise WrongUse(f"{key}.backgrounds: there is no folder {self.backgrounds}; correct it or leave it out")
 
     def check_device(self, key: str) -> None:
         check_installed(key, ("bpy", "kubric", "pybullet"), "render")
@@ -118,24 +114,21 @@ class Kubric(Source):
 
     def runs_on(self) -> str:
         """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
-        from twinset.generators.kubric_scenes.studio.cycles import gpu_name
+        from twinset.generators.kubric_scenes.studio import gpu_name
 
         return "cpu" if self.device == "cpu" else gpu_name()
 
     def inputs(self) -> str:
-        from twinset.generators.kubric_scenes.captions.vocabulary import SHIPPED
+        from twinset.generators.kubric_scenes.captions import SHIPPED
 
-        names = [path.name for path in self._backgrounds]
-        return digest([sha256_of_file(SHIPPED)[0], self.shelf.listing.sha256, names])
+        return digest([sha256_of_file(SHIPPED)[0], self.shelf.listing.sha256])
 
     def plan(self) -> Iterator[Candidate]:
         """Pairs without end, each a scene of its own; how many are taken does not change the first ones."""
-        from twinset.generators.kubric_scenes.captions.pair_sampling import draw_pairs, usable
-        from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+        from twinset.generators.kubric_scenes.captions import PairSampler
 
-        vocabulary, available, stage = load_vocabulary(), self.shelf.entries, self.stage
-        self._excluded = usable(vocabulary, self.aspect, available).excluded
-        pairs = draw_pairs(self.aspect, vocabulary, available, stage.seed, stage.name, self.sizes)
+        pairs = PairSampler(self.aspect, self.shelf.entries, self.stage.seed, self.stage.name, self.sizes)
+        self._excluded = pairs.excluded
         for index, (drawn, caption0, caption1) in enumerate(pairs):
             yield KubricCandidate(
                 **self.identified(index, group=f"scene-{index:06d}"),
@@ -148,9 +141,9 @@ class Kubric(Source):
         """Rendered pairs, or why a scene could not be proved: the reason of its last try.
 
         Rejections: ``missing-media`` and ``broken-media`` for an asset's archive, ``no-room``, ``never-still``, and
-        those of `generators.kubric_scenes.proof` and `difference_proofs`.
+        those of `generators.kubric_scenes.proof`.
         """
-        from twinset.generators.kubric_scenes.assets.shelf import UnusableAsset
+        from twinset.generators.kubric_scenes.assets import UnusableAsset
 
         for candidate in cast(Sequence[KubricCandidate], candidates):
             try:
@@ -162,7 +155,8 @@ class Kubric(Source):
                 yield Rejected(candidate.key, reason, str(error), media, error.size)
 
     def _make(self, candidate: KubricCandidate) -> Pair | Rejected:
-        from twinset.generators.kubric_scenes.scene.parts import Drawn, Refuted
+        from twinset.generators.kubric_scenes.captions import Drawn
+        from twinset.generators.kubric_scenes.geometry import Refuted
 
         drawn = TypeAdapter(Drawn).validate_json(candidate.drawn)
         for attempt in range(self.attempts):
@@ -174,28 +168,26 @@ class Kubric(Source):
 
     def _shoot(self, candidate: KubricCandidate, drawn: Drawn, attempt: int) -> Pair:
         """Both images; raises `Refuted`, where outlines show it before anything is rendered."""
-        from twinset.generators.kubric_scenes.difference_proofs import prove_change, prove_contrast, prove_spot
-        from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image
-        from twinset.generators.kubric_scenes.scene.composition import compose
+        from twinset.generators.kubric_scenes import proof
+        from twinset.generators.kubric_scenes.composition import compose
 
         rng = generator_for(self.stage.seed, self.stage.name, f"{candidate.key}/{attempt}")
         noise = int(rng.integers(1 << 31))
-        scene = compose(drawn, self.shelf, self.size_ratio, rng, self._backgrounds, attempt)
-        both, view = (scene.things0, scene.things1), scene.view
-        prove_spot(drawn, both[0][0], both[1][0])
+        view, *both = compose(drawn, self.shelf, self.size_ratio, rng, attempt)
+        proof.prove_spot(drawn, both[0][0], both[1][0])
         for number, things in enumerate(both):
-            expected = foresee(things, view, FORESEEN)
-            prove_image(drawn, number, measure(things, view, expected), expected)
+            expected = proof.foresee(things, view, FORESEEN)
+            proof.prove_image(drawn, number, proof.measure(things, view, expected), expected)
         pictures, instances = [], []
         for number, things in enumerate(both):
             picture = self._studio.render(view, [thing.placement for thing in things], noise)
-            seen = measure(things, view, picture)
-            prove_image(drawn, number, seen, picture)
-            prove_contrast(seen, picture)
+            seen = proof.measure(things, view, picture)
+            proof.prove_image(drawn, number, seen, picture)
+            proof.prove_contrast(seen, picture)
             pictures.append(picture)
             instances.append(seen)
         first, second = pictures
-        prove_change(drawn, view, both, (first, second))
+        proof.prove_change(drawn, view, (both[0], both[1]), (first, second))
         assets = dict.fromkeys(standing.thing.asset for things in both for standing in things)
         return Pair(
             **candidate.placed,
@@ -208,35 +200,23 @@ class Kubric(Source):
         )
 
     @cached_property
-    def _backgrounds(self) -> list[Path]:
-        folder = self.backgrounds
-        if folder is None:
-            return []
-        files = sorted(path for path in folder.iterdir() if path.suffix.lower() in BACKGROUNDS)
-        if not files:
-            raise WrongUse(f"{folder}: holds no {' or '.join(BACKGROUNDS)} file; correct source.backgrounds")
-        return files
-
-    @cached_property
     def shelf(self) -> AssetShelf:
         """The assets, unpacked as they are asked for."""
-        from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+        from twinset.generators.kubric_scenes.assets import AssetShelf
 
         return AssetShelf(self.manifest)
 
     @cached_property
     def _studio(self) -> Studio:
-        from twinset.generators.kubric_scenes.studio.studio import Studio
+        from twinset.generators.kubric_scenes.studio import Studio
 
         return Studio(self.shelf, (self.resolution, self.resolution), self.samples, self.device, self.threads)
 
 
 def _provenance(drawn: Drawn, view: View, seen: Sequence[Sequence[Instance]]) -> dict[str, Json]:
     """What a pair's JSON says of its scene."""
-    background: dict[str, Json] = {"file": "", "sha256": "", "yaw": 0.0}
-    if view.background is not None:
-        sha256, _ = sha256_of_file(view.background)
-        background = {"file": view.background.name, "sha256": sha256, "yaw": view.background_yaw}
+    from twinset.generators.kubric_scenes.geometry import FOCAL_LENGTH
+
     return {
         "object0": drawn.object0.name,
         "object1": drawn.object1.name,
@@ -245,9 +225,8 @@ def _provenance(drawn: Drawn, view: View, seen: Sequence[Sequence[Instance]]) ->
         "relation1": drawn.relation1,
         "count0": drawn.count0,
         "count1": drawn.count1,
-        "camera": {"position": view.camera, "target": view.target, "focal_length": view.focal_length},
+        "camera": {"position": view.camera, "target": view.target, "focal_length": FOCAL_LENGTH},
         "sun": [round(coordinate, 3) for coordinate in view.sun],
-        "background": background,
         # One list, which is never empty: Hugging Face's loader takes a type from the first samples.
         "instances0": [instance.record() for instance in seen[0]],
         "instances1": [instance.record() for instance in seen[1]],

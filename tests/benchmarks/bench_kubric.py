@@ -26,14 +26,12 @@ from measured import row
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from twinset.generators.kubric_scenes.assets.shelf import AssetShelf  # noqa: E402
-from twinset.generators.kubric_scenes.scene.parts import Placement, View  # noqa: E402
-from twinset.generators.kubric_scenes.studio.cycles import NOISE, set_up_cycles  # noqa: E402
+from twinset.generators.kubric_scenes.assets import AssetShelf  # noqa: E402
+from twinset.generators.kubric_scenes.geometry import FOCAL_LENGTH, SENSOR_WIDTH, Placement, View  # noqa: E402
+from twinset.generators.kubric_scenes.studio import AMBIENT, NOISE, set_up_cycles  # noqa: E402
 
 GOAL, MOST_OUTSIDE = 3.0, 0.1
-VIEW = View(
-    (0.0, -4.4, 2.6), (0.0, 0.0, 0.35), 40.0, 32.0, (-3.0, -4.0, 6.0), 2.2, (0.55, 0.58, 0.62), (0.45, 0.42, 0.38)
-)
+VIEW = View((0.0, -7.8, 4.4), (0.0, 0.0, 0.35), (-3.0, -4.0, 6.0), 2.2, (0.45, 0.42, 0.38))
 
 
 def pair(shelf: AssetShelf, number: int) -> list[list[Placement]]:
@@ -52,7 +50,7 @@ def stand(shelf: AssetShelf, asset: str, x: float) -> Placement:
 
 def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int) -> None:
     """One picture as Kubric's examples make it."""
-    from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric, load_renderer, load_simulator
+    from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_renderer, load_simulator
 
     with tempfile.TemporaryDirectory() as scratch:
         kb = load_kubric()
@@ -64,9 +62,9 @@ def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int
         set_up_cycles(renderer.blender_scene, threads=0)  # the same noise threshold
         scene += kb.Cube(name="floor", scale=(100, 100, 0.1), position=(0, 0, -0.1), static=True)
         scene += kb.DirectionalLight(position=VIEW.sun, look_at=(0, 0, 0), intensity=VIEW.sun_strength)
-        scene.ambient_illumination = scene.background = kb.Color(*VIEW.ambient)
+        scene.ambient_illumination = scene.background = kb.Color(*AMBIENT)
         scene += kb.PerspectiveCamera(
-            position=VIEW.camera, look_at=VIEW.target, focal_length=VIEW.focal_length, sensor_width=VIEW.sensor_width
+            position=VIEW.camera, look_at=VIEW.target, focal_length=FOCAL_LENGTH, sensor_width=SENSOR_WIDTH
         )
         shelf = AssetShelf(manifest)
         for thing in pair(shelf, number)[picture]:
@@ -84,7 +82,7 @@ def studio_way(manifest: str, size: int, samples: int, threads: int, device: Any
     began = time.perf_counter()
     import bpy
 
-    from twinset.generators.kubric_scenes.studio.studio import Studio
+    from twinset.generators.kubric_scenes.studio import Studio
 
     marks = {"cycles": 0.0, "at": 0.0}
     shelf = AssetShelf(manifest)

@@ -9,7 +9,7 @@ import pytest
 from tests.stages.conftest import recipe_of
 from tests.stages.drawn_sources import Dark, Greys
 from twinset.contracts.errors import BuildFailed, WrongUse
-from twinset.generators.kubric_scenes.captions.vocabulary import load_vocabulary
+from twinset.generators.kubric_scenes.captions import load_vocabulary
 from twinset.generators.kubric_scenes.source import Kubric
 from twinset.shards.storage.store import Store
 from twinset.stages import job
@@ -32,13 +32,10 @@ def planned(tmp_path: Path) -> Any:
     """Gives the worker of a plan of scenes as a worker opens it."""
     entries = {use.id: {} for entry in load_vocabulary().objects.values() for use in entry.assets.procedural}
     (tmp_path / "assets.json").write_text(json.dumps({"assets": entries}))
-    (tmp_path / "sky").mkdir()
-    (tmp_path / "sky" / "noon.hdr").touch()
     source = {
         "kind": "kubric",
         "aspect": "location",
         "assets": str(tmp_path / "assets.json"),
-        "backgrounds": str(tmp_path / "sky"),
         "licence": "CC0-1.0",
     }
     store = Store(str(tmp_path / "out"))
@@ -59,12 +56,6 @@ def test_other_assets(planned: Any, tmp_path: Path) -> None:
     content = json.loads((tmp_path / "assets.json").read_text())
     (tmp_path / "assets.json").write_text(json.dumps({**content, "version": "2"}))
     with pytest.raises(BuildFailed, match=r"differs in inputs; bring .*manifest of assets"):
-        planned()
-
-
-def test_other_backgrounds(planned: Any, tmp_path: Path) -> None:
-    (tmp_path / "sky" / "dusk.hdr").touch()
-    with pytest.raises(BuildFailed, match="differs in inputs"):
         planned()
 
 

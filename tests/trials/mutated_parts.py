@@ -1,4 +1,4 @@
-"""Kinds of what single parts read: pipelines of spaCy, ratings, assets, backgrounds, answers that were paid for."""
+"""Kinds of what single parts read: pipelines of spaCy, ratings, assets, answers that were paid for."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def pack_again(folder: Path) -> None:
 
 
 def unpack(folder: Path) -> None:
-    """Unpack an archive and read its meshes, as `generators.kubric_scenes.assets.shelf` does."""
-    from twinset.generators.kubric_scenes.assets.archives import unpack as unpacked
+    """Unpack an archive and read its meshes, as `generators.kubric_scenes.assets` does."""
+    from twinset.generators.kubric_scenes.assets import unpack as unpacked
 
     try:
         unpacked(folder / "box.tar.gz", "box", folder / "unpacked")
@@ -71,25 +71,6 @@ def unpack_files(folder: Path) -> None:
     """The same, of files that were mutated within the archive."""
     pack_again(folder)
     unpack(folder)
-
-
-def backgrounds(folder: Path) -> None:
-    """Backgrounds of scenes, a Radiance and an OpenEXR file."""
-    import cv2
-    import numpy as np
-    import OpenEXR
-
-    pixels = np.full((4, 8, 3), 0.25, np.float32)
-    cv2.imwrite("a.hdr", pixels)
-    OpenEXR.File({}, {"RGB": pixels}).write("b.exr")
-
-
-def look_at_backgrounds(folder: Path) -> None:
-    """Read them, as composing a scene does."""
-    from twinset.generators.kubric_scenes.scene.panoramas import read_panorama
-
-    for name in ("a.hdr", "b.exr"):
-        read_panorama(folder / name)
 
 
 def paid(folder: Path) -> None:
@@ -123,6 +104,5 @@ KINDS: tuple[tuple[Any, ...], ...] = (
     ("ratings of words", ratings, {"plan --out": PLAN["plan --out"]}, ["concreteness.txt"], 1),
     ("assets", archives, {"unpack": unpack}, ["box.tar.gz"], 1),
     ("files of assets", archives, {"unpack": unpack_files}, ["box/*"], 2),
-    ("backgrounds", backgrounds, {"look": look_at_backgrounds}, ["*.hdr", "*.exr"], 1),
     ("answers that were paid for", paid, {"find": find_paid}, ["answers/*.sqlite"], 2),
 )

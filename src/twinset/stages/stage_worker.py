@@ -118,8 +118,8 @@ def refuse_other_versions(stage: Stage, worker: StageWorker, seed: int) -> None:
     ]
     raise BuildFailed(
         f"{stage.name}: this worker would make other bytes than planned, it differs in {', '.join(differing)}; bring "
-        "its checkout, its environment (make env) and its inputs (weights of a model, manifest of assets, names of "
-        "backgrounds) to those that planned, or build again to plan with these"
+        "its checkout, its environment (make env) and its inputs (weights of a model, manifest of assets) to those "
+        "that planned, or build again to plan with these"
     )
 
 

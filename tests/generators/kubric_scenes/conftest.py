@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.generators.kubric_scenes.tiny_assets import SHAPES, entry, files, pack
-from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
+from twinset.generators.kubric_scenes.assets import AssetShelf
 
 
 @pytest.fixture
@@ -15,8 +15,7 @@ def manifest(tmp_path: Path) -> Path:
     folder.mkdir()
     for name in SHAPES:
         pack(folder / f"{name}.tar.gz", files(name))
-    assets = {name: entry(name) for name in SHAPES}
-    (folder / "manifest.json").write_text(json.dumps({"data_dir": str(folder), "assets": assets}))
+    (folder / "manifest.json").write_text(json.dumps({"assets": {name: entry(name) for name in SHAPES}}))
     return folder / "manifest.json"
 
 

@@ -8,39 +8,20 @@ import io
 import json
 import tarfile
 import tracemalloc
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.generators.kubric_scenes.tiny_assets import entry, files, pack
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import parse_recipe
-from twinset.generators.kubric_scenes.assets.archives import MAX_BYTES, unpack
-from twinset.generators.kubric_scenes.assets.shelf import AssetShelf, UnusableAsset
-from twinset.generators.kubric_scenes.studio.kubric_import import load_kubric
+from twinset.generators.kubric_scenes.assets import MAX_BYTES, AssetShelf, UnusableAsset, unpack
+from twinset.generators.kubric_scenes.source import Kubric
+from twinset.shards.contracts import Context
 from twinset.shards.storage.store import Store
-from twinset.stages.job import Job
-from twinset.stages.making.make import make_shard
-from twinset.stages.plan import prepare
-from twinset.stages.status import StageState, missing_problem, state_of
 
-
-def test_the_mesh_is_what_is_rendered(shelf: AssetShelf) -> None:
-    vertices, faces = shelf.mesh("box")
-    assert (vertices.dtype, faces.dtype, faces.shape) == (np.float32, np.int32, (12, 3))
-    np.testing.assert_allclose(vertices.min(0), (-1.0, -0.7, -0.5), atol=1e-5)
-    np.testing.assert_allclose(vertices.max(0), (1.0, 0.7, 0.5), atol=1e-5)
-
-
-def test_an_object_does_not_inherit_from_the_one_before(shelf: AssetShelf) -> None:
-    kb = load_kubric()
-    moved = shelf.create("can", position=(1.0, 2.0, 3.0), scale=2.0, static=True)
-    fresh = shelf.create("can")
-    assert isinstance(moved, kb.FileBasedObject)
-    assert tuple(moved.position) == (1.0, 2.0, 3.0)
-    assert (tuple(fresh.position), tuple(fresh.scale), fresh.static) == ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0), False)
+TRIANGLE = b"v 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\n"
 
 
 def test_what_was_unpacked_goes_with_the_shelf(manifest: Path) -> None:
@@ -51,38 +32,27 @@ def test_what_was_unpacked_goes_with_the_shelf(manifest: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (None, "cannot be read: .*mirror"),
-        ("{", "is no manifest"),
-        ("[" * 200_000, "is no manifest"),
-        ('{"assets": {"../up": {"kwargs": {}}}}', "is no manifest"),
-        ('{"assets": {"a": {"kwargs": {}, "path": "../up.tar.gz"}}}', "is no manifest"),
-        ('{"assets": {}, "data_dir": "a/../../b"}', "data_dir: .*lay the manifest beside the archives"),
-    ],
-)
-def test_a_manifest_that_is_none(text: str | None, said: str, tmp_path: Path) -> None:
-    if text is not None:
-        (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(WrongUse, match=rf"manifest\.json.*{said}"):
-        AssetShelf(tmp_path / "manifest.json")
+def test_a_manifest_that_is_none(tmp_path: Path) -> None:
+    manifest = tmp_path / "manifest.json"
+    with pytest.raises(WrongUse, match=r"manifest\.json cannot be read: .*mirror"):
+        AssetShelf(manifest)
+    for text in ("[" * 200_000, '{"assets": {"a/b": {}}}', '{"assets": {"a": {"path": "../up.tar.gz"}}}'):
+        manifest.write_text(text)
+        with pytest.raises(WrongUse, match=r"manifest\.json is no manifest"):
+            AssetShelf(manifest)
 
 
-@pytest.mark.parametrize(
-    ("kwargs", "said"),
-    [
-        ({"render_filename": "{asset_dir}/../../x.obj"}, "render_filename leaves its archive"),
-        ({"simulation_filename": "{asset_dir}/none.urdf"}, "holds no none.urdf"),
-        ({"mass": "heavy"}, "is no asset of Kubric's"),
-    ],
-)
-def test_a_manifest_that_asks_for_the_wrong_thing(kwargs: Any, said: str, manifest: Path) -> None:
+def test_a_manifest_that_asks_for_the_wrong_thing(manifest: Path) -> None:
     content = json.loads(manifest.read_text())
-    content["assets"]["box"]["kwargs"] |= kwargs
-    manifest.write_text(json.dumps(content))
-    with pytest.raises(WrongUse, match=said):
-        AssetShelf(manifest).create("box")
+    for kwargs, said in (
+        ({"render_filename": "{asset_dir}/../../x.obj"}, "render_filename leaves its archive"),
+        ({"simulation_filename": "{asset_dir}/none.urdf"}, "it holds no none.urdf"),
+        ({"mass": "heavy"}, "is no asset of Kubric's"),
+    ):
+        changed = {**content["assets"]["box"], "kwargs": {**content["assets"]["box"]["kwargs"], **kwargs}}
+        manifest.write_text(json.dumps({"assets": {"box": changed}}))
+        with pytest.raises(WrongUse, match=said):
+            AssetShelf(manifest).create("box")
 
 
 def file(name: str, size: int = 0, target: str = "") -> tarfile.TarInfo:
@@ -128,10 +98,18 @@ def test_a_damaged_archive(shelf: AssetShelf, manifest: Path) -> None:
     [
         ("texture.png", None, "visual_geometry.mtl refers to texture.png, which is absent"),
         ("texture.png", b"no picture", "texture.png cannot be read"),
-        ("collision_geometry.obj", b"v a b c\nf 1 2 3\n", "collision_geometry.obj holds"),
         ("visual_geometry.obj", bytes(range(256)), "holds no mesh"),
         ("visual_geometry.obj", b"v 1e300 0 0\nv 0 1 0\nv 1 0 0\nf 1 2 3\n", "without size"),
-        ("visual_geometry.obj", b"v 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 9\n", "out of bounds"),
+        ("visual_geometry.obj", TRIANGLE + b"f 1 2 9\n", "out of bounds"),
+        # Attack: Blender or PyBullet reads a file of the user's, or expands for ever.
+        ("object.urdf", b"<robot><mesh filename='&#46;&#x2e;/&#46;./x.obj'/></robot>", "holds entities"),
+        ("object.urdf", b"<?xml version='1.0' encoding='cp037'?><r><mesh filename='/etc/x'/></r>", "refers to '"),
+        ("object.urdf", b"<r a='filename=\"'><mesh filename='/etc/x'/><r b='\"'/></r>", "is not understood"),
+        ("visual_geometry.mtl", b"newmtl a\nmap_Kd \\\n../../x.png\n", "refers to '"),
+        ("visual_geometry.mtl", b"  map_Kd -bm 1 /etc/x.png\r", "refers to '"),
+        ("visual_geometry.mtl", b"map_Kd \xff.png\n", "not UTF-8"),
+        ("visual_geometry.obj", b" mtllib ../../x.mtl\n" + TRIANGLE, "refers to '"),
+        ("visual_geometry.obj", b"mtllib texture.png\n" + TRIANGLE, "is no .mtl file"),
     ],
 )
 def test_an_archive_that_holds_no_asset(
@@ -146,81 +124,27 @@ def test_an_archive_that_holds_no_asset(
     assert len(shelf.mesh("can")[1])
 
 
-@pytest.mark.parametrize(
-    ("data_dir", "lies", "recorded"),
-    [
-        (None, "", ""),
-        ("GSO/../a/", "/a", "a/"),
-        ("{folder}/GSO", "/GSO", "GSO/"),
-        ("memory://bucket/GSO", None, "memory://bucket/GSO/"),
-    ],
-)
-def test_archives_are_recorded_as_they_lie(
-    data_dir: str | None, lies: str | None, recorded: str, manifest: Path
-) -> None:
-    folder = str(manifest.parent)
+def test_archives_lie_beside_the_manifest_wherever_they_were_published(manifest: Path) -> None:
     content = json.loads(manifest.read_text())
-    content["data_dir"] = data_dir.format(folder=folder) if data_dir else None
-    manifest.write_text(json.dumps(content))
-    read = AssetShelf(manifest)
-    assert (read.listing.path, read.listing.size) == (manifest.name, manifest.stat().st_size)
-    assert (read.data, read.recorded) == (folder + lies if lies is not None else data_dir, recorded)
+    elsewhere = json.dumps({**content, "data_dir": f"file://{manifest.parents[1]}/elsewhere"})
+    manifest.write_text(elsewhere)
+    shelf = AssetShelf(manifest)
+    assert (shelf.listing.path, shelf.listing.size) == (manifest.name, manifest.stat().st_size)
+    assert shelf.source("box").path == "box.tar.gz"
+    Store("memory://bucket/GSO").write("manifest.json", elsewhere.encode())
+    Store("memory://bucket/GSO").write("box.tar.gz", (manifest.parent / "box.tar.gz").read_bytes())
+    assert AssetShelf("memory://bucket/GSO/manifest.json").source("box").path == "memory://bucket/GSO/box.tar.gz"
 
 
-def test_pairs_that_lack_an_asset_are_rejected_until_it_is_there(tmp_path: Path) -> None:
-    mirror = tmp_path / "mirror" / "GSO"
-    mirror.mkdir(parents=True)
-    manifest = mirror.parent / "GSO.json"
-    assets = {"green-turtle-toy": entry("can"), "brown-hat": entry("box")}
-    manifest.write_text(json.dumps({"data_dir": "GSO", "assets": assets}))
-    source: dict[str, Any] = {"kind": "kubric", "aspect": "counting", "assets": str(manifest), "licence": "CC0-1.0"}
-    source |= {"resolution": 64, "samples": 1, "attempts": 1}
-    recipe = parse_recipe({"name": "tiny", "subsets": {"eq-x": {"source": source, "count": 4, "shard_size": 1}}})
-    pack(mirror / "green-turtle-toy.tar.gz", files("can"))
-    store = Store(str(tmp_path / "out"))
-    stage = prepare(Job(recipe, store), "eq-x")
-    receipts = [make_shard(store.root, "eq-x", shard) for shard in range(stage.shards)]
-    lacking = {receipt.shard for receipt in receipts if "missing-media" in receipt.rejected}
-    assert lacking and len(lacking) < 4
-    absent = "GSO/brown-hat.tar.gz"
-    assert all(receipts[shard].missing == {absent: None} for shard in lacking)
-
-    def state() -> StageState:
-        opened: Any = recipe["eq-x"].source
-        return state_of(store, "eq-x", opened.media_files())
-
-    assert state().todo == []
-    assert f"{absent} in {manifest}" in missing_problem(recipe, "eq-x", state())
-    (mirror.parent / absent).write_bytes(b"no archive")
-    assert set(state().todo) == lacking
-    broken = make_shard(store.root, "eq-x", min(lacking))
-    assert broken.rejected == {"broken-media": 1} and broken.missing == {absent: 10}
-    pack(mirror.parent / absent, files("box"))
-    assert set(state().todo) == lacking
-    made = make_shard(store.root, "eq-x", min(lacking))
-    assert made.missing == {} and not {"missing-media", "broken-media"} & set(made.rejected)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
-        ("object.urdf", b"<robot><mesh filename='&#46;&#x2e;/&#46;./x.obj'/></robot>", "refers to '"),
-        ("object.urdf", b"<?xml version='1.0' encoding='cp037'?><r><mesh filename='/etc/x'/></r>", "refers to '"),
-        ("visual_geometry.mtl", b"newmtl a\nmap_Kd \\\n../../x.png\n", "refers to '"),
-        ("visual_geometry.mtl", b"  map_Kd -bm 1 /etc/x.png\r", "refers to '"),
-        ("visual_geometry.obj", b" mtllib ../../x.mtl\n", "refers to '"),
-        ("object.urdf", b"<!DOCTYPE r [<!ENTITY a '../'>]><robot><mesh filename='&a;x'/></robot>", "a document type"),
-        ("object.urdf", b"<a>" * 200 + b"</a>" * 200, "more than 100 elements within each other"),
-        ("object.urdf", b"<robot>", "is not XML"),
-    ],
-)
-def test_files_that_refer_elsewhere_or_end_a_parser_are_refused(
-    tmp_path: Path, name: str, content: bytes, said: str
-) -> None:
-    """Attack: Blender or PyBullet reads a file of the user's, or expands for ever."""
-    pack(tmp_path / "box.tar.gz", files("box") | {name: content})
-    with pytest.raises(ValueError, match=said):
-        unpack(tmp_path / "box.tar.gz", "box", tmp_path / "box")
+def test_pairs_that_lack_an_asset_are_rejected_with_what_to_look_for(tmp_path: Path) -> None:
+    manifest = tmp_path / "GSO.json"
+    manifest.write_text(json.dumps({"assets": {"green-turtle-toy": entry("can"), "brown-hat": entry("box")}}))
+    (tmp_path / "brown-hat.tar.gz").write_bytes(b"no archive")
+    settings = {"kind": "kubric", "aspect": "counting", "assets": str(manifest), "licence": "CC0-1.0"}
+    source: Any = Kubric.model_validate(settings).open(Context("eq-x"))
+    rejected = {(one.reason, one.media, one.media_size) for one in source.make(list(islice(source.plan(), 4)))}
+    assert rejected == {("missing-media", "green-turtle-toy.tar.gz", None), ("broken-media", "brown-hat.tar.gz", 10)}
+    assert source.media_files().size("brown-hat.tar.gz") == 10
 
 
 def test_a_header_that_expands_is_refused_before_it_fills_the_memory(tmp_path: Path) -> None:

@@ -2,23 +2,22 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, get_args
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 import trimesh
 
-from twinset.generators.kubric_scenes.difference_proofs import MAX_MOVED, SEEN, prove_change, prove_contrast, prove_spot
-from twinset.generators.kubric_scenes.proof import Instance, foresee, measure, prove_image
-from twinset.generators.kubric_scenes.scene.camera import axes, frame_things
-from twinset.generators.kubric_scenes.scene.composition import FOCAL_LENGTH, SENSOR_WIDTH, Standing
-from twinset.generators.kubric_scenes.scene.parts import Drawn, Model, NamedAsset, Picture, Refuted, Relation, View
+from twinset.generators.kubric_scenes import proof
+from twinset.generators.kubric_scenes.captions import RELATIONS, Drawn, NamedAsset, Relation
+from twinset.generators.kubric_scenes.composition import Standing, Things
+from twinset.generators.kubric_scenes.geometry import Model, Picture, Refuted, View, frame_things, project
 
 RESOLUTION = 200
-RELATIONS: tuple[Relation, ...] = get_args(Relation)
-SPOTS = {"left": (-1.4, 0), "right": (1.4, 0), "in-front": (0.1, -2.6), "behind": (0.1, 2.6), "on-top": (0, 0)}
+SPOTS = {"left": (-1.4, 0.0), "right": (1.4, 0.0), "in-front": (0.1, -2.6), "behind": (0.1, 2.6)}
 BOX, CAN = NamedAsset("red box", "box"), NamedAsset("blue can", "can")
-VIEW = View((0, -1, 1), (0, 0, 0), FOCAL_LENGTH, SENSOR_WIDTH, (0, -1, 1), 2.5, (1, 1, 1), (0.4, 0.4, 0.4))
+VIEW = View((0, -1, 1), (0, 0, 0), (0, -1, 1), 2.5, (0.4, 0.4, 0.4))
 
 
 def standing(
@@ -30,18 +29,20 @@ def standing(
     return Standing(thing, shape, shape.on_floor(x, y, 0.0, height), carried)
 
 
+def beside_can(x: float, y: float) -> list[Standing]:
+    return [standing(BOX, x, y), standing(CAN, 0.0, 0.0)]
+
+
 def related(relation: Relation) -> list[Standing]:
-    x, y = SPOTS[relation]
-    on_top = relation == "on-top"
-    thing = standing(BOX, x, y, height=0.8 if on_top else 0.0, carried=on_top)
-    return [thing, standing(CAN, 0.0, 0.0)]
+    if relation == "on-top":
+        return [standing(BOX, 0.0, 0.0, height=0.8, carried=True), standing(CAN, 0.0, 0.0)]
+    return beside_can(*SPOTS[relation])
 
 
-def seen(things: list[Standing], view: View | None = None) -> tuple[list[Instance], Picture]:
-    if view is None:
-        view = frame_things(VIEW, np.concatenate([thing.points for thing in things]), 0.5)
-    picture = foresee(things, view, RESOLUTION)
-    return measure(things, view, picture), picture
+def seen(things: list[Standing], framed: list[Standing] | None = None) -> tuple[list[proof.Instance], Picture]:
+    view = frame_things(VIEW, np.concatenate([thing.points for thing in framed or things]), 0.5)
+    picture = proof.foresee(things, view, RESOLUTION)
+    return proof.measure(things, view, picture), picture
 
 
 def says(relation: Relation) -> Drawn:
@@ -56,21 +57,28 @@ def row(count: int) -> list[Standing]:
     return [standing(BOX, 1.3 * place, 0.0) for place in range(count)]
 
 
+def reason_of(prove: Callable[..., None], *shown: Any) -> str:
+    """Why something is refuted; empty where it is proved."""
+    try:
+        prove(*shown)
+    except Refuted as refuted:
+        return refuted.reason
+    return ""
+
+
 @pytest.mark.parametrize("shown", RELATIONS)
 def test_a_relation_is_proved_and_every_other_refuted(shown: Relation) -> None:
     instances, picture = seen(related(shown))
-    prove_image(says(shown), 0, instances, picture)
+    proof.prove_image(says(shown), 0, instances, picture)
     for other in set(RELATIONS) - {shown}:
-        assert reason_of(prove_image, says(other), 1, instances, picture) == (
+        assert reason_of(proof.prove_image, says(other), 1, instances, picture) == (
             "not-on-top" if other == "on-top" else "wrong-relation"
         )
 
 
 def test_what_seems_to_stand_on_what_is_before_it_is_refuted() -> None:
-    reasons = []
-    for away in np.linspace(0.9, 3.0, 15):
-        instances, picture = seen([standing(BOX, 0.1, float(away)), standing(CAN, 0.0, 0.0)])
-        reasons.append(reason_of(prove_image, says("behind"), 0, instances, picture))
+    spots = [beside_can(0.1, float(away)) for away in np.linspace(0.9, 3.0, 15)]
+    reasons = [reason_of(proof.prove_image, says("behind"), 0, *seen(things)) for things in spots]
     assert reasons[0] in ("hidden", "foot-hidden") and reasons[-1] == "" and "foot-hidden" in reasons
     assert reasons == sorted(reasons, key=["hidden", "foot-hidden", ""].index)
 
@@ -82,65 +90,31 @@ def test_what_lies_on_top_shows_its_foot() -> None:
     below = rows > rows.max() - 0.3 * np.ptp(rows)
     picture.instances[rows[below], columns[below]] = 2
     view = frame_things(VIEW, np.concatenate([thing.points for thing in things]), 0.5)
-    assert reason_of(prove_image, says("on-top"), 0, measure(things, view, picture), picture) == "foot-hidden"
+    instances = proof.measure(things, view, picture)
+    assert reason_of(proof.prove_image, says("on-top"), 0, instances, picture) == "foot-hidden"
 
 
-def test_things_that_stand_diagonally_are_in_no_relation() -> None:
-    instances, picture = seen([standing(BOX, 1.2, -1.6), standing(CAN, 0.0, 0.0)])
-    assert all(reason_of(prove_image, says(relation), 0, instances, picture) for relation in RELATIONS)
+SMALL, LARGE = replace(BOX, size="small"), replace(CAN, size="large")
+SIZES = Drawn("attribute", SMALL, SMALL, LARGE, "left", "left", 1, 1)
 
 
-@pytest.mark.parametrize(("relation", "beside"), [("in-front", 0.53), ("behind", 0.63)])
-def test_what_is_in_front_or_behind_is_within_half_a_width(relation: Relation, beside: float) -> None:
-    y = SPOTS[relation][1]
-    reasons = [
-        reason_of(prove_image, says(relation), 0, *seen([standing(BOX, x, y), standing(CAN, 0.0, 0.0)]))
-        for x in (0.0, 0.2, beside, -beside)
-    ]
-    assert reasons == ["", "", "off-axis", "off-axis"]
-
-
-@pytest.mark.parametrize(("small", "large"), [(0.6, 1.0), (1.0, 1.0), (0.9, 0.7)])
-def test_small_never_looks_as_large_as_large(small: float, large: float) -> None:
-    for first, second in (("small", "large"), ("large", "small")):
-        lengths = {"small": small, "large": large}
-        things = [
-            standing(replace(BOX, size=first), -1.4, 0.0, size=lengths[first]),
-            standing(replace(CAN, size=second), 0.0, 0.0, size=lengths[second]),
-        ]
-        drawn = Drawn("attribute", things[0].thing, things[0].thing, things[1].thing, "left", "left", 1, 1)
-        assert reason_of(prove_image, drawn, 0, *seen(things)) == ("" if small < large else "size-not-seen")
-
-
-def test_a_hidden_object_is_refuted() -> None:
-    behind = standing(BOX, 0.0, 1.4, size=0.5)
-    instances, picture = seen([behind, standing(CAN, 0.0, 0.0, size=1.5)])
-    assert instances[0].visible < 0.5
-    assert reason_of(prove_image, says("behind"), 0, instances, picture) == "hidden"
-
-
-@pytest.mark.parametrize("count", range(1, 6))
-def test_exactly_as_many_as_are_said(count: int) -> None:
-    instances, picture = seen(row(count))
-    for said in range(1, 6):
-        assert reason_of(prove_image, counts(said), 0, instances, picture) == ("" if said == count else "wrong-count")
-
-
-def test_what_the_border_cuts_or_is_tiny_is_refuted() -> None:
-    things = row(2)
-    view = frame_things(VIEW, things[0].points, 0.5)
-    assert reason_of(prove_image, counts(2), 0, *seen(things, view)) == "cut-off"
-    things = [standing(BOX, 0.0, 0.0, size=0.1), standing(BOX, 4.0, 0.0, size=2.0)]
-    assert reason_of(prove_image, counts(2), 0, *seen(things)) == "too-small"
-
-
-def reason_of(prove: Callable[..., None], *shown: Any) -> str:
-    """Why something is refuted; empty where it is proved."""
-    try:
-        prove(*shown)
-    except Refuted as refuted:
-        return refuted.reason
-    return ""
+@pytest.mark.parametrize(
+    ("drawn", "things", "framed", "reason"),
+    [
+        *((says("behind"), beside_can(x, 2.6), None, "") for x in (0.0, 0.2)),
+        *((says("behind"), beside_can(x, 2.6), None, "off-axis") for x in (0.63, -0.63)),
+        *((says(relation), beside_can(1.2, -1.6), None, "wrong-relation") for relation in RELATIONS[:4]),
+        (SIZES, [standing(SMALL, -1.4, 0.0, size=0.6), standing(LARGE, 0.0, 0.0, size=1.0)], None, ""),
+        (SIZES, [standing(SMALL, -1.4, 0.0, size=1.0), standing(LARGE, 0.0, 0.0, size=1.0)], None, "size-not-seen"),
+        (counts(2), row(2), row(1), "cut-off"),
+        (counts(2), [standing(BOX, 0.0, 0.0, size=0.1), standing(BOX, 4.0, 0.0, size=2.0)], None, "too-small"),
+        *((counts(said), row(4), None, "" if said == 4 else "wrong-count") for said in range(1, 6)),
+    ],
+)
+def test_what_an_image_must_show(
+    drawn: Drawn, things: list[Standing], framed: list[Standing] | None, reason: str
+) -> None:
+    assert reason_of(proof.prove_image, drawn, 0, *seen(things, framed)) == reason
 
 
 SUN = replace(VIEW, sun=(-1.0, 0.0, 1.0))  # from the left: shadows fall to the right, as long as things are high
@@ -149,109 +123,80 @@ GREEN = replace(LEFT, placement=replace(LEFT.placement, asset="green"))
 LOCATION = Drawn("location", BOX, BOX, CAN, "left", "right", 1, 1)
 COUNTING = Drawn("counting", BOX, BOX, None, "", "", 2, 3)
 ATTRIBUTE = Drawn("attribute", BOX, replace(BOX, name="green box"), CAN, "left", "left", 1, 1)
-Things = tuple[Standing, ...]
 
 
-class Shown:
-    """Two scenes in one view, seen from above: black pictures, in which parts of the second are painted."""
-
-    def __init__(self, first: Things, second: Things) -> None:
-        self.things = first, second
-        self.view = frame_things(SUN, np.array([[-5.0, -2.0, 0.0], [5.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), 0.9)
-        self.pictures = foresee(first, self.view, RESOLUTION), foresee(second, self.view, RESOLUTION)
-        # Where the ray through each pixel meets the floor.
-        across = (np.arange(RESOLUTION) + 0.5 - RESOLUTION / 2) * self.view.sensor_width
-        right, up = np.meshgrid(
-            across / self.view.focal_length / RESOLUTION, -across / self.view.focal_length / RESOLUTION
-        )
-        rays = np.stack([right, up, np.ones_like(right)], axis=2) @ axes(self.view).T
-        self.floor = np.asarray(self.view.camera) - rays * (self.view.camera[2] / rays[..., 2:])
-
-    def paint(self, x: tuple[float, float], y: tuple[float, float], instance: int = 0, by: int = SEEN + 1) -> None:
-        """Lighten what of an instance (0: the floor) is seen before a part of the floor, scene units."""
-        inside = [
-            (low <= self.floor[..., axis]) & (self.floor[..., axis] <= high) for axis, (low, high) in ((0, x), (1, y))
-        ]
-        self.pictures[1].pixels[inside[0] & inside[1] & (self.pictures[1].instances == instance)] = by
-
-    def refused(self, drawn: Drawn) -> str:
-        return reason_of(prove_change, drawn, self.view, self.things, self.pictures)
+EVERYWHERE = (-6.0, 6.0)
 
 
-EVERYWHERE = (-9.0, 9.0)
-CHANGES = {
-    "location": (LOCATION, (LEFT, CENTRE), (RIGHT, CENTRE), 2),
-    "counting": (COUNTING, (CENTRE, RIGHT), (CENTRE, RIGHT, LEFT), 1),
-    "attribute": (ATTRIBUTE, (LEFT, CENTRE), (GREEN, CENTRE), 2),
-}
+def change_of(drawn: Drawn, first: Things, second: Things, *areas: Any) -> str:
+    """Why two black pictures, seen from above, are refused after areas of the second were painted.
+
+    areas: parts of the floor (x and y from where to where, scene units), and what is lightened of what is seen before
+    them: an instance (0: the floor) by so many steps.
+    """
+    view = frame_things(SUN, np.array([[-5.0, -2.0, 0.0], [5.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), 0.9)
+    pictures = [proof.foresee(things, view, RESOLUTION) for things in (first, second)]
+    for x, y, instance, by in areas:
+        corners = project(np.array([[*corner, 0.0] for corner in product(x, y)]), view, RESOLUTION)[0]
+        corners = np.clip(corners.round().astype(int), 0, RESOLUTION)
+        (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+        part = pictures[1].instances[top:bottom, left:right] == instance
+        pictures[1].pixels[top:bottom, left:right][part] = by
+    return reason_of(proof.prove_change, drawn, view, (first, second), pictures)
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_what_does_not_change_may_not_differ(name: str) -> None:
-    drawn, first, second, unchanged = CHANGES[name]
+@pytest.mark.parametrize(
+    ("drawn", "first", "second", "unchanged"),
+    [
+        (LOCATION, (LEFT, CENTRE), (RIGHT, CENTRE), 2),
+        (COUNTING, (CENTRE, RIGHT), (CENTRE, RIGHT, LEFT), 1),
+        (ATTRIBUTE, (LEFT, CENTRE), (GREEN, CENTRE), 2),
+    ],
+)
+def test_what_does_not_change_may_not_differ(drawn: Drawn, first: Things, second: Things, unchanged: int) -> None:
+    def shown(*areas: Any) -> str:
+        changed = [(EVERYWHERE, EVERYWHERE, 1, 200)] if drawn is ATTRIBUTE else []
+        return change_of(drawn, first, second, *changed, *areas)
 
-    def shown() -> Shown:
-        both = Shown(first, second)
-        if name == "attribute":
-            both.pictures[1].pixels[both.pictures[1].instances == 1] = (0, 200, 0)
-        return both
-
-    assert shown().refused(drawn) == ""
-    floor = shown()
-    floor.paint(EVERYWHERE, (0.8, 9.0))
-    assert floor.refused(drawn) == "differs-elsewhere"
-    hardly = shown()
-    hardly.paint(EVERYWHERE, EVERYWHERE, by=SEEN)
-    hardly.paint(EVERYWHERE, (-0.6, -0.5))
-    assert hardly.refused(drawn) == ""
-    thing = shown()
-    thing.paint(EVERYWHERE, EVERYWHERE, instance=unchanged)
-    assert thing.refused(drawn) == "differs-elsewhere"
+    assert shown() == ""
+    assert shown((EVERYWHERE, (0.8, 6.0), 0, proof.SEEN + 1)) == "differs-elsewhere"
+    assert shown((EVERYWHERE, EVERYWHERE, 0, proof.SEEN), (EVERYWHERE, (-0.6, -0.5), 0, proof.SEEN + 1)) == ""
+    assert shown((EVERYWHERE, EVERYWHERE, unchanged, proof.SEEN + 1)) == "differs-elsewhere"
 
 
 def test_a_shadow_may_differ_on_the_floor_but_not_on_other_things() -> None:
-    beside = Shown((LEFT, CENTRE), (RIGHT, CENTRE))
-    for x in (-2.2, 2.2):  # 0.8 wide and high
-        beside.paint((x, x + 1.3), (-0.4, 0.4), by=200)
-    assert beside.refused(LOCATION) == ""
-    beside.paint((-9.0, -3.0), EVERYWHERE, by=200)  # towards the sun
-    assert beside.refused(LOCATION) == "differs-elsewhere"
-    near = Shown((standing(BOX, -1.2, 0.0), CENTRE), (RIGHT, CENTRE))  # its shadow falls on the can
-    near.paint(EVERYWHERE, EVERYWHERE, instance=2, by=60)
-    assert near.refused(LOCATION) == "differs-elsewhere"
+    shadows = [((x, x + 1.3), (-0.4, 0.4), 0, 200) for x in (-2.2, 2.2)]  # 0.8 wide and high
+    towards_the_sun = ((-6.0, -3.0), EVERYWHERE, 0, 200)
+    both = (LEFT, CENTRE), (RIGHT, CENTRE)
+    assert change_of(LOCATION, *both, *shadows) == ""
+    assert change_of(LOCATION, *both, *shadows, towards_the_sun) == "differs-elsewhere"
+    near = standing(BOX, -1.2, 0.0), CENTRE  # its shadow falls on the can
+    assert change_of(LOCATION, near, (RIGHT, CENTRE), (EVERYWHERE, EVERYWHERE, 2, 60)) == "differs-elsewhere"
 
 
 def test_the_changed_thing_must_differ() -> None:
-    assert Shown((LEFT, CENTRE), (GREEN, CENTRE)).refused(ATTRIBUTE) == "change-not-seen"
+    assert change_of(ATTRIBUTE, (LEFT, CENTRE), (GREEN, CENTRE)) == "change-not-seen"
 
 
 def test_members_of_a_set_stand_on_one_spot() -> None:
-    def beside(x: float) -> Standing:
-        return standing(BOX, -2.2 + x * 0.8, 0.0, size=1.0)
-
-    prove_spot(ATTRIBUTE, LEFT, beside(MAX_MOVED - 0.01))
-    assert reason_of(prove_spot, ATTRIBUTE, LEFT, beside(MAX_MOVED + 0.01)) == "moved"
-    prove_spot(LOCATION, LEFT, RIGHT)
+    for apart, reason in ((proof.MAX_MOVED - 0.01, ""), (proof.MAX_MOVED + 0.01, "moved")):
+        beside = standing(BOX, -2.2 + apart * 0.8, 0.0, size=1.0)
+        assert reason_of(proof.prove_spot, ATTRIBUTE, LEFT, beside) == reason
 
 
 GROUND, BLACK, WHITE, DARK = 120, 20, 230, 30
 
 
-@pytest.mark.parametrize(
-    ("relation", "object_shade", "subject_shade", "reason"),
-    [
+def test_what_borders_on_its_like_blends_in() -> None:
+    """A box and a can, each in one shade of grey (0-255), on a grey ground."""
+    for relation, box, can, reason in (
         ("on-top", BLACK, WHITE, ""),
         ("on-top", BLACK, DARK, "blends-in"),
         ("left", BLACK, DARK, ""),  # apart from each other, each on the ground
         ("left", BLACK, GROUND + 5, "blends-in"),
         ("on-top", GROUND, BLACK, "blends-in"),
-    ],
-)
-def test_what_borders_on_its_like_blends_in(
-    relation: Relation, object_shade: int, subject_shade: int, reason: str
-) -> None:
-    """A box and a can, each in one shade of grey (0-255), on a grey ground."""
-    instances, picture = seen(related(relation))
-    shades = np.array([GROUND, object_shade, subject_shade], np.uint8)
-    picture.pixels[:] = shades[picture.instances][..., None]
-    assert reason_of(prove_contrast, instances, picture) == reason
+    ):
+        instances, picture = seen(related(relation))
+        shades = np.array([GROUND, box, can], np.uint8)
+        picture.pixels[:] = shades[picture.instances][..., None]
+        assert reason_of(proof.prove_contrast, instances, picture) == reason

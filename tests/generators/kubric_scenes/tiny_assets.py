@@ -1,11 +1,9 @@
 """Three assets in the layout of Google Scanned Objects, small enough to make for every test run."""
 
 import io
-import json
 import tarfile
 from pathlib import Path
 
-import numpy as np
 import trimesh
 from PIL import Image
 
@@ -28,7 +26,7 @@ MTL = "newmtl material_0\nKd 1.0 1.0 1.0\nmap_Kd texture.png\n"
 
 
 def entry(name: str) -> dict[str, object]:
-    """What the manifest and data.json say of an asset."""
+    """What the manifest says of an asset."""
     mesh, _ = SHAPES[name]
     return {
         "asset_type": "FileBasedObject",
@@ -39,30 +37,23 @@ def entry(name: str) -> dict[str, object]:
             "render_filename": "{asset_dir}/visual_geometry.obj",
             "simulation_filename": "{asset_dir}/object.urdf",
         },
-        "metadata": {"category": "Toys"},
     }
 
 
 def files(name: str) -> dict[str, bytes]:
     """The files of an asset's archive."""
     mesh, colour = SHAPES[name]
-    lines = ["mtllib visual_geometry.mtl", "usemtl material_0"]
-    lines += [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in mesh.vertices]
-    lines += [f"vt {u:.6f} {v:.6f}" for u, v in np.clip(mesh.vertices[:, ::2] / 2 + 0.5, 0, 1)]
-    lines += ["f " + " ".join(f"{i + 1}/{i + 1}" for i in face) for face in mesh.faces]
-    pixels = np.full((32, 32, 3), colour, np.uint8)
-    pixels[:, ::8] //= 2  # stripes, which show whether texture coordinates arrive
+    vertices = [f"v {x:.6f} {y:.6f} {z:.6f}" for x, y, z in mesh.vertices]
+    faces = ["f " + " ".join(f"{corner + 1}" for corner in face) for face in mesh.faces]
+    textured = ["f " + " ".join(f"{corner + 1}/1" for corner in face) for face in mesh.faces]
     texture = io.BytesIO()
-    Image.fromarray(pixels).save(texture, "PNG")
-    text = "\n".join(lines).encode()
+    Image.new("RGB", (8, 8), colour).save(texture, "PNG")
+    head = ["mtllib visual_geometry.mtl", "usemtl material_0", "vt 0.5 0.5"]
     return {
-        "data.json": json.dumps(entry(name)).encode(),
-        "visual_geometry.obj": text,
+        "visual_geometry.obj": "\n".join([*head, *vertices, *textured]).encode(),
         "visual_geometry.mtl": MTL.encode(),
         "texture.png": texture.getvalue(),
-        "collision_geometry.obj": b"\n".join(line for line in text.split(b"\n") if line[:2] == b"v ")
-        + b"\n"
-        + "\n".join("f " + " ".join(str(i + 1) for i in face) for face in mesh.faces).encode(),
+        "collision_geometry.obj": "\n".join([*vertices, *faces]).encode(),
         "object.urdf": URDF.format(name=name).encode(),
     }
 

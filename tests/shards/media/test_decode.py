@@ -174,8 +174,8 @@ def test_an_image_is_upright_where_that_is_asked_for() -> None:
     assert orientation(content) == 6 and orientation(jpeg(Image.new("RGB", (8, 4)))) == 1
 
 
-#: Where images of others may be opened. OpenCV reads Radiance, OpenEXR its own; PyAV reads video.
-OPENERS = {"shards/media/decode.py": {"Image.open"}, "generators/kubric_scenes/scene/panoramas.py": {"cv2.imdecode"}}
+#: Where images of others may be opened; PyAV reads video.
+OPENERS = {"shards/media/decode.py": {"Image.open"}}
 FORBIDDEN = ("Image.open", "cv2.imread", "cv2.imdecode", "cv2.imreadmulti", "cv2.VideoCapture", "io.read_image")
 FORBIDDEN_MODULES = ("imageio", "torchvision.io", "matplotlib.image", "matplotlib.pyplot.imread", "skimage.io")
 

@@ -1,14 +1,12 @@
 """URLs of others: what fsspec would open, and this project does not."""
 
 import ast
-import json
 from pathlib import Path
 
 import fsspec
 import pytest
 
 from twinset.contracts.errors import WrongUse
-from twinset.generators.kubric_scenes.assets.shelf import AssetShelf
 from twinset.shards.storage.store import Store
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -49,22 +47,6 @@ def test_a_url_of_another_scheme_or_a_chain_is_not_opened(url: str, monkeypatch:
     monkeypatch.setattr(fsspec.core, "url_to_fs", lambda *_, **__: pytest.fail("fsspec was asked"))
     with pytest.raises(WrongUse, match=r"not a URL that is opened; name a folder, or one URL that begins with s3://, "):
         Store(url)
-
-
-def test_a_listing_of_assets_names_no_folder_of_this_machine(tmp_path: Path) -> None:
-    """A manifest is data: by `data_dir: file:///home/…` it would have archives of this machine unpacked."""
-    manifest = tmp_path / "assets.json"
-    manifest.write_text(json.dumps({"data_dir": f"file://{tmp_path}", "assets": {}}))
-    with pytest.raises(WrongUse, match=r"data_dir: 'file://.*' is a folder of this machine"):
-        AssetShelf(manifest)
-
-
-def test_a_listing_of_assets_names_no_other_host(tmp_path: Path) -> None:
-    """By `data_dir: http://169.254.169.254/…` this machine would ask a host that only it can reach."""
-    manifest = tmp_path / "assets.json"
-    manifest.write_text(json.dumps({"data_dir": "http://127.0.0.1:9/latest", "assets": {}}))
-    with pytest.raises(WrongUse, match=r"data_dir: 'http://127.0.0.1:9/latest' is on another host"):
-        AssetShelf(manifest)
 
 
 def test_one_module_hands_urls_to_fsspec() -> None:

@@ -113,18 +113,18 @@ def _bridge(module: Any) -> None:
 
     def add_file_based_object(view: Any, asset: Any) -> Any:
         """``import_scene.obj`` and ``Mesh.use_auto_smooth`` are gone."""
-        found = import_obj(asset.render_filename)
-        module.register_object3d_setters(asset, found)
+        added = _import_obj(asset.render_filename)
+        module.register_object3d_setters(asset, added)
         to_blender = view._convert_to_blender_object
-        asset.observe(module.AttributeSetter(found, "active_material", converter=to_blender), "material")
-        asset.observe(module.AttributeSetter(found, "scale"), "scale")
-        return found
+        asset.observe(module.AttributeSetter(added, "active_material", converter=to_blender), "material")
+        asset.observe(module.AttributeSetter(added, "scale"), "scale")
+        return added
 
     prepared = module.blender_utils.prepare_blender_object(add_file_based_object)
     vars(module.Blender)["add_asset"].register(module.core.FileBasedObject, prepared)
 
 
-def import_obj(path: str) -> Any:
+def _import_obj(path: str) -> Any:
     """A new object with the mesh and materials of an OBJ file, in the file's own axes; the mesh is read once."""
     import bpy
 
@@ -135,8 +135,8 @@ def import_obj(path: str) -> Any:
     try:
         with quiet(1, 2):
             bpy.ops.wm.obj_import(filepath=path, forward_axis="Y", up_axis="Z", use_split_objects=False)
-        (found,) = bpy.context.selected_objects
+        (imported,) = bpy.context.selected_objects
     except (RuntimeError, ValueError) as error:
         raise WrongUse(f"{path}: Blender finds no mesh in it") from error
-    found.data[FILE] = path
-    return found
+    imported.data[FILE] = path
+    return imported

@@ -1,0 +1,304 @@
+"""Assets by id, from a manifest in the layout of Google Scanned Objects, and what their archives hold.
+
+Nobody vouches for the bucket or mirror that archives come from; Blender and PyBullet show and simulate whatever they
+get, and Kubric's own AssetSource trusts it.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import shutil
+import tarfile
+import zlib
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.samples import MediaFile
+from twinset.generators.kubric_scenes.kubric_import import load_kubric
+from twinset.shards.media.decode import UnreadableImage, open_image
+from twinset.shards.media.media_folder import EscapesRoot, inside
+from twinset.shards.storage.store import Store
+
+MAX_FILES = 100
+MAX_BYTES = 1 << 28  # the largest asset of Google Scanned Objects has 60 MB
+TEXTURES = ("PNG", "JPEG")
+MAX_PIXELS = 1 << 26  # those of Google Scanned Objects have 4096 x 4096, 1 << 24
+#: What names another file, by the kind of file that it stands in. All other bytes are no name to any reader.
+REFERENCES = {
+    ".obj": re.compile(rb"(?im)^[ \t\v\f]*mtllib[ \t\v\f]+(\S.*)$"),
+    ".mtl": re.compile(rb"(?im)^[ \t\v\f]*(?:map_\S*|bump|disp|decal|refl|norm)[ \t\v\f]+(\S.*)$"),
+    ".urdf": re.compile(rb"filename\s*=\s*(\"[^\"]*\"|'[^']*')"),
+}
+REMEDY = (
+    "name a manifest that can be read: in a local mirror of Kubric's bucket, or s3://…, https://…, gs://… (which needs"
+    " gcsfs); archives are looked for beside it"
+)
+
+Mesh = tuple[NDArray[np.float32], NDArray[np.int32]]
+
+
+class UnusableAsset(WrongUse):
+    """An asset's archive is absent (size None) or holds nothing that can be shown. recorded: its name as a source."""
+
+    def __init__(self, message: str, recorded: str, size: int | None) -> None:
+        super().__init__(message)
+        self.recorded = recorded
+        self.size = size
+
+
+class AssetShelf:
+    """The assets that a manifest lists; each archive is fetched, checked and unpacked when it is first asked for.
+
+    manifest: path or URL of ``{"assets": {ID: …}}``, as Kubric publishes it. Archives lie in its folder, wherever its
+    `data_dir` says that they were published: a manifest leads to no other host and no other folder.
+    What is unpacked lies in a temporary folder that goes with this object.
+
+    listing: the manifest's file. entries: by asset id.
+
+    Raises WrongUse, naming the file and the remedy, when the manifest is absent or damaged, `UnusableAsset` when an
+    archive is; OSError when a store cannot be reached for now.
+    """
+
+    def __init__(self, manifest: Path | str) -> None:
+        self.manifest = str(manifest)
+        folder, _, name = self.manifest.rpartition("/")
+        self._data = folder or "."
+        try:
+            text = Store(self._data).read(name)
+        except (WrongUse, FileNotFoundError, NotADirectoryError) as error:
+            raise _unreadable(self.manifest, error) from error
+        self.listing = MediaFile(name, len(text), hashlib.sha256(text).hexdigest())
+        try:
+            self.entries: dict[str, dict[str, Any]] = dict(json.loads(text)["assets"].items())
+            for asset, entry in self.entries.items():
+                if "/" in asset or not isinstance(entry.get("kwargs", {}), dict):
+                    raise ValueError(f"entry {asset!r}")
+                for file in (asset, self._archive(asset)):
+                    inside(Path(), file)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
+            raise WrongUse(f"{self.manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
+        self._sources: dict[str, MediaFile] = {}
+        self._folders: dict[str, Path] = {}
+        self._meshes: dict[str, Mesh] = {}
+
+    def create(self, asset: str, **kwargs: Any) -> Any:
+        """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""
+        from traitlets import TraitError  # which comes with Kubric
+
+        files = {key: str(self._file(asset, key)) for key in ("render_filename", "simulation_filename")}
+        try:
+            traits = {**self._entry(asset)["kwargs"], **files, **kwargs}
+            return load_kubric().FileBasedObject(asset_id=asset, **traits)
+        except (KeyError, TypeError, TraitError) as error:
+            raise WrongUse(f"{self.manifest}: assets.{asset} is no asset of Kubric's ({error}); correct it") from error
+
+    def mesh(self, asset: str) -> Mesh:
+        """Vertices (n, 3) float32 in the asset's units and triangles (m, 3) int32 of what is rendered."""
+        if asset not in self._meshes:
+            path = self._file(asset, "render_filename")
+            try:
+                self._meshes[asset] = read_mesh(path)
+            except ValueError as error:
+                raise self.unusable(asset, str(error)) from error
+        return self._meshes[asset]
+
+    def source(self, asset: str) -> MediaFile:
+        """The asset's archive, for provenance."""
+        self._folder(asset)
+        return self._sources[asset]
+
+    def unusable(self, asset: str, why: str) -> UnusableAsset:
+        """What to raise for an asset whose archive was fetched and holds what cannot be used."""
+        source = self._sources[asset]
+        return UnusableAsset(
+            f"{self._data}/{self._archive(asset)}: {why}; fetch it again, or leave {asset!r} out of {self.manifest}",
+            source.path,
+            source.size,
+        )
+
+    @cached_property
+    def _scratch(self) -> TemporaryDirectory[str]:
+        return TemporaryDirectory(prefix="assets-")
+
+    def _entry(self, asset: str) -> dict[str, Any]:
+        if asset not in self.entries:
+            raise WrongUse(f"{self.manifest} lists no asset {asset!r}; name one that it lists")
+        return self.entries[asset]
+
+    def _file(self, asset: str, key: str) -> Path:
+        """A file that the manifest names as ``{asset_dir}/…``, inside the unpacked archive."""
+        named = str(self._entry(asset).get("kwargs", {}).get(key, ""))
+        folder = self._folder(asset)
+        try:
+            path = inside(folder, named.removeprefix("{asset_dir}/"))
+        except EscapesRoot as error:
+            raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.{key} leaves its archive; correct it") from error
+        if not path.is_file():
+            raise self.unusable(asset, f"it holds no {path.name}")
+        return path
+
+    def _archive(self, asset: str) -> str:
+        return str(self._entry(asset).get("path") or f"{asset}.tar.gz")
+
+    def _folder(self, asset: str) -> Path:
+        """Where the asset's archive lies unpacked."""
+        if asset not in self._folders:
+            folder, archive = Path(self._scratch.name, asset), Path(self._scratch.name, "archive.tar.gz")
+            shutil.rmtree(folder, ignore_errors=True)
+            self._sources[asset] = self._fetch(self._archive(asset), archive)
+            try:
+                unpack(archive, asset, folder)
+            except ValueError as error:
+                raise self.unusable(asset, str(error)) from error
+            self._folders[asset] = folder
+        return self._folders[asset]
+
+    def _fetch(self, name: str, target: Path) -> MediaFile:
+        recorded = f"{self._data}/{name}" if "://" in self._data else name
+        try:
+            with Store(self._data).open(name) as reading, target.open("wb") as writing:
+                shutil.copyfileobj(reading, writing)
+        except (WrongUse, FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            refusal = _unreadable(f"{self._data}/{name} ({self.manifest})", error)
+            raise refusal if isinstance(error, WrongUse) else UnusableAsset(str(refusal), recorded, None) from error
+        sha256, size = sha256_of_file(target)
+        return MediaFile(recorded, size, sha256)
+
+
+def _unreadable(what: str, error: Exception) -> WrongUse:
+    """What to raise for a manifest or an archive that is not there."""
+    why = str(error.__cause__ or (error.strerror if isinstance(error, OSError) else error))
+    return WrongUse(f"{what} cannot be read: {why}; {REMEDY}")
+
+
+def unpack(archive: Path, asset: str, folder: Path) -> None:
+    """Unpack ASSET.tar.gz, flat or with everything in a folder ASSET, into a new folder.
+
+    Raises:
+        ValueError: the archive is damaged, holds anything but files and folders, would write or refers outside its
+            folder, is larger than 256 MiB or 100 files, or a file in it names one that is absent or broken.
+    """
+    try:
+        with gzip.open(archive) as stream:
+            content = stream.read(MAX_BYTES + 1)  # up to its end, where gzip compares its checksum
+        if len(content) > MAX_BYTES:
+            raise ValueError(f"more than {MAX_BYTES >> 20} MiB are in it")
+        # `tarfile.extractall(filter="data")` is not in Python 3.11.2, and lets links within the folder through.
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+            members = list(islice(tar, MAX_FILES + 1))
+            if len(members) > MAX_FILES or sum(member.size for member in members) > MAX_BYTES:
+                raise ValueError(f"it holds more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB")
+            files = {_target(member, asset, folder): member for member in members if not member.isdir()}
+            for path, member in files.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file = tar.extractfile(member)
+                assert file is not None  # it is a file
+                path.write_bytes(file.read())
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, UnicodeError) as error:
+        raise ValueError(f"it is damaged ({error})") from error
+    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:  # a file and a folder of one name
+        raise ValueError(f"it is damaged ({error})") from error
+    for path in files:
+        _check_references(path, folder)
+
+
+def _target(member: tarfile.TarInfo, asset: str, folder: Path) -> Path:
+    """Where a member is written to."""
+    if not member.isreg():
+        raise ValueError(f"{member.name!r} is a link or a device")
+    try:
+        return inside(folder, member.name.removeprefix("./").removeprefix(f"{asset}/"))
+    except EscapesRoot as error:
+        raise ValueError(f"{member.name!r} would be written outside its folder") from error
+
+
+def _check_references(path: Path, folder: Path) -> None:
+    """Raise ValueError where a file refers outside its folder, or to a mesh, materials or a texture that is not whole.
+
+    Blender renders without them: white, or a glaring pink.
+    """
+    kind = path.suffix.lower()
+    for reference in references(path):
+        try:
+            # Readers disagree on what a name with spaces is.
+            for part in (reference, *reference.split()):
+                inside(folder, part)
+        except EscapesRoot as error:
+            raise ValueError(f"{path.name} refers to {reference!r}") from error
+        file = path.parent / (reference.split()[-1] if kind == ".mtl" else reference)
+        if not file.is_file():
+            raise ValueError(f"{path.name} refers to {file.name}, which is absent")
+        if kind == ".urdf":
+            read_mesh(file)
+        elif kind == ".mtl":
+            _check_texture(file)
+        elif file.suffix.lower() != ".mtl":  # whose own references would go unseen
+            raise ValueError(f"{path.name} refers to materials {file.name}, which is no .mtl file")
+
+
+def _check_texture(file: Path) -> None:
+    try:
+        open_image(file.read_bytes(), TEXTURES, MAX_PIXELS)
+    except UnreadableImage as error:
+        why = f"has more than {MAX_PIXELS:,} pixels" if error.pixels else f"cannot be read ({error})"
+        raise ValueError(f"{file.name} {why}") from error
+
+
+def references(path: Path) -> list[str]:
+    """The files that a file of an asset names.
+
+    Returns:
+        Of a mesh its materials, of a material its textures with what is said of them before the name, of a URDF its
+        meshes; none of any other file.
+
+    Raises:
+        ValueError: it is not UTF-8, or a URDF that can name a file in a way that is not seen here.
+    """
+    kind = path.suffix.lower()
+    if kind not in REFERENCES:
+        return []
+    # Blender joins a line that ends with a backslash with the next one.
+    content = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\\\n", b" ").replace(b"\r", b"\n")
+    named = REFERENCES[kind].findall(content)
+    if kind == ".urdf":
+        if b"&" in content or b"<!DOCTYPE" in content:
+            raise ValueError(f"{path.name} holds entities or a document type")
+        if len(named) != content.count(b"filename"):
+            raise ValueError(f"{path.name} names files in a way that is not understood")
+        named = [name[1:-1] for name in named]
+    try:
+        return [name.decode().strip() for name in named]
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} refers to {error.object[:100]!r}, which is not UTF-8") from error
+
+
+def read_mesh(path: Path) -> Mesh:
+    """Vertices (n, 3) float32 and triangles (m, 3) int32 of an OBJ file.
+
+    Raises:
+        ValueError: it holds no triangles, a number that is none, or all in one point. PyBullet would collide with
+            whatever lay in its memory before.
+    """
+    import trimesh
+
+    try:
+        mesh: Any = trimesh.load(path, force="mesh", process=False, skip_materials=True)
+        with np.errstate(over="ignore"):
+            vertices, faces = mesh.vertices.astype(np.float32), mesh.faces.astype(np.int32)
+    except Exception as error:  # of a hostile file, trimesh raises whatever it stumbles over
+        raise ValueError(f"{path.name} holds no mesh ({error})") from error
+    if not len(faces):
+        raise ValueError(f"{path.name} holds no mesh (no faces)")
+    if not np.isfinite(vertices).all() or not np.ptp(vertices, axis=0).max() > 0:
+        raise ValueError(f"{path.name} holds a mesh without size")
+    return vertices, faces

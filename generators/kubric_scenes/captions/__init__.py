@@ -1,1 +1,0 @@
-"""What captions say: the vocabulary, its grammar, and which pairs are sampled."""

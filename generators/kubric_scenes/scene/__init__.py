@@ -1,1 +1,0 @@
-"""Where things stand and how they are seen: models, placement, physics, camera."""

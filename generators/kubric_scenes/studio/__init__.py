@@ -1,1 +1,0 @@
-"""Rendering: Kubric and Blender, set up once a process."""
