@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from heapq import nsmallest
 from itertools import groupby, product
 from operator import itemgetter
@@ -13,22 +12,16 @@ from typing import Any, Literal
 import pyarrow as pa
 from pydantic import Field
 
-from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
-from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import HASHED, IMAGES
 from twinset.generators.decisions.agreement import share_of
-from twinset.generators.decisions.question import Decision, TaskCandidate
-from twinset.generators.decisions.questions import Match
-from twinset.generators.decisions.source import Decisions
-from twinset.generators.screened_pairs import misfit_of_pairs
-from twinset.shards.finished_stage import FinishedStage
+from twinset.generators.decisions.question import Decision, Match, TaskCandidate
+from twinset.generators.screened_pairs import CAPTIONS, PairDecisions
 
-CAPTIONS = ("caption0", "caption1")
 QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question
 
 
-class HumanBaseline(Decisions):
+class HumanBaseline(PairDecisions):
     """Four questions about each of some pairs: which caption belongs to either image, which image to either caption.
 
     The tasks of a pair follow each other in the plan; the review page keeps them apart. The identity of a task is the
@@ -39,18 +32,10 @@ class HumanBaseline(Decisions):
     """
 
     kind: Literal["human-baseline"]
-    pairs: StageName
     sample: int = Field(default=500, ge=1)
 
     group = "pair"
     reads_subsets = True
-
-    def misfit(self, earlier: SourceSettings) -> str:
-        return misfit_of_pairs(earlier)
-
-    @cached_property
-    def pictured(self) -> FinishedStage:
-        return self.stage.earlier(self.pairs)
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         """As `Decisions.tasks`; nobody need look to know what is right: caption i belongs to image i."""
@@ -62,19 +47,13 @@ class HumanBaseline(Decisions):
             # The index does not say what differs in a pair; the JSON beside its images does.
             stored = self.pictured.samples((tar, row["key"]) for row in pairs)
             for row, query in product(pairs, QUERIES):
-                roles = (query,) if query in IMAGES else IMAGES
-                captions = CAPTIONS if query in IMAGES else (query,)
-                yield TaskCandidate(
-                    key=sample_key(self.stage.name, row["key"], query),
-                    identity=identity_of(row["key"], query),
-                    group=row["key"],
-                    split=row["split"],
+                yield self.task(
+                    row,
+                    query,
                     question=Match.name,
-                    texts=tuple(row[caption] for caption in captions),
-                    images=tuple(f"{row['key']}/{role}" for role in roles),
-                    image_tars=(tar,) * len(roles),
-                    image_sha256s=tuple(row[f"{role}_sha256"] for role in roles),
-                    subject=row["key"],
+                    texts=CAPTIONS if query in IMAGES else (query,),
+                    images=(query,) if query in IMAGES else IMAGES,
+                    group=row["key"],
                     kind_name=stored[row["key"]].json.category,
                     truth=query[-1],
                 )

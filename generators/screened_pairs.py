@@ -25,13 +25,13 @@ from twinset.contracts.parts import LeftOut
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
 from twinset.generators.copied_pairs import COPIED, HASHED, IMAGES, PAIR_COLUMNS, CopiedPairCandidate, copied, planned
-from twinset.generators.decisions.question import TaskCandidate
-from twinset.generators.decisions.questions import DROP, QUESTIONS, KeepPair
+from twinset.generators.decisions.question import DROP, QUESTIONS, KeepPair, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.papers import EQBEN
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 
+CAPTIONS = ("caption0", "caption1")
 REPORT = "screening.json"
 SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
 DUPLICATE = "duplicate"  # a reason of the engine's
@@ -49,14 +49,57 @@ def twins(pairs: FinishedStage) -> dict[str, str]:
     return {key: first[content] for content, _, key in ordered if first.setdefault(content, key) != key}
 
 
-class PairScreening(Decisions):
+class PairDecisions(Decisions):
+    """Questions about the pairs of a stage.
+
+    pairs: the stage.
+    """
+
+    pairs: StageName
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        if earlier.makes == "pair":
+            return ""
+        return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+
+    @cached_property
+    def pictured(self) -> FinishedStage:
+        return self.stage.earlier(self.pairs)
+
+    def task(
+        self,
+        row: Mapping[str, Any],
+        *query: str,
+        question: str,
+        texts: Sequence[str],
+        images: Sequence[str],
+        **more: str,
+    ) -> TaskCandidate:
+        """A task about the pair of a row of the index, which shows these captions and images of it.
+
+        query: tells it from other tasks about the pair.
+        """
+        return TaskCandidate(
+            key=sample_key(self.stage.name, row["key"], *query),
+            identity=identity_of(row["key"], *query),
+            split=row["split"],
+            question=question,
+            texts=tuple(row[caption] for caption in texts),
+            images=tuple(f"{row['key']}/{role}" for role in images),
+            image_tars=(row["tar"],) * len(images),
+            image_sha256s=tuple(row[f"{role}_sha256"] for role in images),
+            subject=row["key"],
+            **more,
+        )
+
+
+class PairScreening(PairDecisions):
     """Keep or drop each pair of a stage, in its order; of pairs with the same images and captions, one is asked about.
 
     pairs: the stage. question: what is asked, a name of a review question that drops pairs as ``screened-out``.
     """
 
     kind: Literal["pair-screening"]
-    pairs: StageName
     question: str = KeepPair.name
 
     paper = EQBEN
@@ -74,38 +117,13 @@ class PairScreening(Decisions):
         package = QUESTIONS.distribution(self.question)
         return super().brought | ({"question": package} if package else {})
 
-    def misfit(self, earlier: SourceSettings) -> str:
-        return misfit_of_pairs(earlier)
-
-    @cached_property
-    def pictured(self) -> FinishedStage:
-        return self.stage.earlier(self.pairs)
-
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         repeated = twins(self.pictured)
         for row in self.pictured.read([*PAIR_COLUMNS, *HASHED]).to_pylist():
             if row["key"] in repeated:
                 left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
-                continue
-            yield TaskCandidate(
-                key=sample_key(self.stage.name, row["key"]),
-                identity=identity_of(row["key"]),
-                group=row["group"],
-                split=row["split"],
-                question=self.question,
-                texts=(row["caption0"], row["caption1"]),
-                images=tuple(f"{row['key']}/{role}" for role in IMAGES),
-                image_tars=(row["tar"],) * len(IMAGES),
-                image_sha256s=tuple(row[name] for name in HASHED),
-                subject=row["key"],
-            )
-
-
-def misfit_of_pairs(earlier: SourceSettings) -> str:
-    """Why people cannot be asked about the pairs of a stage, since it makes none; empty where they can."""
-    if earlier.makes == "pair":
-        return ""
-    return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+            else:
+                yield self.task(row, question=self.question, texts=CAPTIONS, images=IMAGES, group=row["group"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,17 +188,14 @@ class ScreenedPairs(Source):
 
     @cached_property
     def _verdicts(self) -> dict[str, tuple[str, str]]:
-        """By key of a pair that people or a model judged: why it is dropped, and what was said."""
+        """By key of a pair that repeats another one, or that people or a model judged: why it is dropped, and what was
+        said."""
         verdicts = dict.fromkeys(self._decisions.read(["subject"])["subject"].to_pylist(), (KEPT, ""))
         for row in self._decisions.rejected(["identity", "reason", "detail"]).to_pylist():
             reason, detail = row["reason"], row["detail"]
             verdict = (REFUTED, f"{reason}: {detail}") if self._by_model else (reason, detail)
             verdicts.setdefault(json.loads(row["identity"])[0], verdict)
-        return verdicts
-
-    @cached_property
-    def _twins(self) -> Mapping[str, str]:
-        return twins(self._pairs)
+        return verdicts | {key: (DUPLICATE, f"same as {first}") for key, first in twins(self._pairs).items()}
 
     def inputs(self) -> str:
         """Digest of the stage that made the pairs; decisions are fields of the candidates."""
@@ -196,8 +211,7 @@ class ScreenedPairs(Source):
         for batch in self._pairs.batches(COPIED):
             for row in batch.to_pylist():
                 key, shown = row["key"], {name: row[name] for name in HASHED}
-                twin = self._twins.get(key)
-                if twin is None and key not in self._verdicts:
+                if key not in self._verdicts:
                     raise WrongUse(
                         f"{self._decisions.where}: nobody was asked about {key} of {self._pairs.where}; name the stage "
                         "that asks about these pairs, and build it again"
@@ -207,7 +221,7 @@ class ScreenedPairs(Source):
                         f"{self._decisions.where}: asked about other images of {key} than {self._pairs.where} has; "
                         "build the stage that asks again, from these pairs"
                     )
-                dropped, detail = (DUPLICATE, f"same as {twin}") if twin else self._verdicts[key]
+                dropped, detail = self._verdicts[key]
                 yield ScreenedPairCandidate(**planned(row), dropped=dropped, detail=detail)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[CopiedPair | Rejected]:
@@ -225,22 +239,19 @@ class ScreenedPairs(Source):
     def report_files(self) -> Mapping[str, bytes]:
         """``screening.json``: pairs planned, made, repeated, shown, kept, undecided, and dropped by what people said,
         or by the reason of a model's stage."""
-        verdicts = Counter(verdict for key, verdict in self._verdicts.items() if key not in self._twins)
-        dropped, kept, undecided = Counter[str](), 0, 0
-        for (reason, detail), count in verdicts.items():
-            if reason == KEPT:
-                kept += count
-            elif reason == UNDECIDED:
-                undecided += count
-            else:
-                dropped[detail.partition(":")[0] if reason == REFUTED else detail or reason] += count
+        reasons = Counter(reason for reason, _ in self._verdicts.values())
+        dropped = Counter(
+            detail.partition(":")[0] if reason == REFUTED else detail or reason
+            for reason, detail in self._verdicts.values()
+            if reason not in (KEPT, UNDECIDED, DUPLICATE)
+        )
         report = {
             "planned": self._pairs.record.planned,
             "made": self._pairs.record.kept,
-            "duplicates": len(self._twins),
-            "shown": kept + dropped.total(),
-            "kept": kept,
-            "undecided": undecided,
+            "duplicates": reasons[DUPLICATE],
+            "shown": reasons[KEPT] + dropped.total(),
+            "kept": reasons[KEPT],
+            "undecided": reasons[UNDECIDED],
             "dropped": dict(sorted(dropped.items(), key=lambda item: (-item[1], item[0]))),
             "model": self._by_model,
         }

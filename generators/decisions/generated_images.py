@@ -4,13 +4,14 @@ too (BiVLC, section 3.1: ``image-choice`` is step 3, ``image-ambiguity`` step 4)
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from twinset.contracts.canonical import sample_key
@@ -19,18 +20,10 @@ from twinset.contracts.locations import Location
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
-from twinset.generators.decisions.question import UNSCORED, Decision, TaskCandidate
-from twinset.generators.decisions.questions import BestImage, FitsCaption
+from twinset.generators.decisions.pictures import Picture, media_type_of
+from twinset.generators.decisions.question import UNSCORED, BestImage, Decision, FitsCaption, TaskCandidate
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.generated_pairs.joining import NONE as NO_IMAGE
-from twinset.generators.generated_pairs.joining import (
-    ImagePlace,
-    Images,
-    best_images,
-    decided_images,
-    images_of,
-    scores_of,
-)
+from twinset.generators.generated_pairs.joining import NONE, Images, best_images, decided_images, images_of, scores_of
 from twinset.generators.negative_captions.kinds import COLUMNS, kind_name
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder
@@ -52,65 +45,54 @@ class ImageDecisions(Decisions):
 
     group = "negative caption"
     reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **reasons_beside(__file__, "both")}
+    question: ClassVar[str]
+    text: ClassVar[str]  # column of the caption that is shown
+    photo_first: ClassVar[bool] = False
+
+    @property
+    def lacking(self) -> str:
+        """Why a caption is left out."""
+        return "no-image"
+
+    @abstractmethod
+    def asked_about(self, images: Images, captions: pa.Table) -> Sequence[Sequence[int]]:
+        """By caption, the numbers of the images that are asked about; none where it is left out as `lacking`."""
 
     @property
     def pictured(self) -> FinishedStage:
         return self.stage.earlier(self.images)
 
-    @property
-    def _verified(self) -> FinishedStage | None:
+    @cached_property
+    def verification(self) -> FinishedStage | None:
+        """The stage ``verified``."""
         return None if self.verified is None else self.stage.earlier(self.verified)
 
-    @cached_property
-    def _captions(self) -> pa.Table:
-        """All negative captions."""
-        return self.stage.earlier(self.negatives).read(["key", "identity", *COLUMNS.names])
-
-    @cached_property
-    def _images(self) -> Images:
-        """Their images."""
-        return images_of(self.pictured, self._captions, "negative_caption")
-
-    @cached_property
-    def _scores(self) -> npt.NDArray[np.float64]:
-        """How well each image shows its caption, NaN where that is not known."""
-        return scores_of(self._images, self._verified)[0]
-
-    def _best_score(self, images: Sequence[int]) -> float:
-        """The highest score among some of the images; `UNSCORED` where none has one."""
-        return max((float(score) for score in self._scores[[*images]] if not np.isnan(score)), default=UNSCORED)
-
-    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Rows of negative captions, with their numbers; ``place`` names them in messages."""
-        for number, row in enumerate(self._captions.to_pylist()):
-            yield number, {**row, "place": f"{row['key']} ({row['caption_id'][:100]})"}
-
-    def _task(
-        self, row: Mapping[str, str], question: str, text: str, images: Sequence[ImagePlace], scored: Sequence[int]
-    ) -> TaskCandidate:
-        """The task that asks about a negative caption.
-
-        Args:
-            row: of the negative caption.
-            question, text, images: that are shown.
-            scored: numbers of the images whose best score is the task's priority.
-        """
-        key = sample_key(self.stage.name, *json.loads(row["identity"]))
-        names, tars, sha256s = zip(*images, strict=True)
-        return TaskCandidate(
-            key=key,
-            group=key,
-            split=self.stage.split,
-            identity=row["identity"],
-            question=question,
-            texts=(text,),
-            images=names,
-            image_tars=tars,
-            image_sha256s=sha256s,
-            subject=row["key"],
-            kind_name=kind_name(row["type"], row["subtype"]),
-            priority=self._best_score(scored),
-        )
+    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
+        captions = self.stage.earlier(self.negatives).read(["key", "identity", *COLUMNS.names])
+        images = images_of(self.pictured, captions, "negative_caption")
+        places, scores = images.places(), scores_of(images, self.verification)[0]
+        for row, asked in zip(captions.to_pylist(), self.asked_about(images, captions), strict=True):
+            photo, shown = row["image"] or row["image_id"], [places[image] for image in asked]
+            if lacking := self.lacking if not asked else "no-photo" if self.photo_first and not photo else "":
+                left_out.add(lacking, f"{row['key']} ({row['caption_id'][:100]})")
+                continue
+            key = sample_key(self.stage.name, *json.loads(row["identity"]))
+            names, tars, sha256s = zip(*([(photo, "", ""), *shown] if self.photo_first else shown), strict=True)
+            known = [float(score) for score in scores[[*asked]] if not np.isnan(score)]
+            yield TaskCandidate(
+                key=key,
+                group=key,
+                split=self.stage.split,
+                identity=row["identity"],
+                question=self.question,
+                texts=(row[self.text],),
+                images=names,
+                image_tars=tars,
+                image_sha256s=sha256s,
+                subject=row["key"],
+                kind_name=kind_name(row["type"], row["subtype"]),
+                priority=max(known, default=UNSCORED),
+            )
 
 
 class ImageChoice(ImageDecisions):
@@ -119,23 +101,18 @@ class ImageChoice(ImageDecisions):
     kind: Literal["image-choice"]
 
     reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-choice")}
+    question, text = BestImage.name, "negative_caption"
 
-    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        by_caption, places = defaultdict[int, list[int]](list), self._images.places()
-        for image in np.lexsort((self._images.numbers, self._images.negatives)).tolist():
-            by_caption[int(self._images.negatives[image])].append(image)
+    def asked_about(self, images: Images, captions: pa.Table) -> Sequence[Sequence[int]]:
+        by_caption = defaultdict[int, list[int]](list)
+        for number, caption in enumerate(images.negatives.tolist()):
+            by_caption[caption].append(number)
         if (most := max(map(len, by_caption.values()), default=0)) > MOST_IMAGES:
             raise WrongUse(
                 f"{self.stage.name}: {most} images of a caption, and people choose among at most {MOST_IMAGES}; set "
                 f"images_per_caption of {self.images}"
             )
-        for number, row in self._rows():
-            images = by_caption[number]
-            if not images:
-                left_out.add("no-image", row["place"])
-            else:
-                shown = [places[image] for image in images]
-                yield self._task(row, BestImage.name, row["negative_caption"], shown, images)
+        return [by_caption[caption] for caption in range(len(captions))]
 
     def chosen_image(self, task: TaskCandidate, decision: Decision) -> int:
         return int(decision.choice)
@@ -153,27 +130,32 @@ class ImageAmbiguity(ImageDecisions):
     choices: StageName | None = None
 
     reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-ambiguity")}
+    question, text, photo_first = FitsCaption.name, "caption", True
+
+    @property
+    def lacking(self) -> str:
+        return "no-image" if self.choices is None else "not-chosen"
 
     @cached_property
-    def photo_folder(self) -> ImageFolder:
+    def _photos(self) -> ImageFolder:
         return ImageFolder(self.photos)
 
-    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        captions, places = self._captions, self._images.places()
-        if self.choices is not None:
-            chosen, lacking = decided_images(self._images, captions, self.stage.earlier(self.choices)), "not-chosen"
+    def asked_about(self, images: Images, captions: pa.Table) -> Sequence[Sequence[int]]:
+        if self.choices is None:
+            chosen = best_images(images, len(captions), self.verification, None, False).image
         else:
-            chosen = best_images(self._images, len(captions), self._verified, None, False).image
-            lacking = "no-image"
-        for number, row in self._rows():
-            image = int(chosen[number])
-            photo = row["image"] or row["image_id"]
-            if image == NO_IMAGE:
-                left_out.add(lacking, row["place"])
-            elif not photo:
-                left_out.add("no-photo", row["place"])
-            else:
-                yield self._task(row, FitsCaption.name, row["caption"], ((photo, "", ""), places[image]), [image])
+            chosen = decided_images(images, captions, self.stage.earlier(self.choices))
+        return [[] if image == NONE else [image] for image in chosen.tolist()]
 
     def chosen_image(self, task: TaskCandidate, decision: Decision) -> int:
         return GENERATED
+
+    def picture(self, task: TaskCandidate, number: int) -> Picture:
+        """As `Decisions.picture`; raises `WrongUse` where the photo is absent from its folder."""
+        if task.image_tars[number]:
+            return super().picture(task, number)
+        name, folder = task.images[number], self._photos
+        photo = folder.find(name)
+        if photo is None:
+            raise WrongUse(folder.absent(name, f"{folder.root}: holds no photo {name}; add it"))
+        return Picture(photo.read(), media_type_of(Path(photo.name).suffix.lstrip(".").lower()))

@@ -15,8 +15,14 @@ from twinset.contracts.locations import VOCABULARIES, is_model_folder
 from twinset.contracts.recipe.strict_yaml import read_words
 from twinset.contracts.source import Settings
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import Example, Line, ReviewQuestion, TaskCandidate
-from twinset.generators.decisions.questions import QUESTIONS, question_of
+from twinset.generators.decisions.question import (
+    QUESTIONS,
+    Example,
+    Line,
+    ReviewQuestion,
+    TaskCandidate,
+    question_of,
+)
 
 SHIPPED = {"bivlc": VOCABULARIES / "bivlc_surveys.yaml"}
 Title = Annotated[str, Field(min_length=1, max_length=200)]
@@ -55,13 +61,6 @@ class QuestionSurvey(Settings):
         part = question_of(task.question).part(task)
         return next(number for number, block in enumerate(self.blocks) if block.tasks in ("", part))
 
-    def check_labels(self, task: TaskCandidate) -> None:
-        """Raise `WrongUse` where words are about an answer that the question does not have."""
-        values = {option.value for option in question_of(task.question).layout(task).extra}
-        if unknown := [value for block in self.blocks for value in block.labels if value not in values]:
-            has = f"it has {', '.join(sorted(values))}" if values else "it has none"
-            raise WrongUse(f"labels of {task.question}: {unknown[0]!r} is not an answer without image or text; {has}")
-
 
 class Protocol(Settings):
     """A file of words: ``title`` as cards name it, and how questions are asked, by name."""
@@ -80,11 +79,16 @@ class Protocol(Settings):
                 raise ValueError(f"{name}: has blocks for {given}; write {needed}one block without tasks")
         return questions
 
-    def of(self, question: str) -> QuestionSurvey:
-        """How a question is asked; raises `WrongUse` when the protocol does not say."""
+    def of(self, task: TaskCandidate) -> QuestionSurvey:
+        """How a task is asked; raises `WrongUse` when the protocol does not say, or says so of answers that are not."""
+        question = task.question
         if question not in self.questions:
             raise WrongUse(f"protocol {self.title!r} does not say how {question} is asked; add it under questions")
-        return self.questions[question]
+        survey, values = self.questions[question], {one.value for one in question_of(question).layout(task).extra}
+        if unknown := [value for block in survey.blocks for value in block.labels if value not in values]:
+            has = f"it has {', '.join(sorted(values))}" if values else "it has none"
+            raise WrongUse(f"labels of {question}: {unknown[0]!r} is not an answer without image or text; {has}")
+        return survey
 
 
 def load_protocol(name: str) -> Protocol:

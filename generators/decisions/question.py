@@ -1,17 +1,22 @@
-"""A task as it is planned; what a kind of question shows, what can be answered, and how answers become a decision."""
+"""What people are asked: a planned task, what it shows, what can be answered, and how answers become a decision.
+
+The kinds of questions: which image, which caption, whether a pair is good (BiVLC, 3.1 and 3.2; EqBen, B.2).
+"""
 
 import hashlib
-import json
+import tomllib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, cast
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, cast
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import canonical_json
+from twinset.contracts.doors import Registry
 from twinset.contracts.plan import plan_file, read_slice
 from twinset.contracts.source import Settings
 from twinset.generators.decisions.answers import Answer
@@ -40,17 +45,12 @@ class Decision:
     annotators: tuple[str, ...]
     adjudicated: bool = False
 
-    @property
-    def kept(self) -> bool:
-        """Whether the subject of the task stays."""
-        return not self.reason
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskCandidate(Candidate):
     """A planned task.
 
-    question: its kind, a name of `generators.decisions.questions.QUESTIONS`. texts, images: what is shown; images are
+    question: its kind, a name of `QUESTIONS`. texts, images: what is shown; images are
     keys of an earlier stage, or names in a folder of photos. image_tars: where each lies in its stage; empty for a
     photo. image_sha256s: of each image's file; empty for a photo, which is bound by its name.
     subject: key of the negative caption or pair that is asked about; kind_name: its kind, such as ``replace_obj``.
@@ -82,10 +82,12 @@ class TaskCandidate(Candidate):
         return hashlib.sha256(canonical_json(shown)).hexdigest()
 
 
+_DECISION = TypeAdapter(Decision)
+
+
 def decision_of(task: TaskCandidate) -> Decision:
     """The decision that is recorded in a planned task."""
-    fields = json.loads(task.decision)
-    return Decision(**{**fields, "annotators": tuple(fields["annotators"])})
+    return _DECISION.validate_json(task.decision)
 
 
 def planned_tasks(store: Store, home: str) -> list[TaskCandidate]:
@@ -138,8 +140,8 @@ class Layout:
 
 
 class ReviewQuestion(ABC):
-    """A kind of question. The page knows nothing else of it; a new kind is a module and a line
-    in `KINDS` of `generators.decisions.questions`, or comes by the door ``twinset.questions``.
+    """A kind of question. The page knows nothing else of it; a new kind is a class and a line
+    in `KINDS`, or comes by the door ``twinset.questions``.
 
     parts: names of the kinds of task that a protocol may ask in blocks of their own. shuffled: whether the order of
     options is random. ranked: whether an answer is the values of options in order, best first, with spaces between
@@ -210,3 +212,94 @@ class ReviewQuestion(ABC):
         """The reason given most often by those who chose a value, of equal ones the first by code; empty if none."""
         given = Counter(a.reason for a in answers if a.answer == choice and a.reason in self.reasons)
         return min(given, key=lambda code: (-given[code], code), default="")
+
+
+KINDS = {
+    "best-image": "twinset.generators.decisions.question:BestImage",
+    "fits-caption": "twinset.generators.decisions.question:FitsCaption",
+    "keep-pair": "twinset.generators.decisions.question:KeepPair",
+    "match": "twinset.generators.decisions.question:Match",
+}
+QUESTIONS = Registry[ReviewQuestion]("review question", ReviewQuestion, __name__, "twinset.questions")
+NONE = "none"
+_WORDS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("questions.toml").read_text("utf-8"))
+
+
+def _words(name: str) -> tuple[str, tuple[str, ...], tuple[Example, ...]]:
+    """Title, instructions and examples of a question."""
+    words = _WORDS[name]
+    return words["title"], tuple(words["instructions"]), tuple(Example(**fields) for fields in words["examples"])
+
+
+def question_of(name: str) -> ReviewQuestion:
+    """The question of a name; raises `UnknownKind`."""
+    return QUESTIONS.find(name)()
+
+
+class BestImage(ReviewQuestion):
+    """One text, the caption, and k images of it: which shows it best, or none (BiVLC, section 3.1, step 3)."""
+
+    name = "best-image"
+    title, instructions, examples = _words(name)
+    drops: ClassVar[Mapping[str, str]] = {NONE: "none-fits"}
+
+    def layout(self, task: TaskCandidate) -> Layout:
+        """As `ReviewQuestion.layout`; the values are the images' numbers."""
+        images = tuple(Option(str(number), "Image", image=number) for number in range(len(task.images)))
+        return Layout((0,), (), images, (Option(NONE, "None of them"),))
+
+    def compared(self, value: str) -> str:
+        """Any image or none: more than one can be right (BiVLC, appendix I.3)."""
+        return NONE if value == NONE else "any"
+
+
+PHOTO, GENERATED, BOTH = "photo", "generated", "both"
+
+
+class FitsCaption(ReviewQuestion):
+    """One text, the original caption; image 0 is the photo, image 1 was generated from the negative caption.
+
+    An instance is ambiguous unless the photo is chosen (BiVLC, section 3.1, step 4).
+    """
+
+    name = "fits-caption"
+    title, instructions, examples = _words(name)
+    drops: ClassVar[Mapping[str, str]] = {GENERATED: "ambiguous", BOTH: "ambiguous"}
+
+    def layout(self, task: TaskCandidate) -> Layout:
+        options = (Option(PHOTO, "Image", image=0), Option(GENERATED, "Image", image=1))
+        return Layout((0,), (), options, (Option(BOTH, "Both"),))
+
+
+KEEP, DROP = "keep", "drop"
+
+
+class KeepPair(ReviewQuestion):
+    """Two texts and two images: caption 0 belongs to image 0, caption 1 to image 1."""
+
+    name = "keep-pair"
+    title, instructions, examples = _words(name)
+    shuffled = False
+    drops: ClassVar[Mapping[str, str]] = {DROP: "screened-out"}
+    reasons: ClassVar[Mapping[str, str]] = _WORDS[name]["reasons"]
+
+    def layout(self, task: TaskCandidate) -> Layout:
+        return Layout((0, 1), (0, 1), (Option(KEEP, "Keep"),), (Option(DROP, "Drop"),))
+
+
+class Match(ReviewQuestion):
+    """One image and two texts, or one text and two images; the task's truth says which is right."""
+
+    name = "match"
+    title, instructions, examples = _words(name)
+    parts = ("image-to-text", "text-to-image")
+    settled = False
+
+    def part(self, task: TaskCandidate) -> str:
+        return self.parts[len(task.images) - 1]
+
+    def layout(self, task: TaskCandidate) -> Layout:
+        """As `ReviewQuestion.layout`; the values are the numbers of the two."""
+        if len(task.images) == 1:
+            return Layout((), (0,), tuple(Option(str(n), "Description", text=n) for n in range(2)))
+        return Layout((0,), (), tuple(Option(str(n), "Image", image=n) for n in range(2)))

@@ -61,7 +61,7 @@ def test_a_file_of_something_else_is_named_and_left_as_it_is(tmp_path: Path) -> 
     path = tmp_path / "answers.sqlite"
     for content in (b"task,answer\n", b"PAR1", b"SQLite format 3\0 and no more"):
         path.write_bytes(content)
-        with pytest.raises(WrongUse, match=r"answers\.sqlite: n"):
+        with pytest.raises(WrongUse, match=r"answers\.sqlite: not a file of answers"):
             read_answers(path, "people")
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
