@@ -8,9 +8,10 @@ import pytest
 from PIL import Image
 
 import twinset
+from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import say
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.decisions.answers import FILE, Answer
+from twinset.generators.decisions.answers import FILE
 from twinset.generators.human_baseline import HumanBaseline
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
@@ -63,7 +64,6 @@ def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
     given = []
     for task in tasks:
         missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong
-        value = str(1 - int(task.truth)) if missed else task.truth
-        given.append(Answer(stage="human-baseline", task=task.key, binding=task.binding, annotator="ann", answer=value))
+        given.append(answer_to(task, "ann", str(int(task.truth) ^ missed), stage="human-baseline"))
     say(out / FILE, given)
     return pairs
