@@ -1,28 +1,17 @@
-"""From the answers to a task to its decision; how well annotators agree, how often they are right, with intervals.
-
-``decisions.json`` has these numbers, for the cards of what is made from the decisions.
-"""
+"""From the answers to a task to its decision; how well annotators agree, how often they are right, with intervals."""
 
 import hashlib
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from operator import eq
 from pathlib import Path
-from typing import Any
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.markdown import table
-from twinset.contracts.parts import LeftOut, Waiting
 from twinset.generators.decisions.answers import Answer
 from twinset.generators.decisions.question import Decision, TaskCandidate, question_of
-from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.storage import layout
-
-REPORT = "decisions.json"
 
 
 def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:
@@ -61,6 +50,22 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
         annotators=tuple(sorted({*decision.annotators, last.annotator})),
         adjudicated=True,
     )
+
+
+def of_whole_instances(answered: Iterable[tuple[str, Sequence[Answer]]]) -> list[list[Answer]]:
+    """The answers to each task by those who answered all tasks about its instance; and those that settled a tie.
+
+    Who leaves in the middle of an instance is not counted for it: somebody else answers it whole.
+
+    Args:
+        answered: instance (key of the task's subject) and answers of each task.
+    """
+    tasks = [*answered]
+    whole: dict[str, set[str]] = {}
+    for subject, answers in tasks:
+        given = {answer.annotator for answer in answers}
+        whole[subject] = whole.get(subject, given) & given
+    return [[a for a in answers if a.adjudicated or a.annotator in whole[subject]] for subject, answers in tasks]
 
 
 def is_tie(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gold: str = "") -> bool:
@@ -207,65 +212,3 @@ def read_gold(path: Path, tasks: Iterable[TaskCandidate]) -> dict[str, str]:
             values = ", ".join(question.layout(task).values)
             raise WrongUse(f"{path}: the answer {answer!r} to {task.key} is none of {values}; correct it")
     return gold
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """Tasks and the answers to them at one moment. They fit in memory: people answer thousands, not millions.
-
-    answers: by task, those that count: given to what it shows now. decisions: by task, those that were made. gold:
-    right answers by task, where they are known.
-    """
-
-    tasks: Sequence[TaskCandidate]
-    left_out: LeftOut
-    gold: Mapping[str, str]
-    answers: Mapping[str, Sequence[Answer]]
-    decisions: Mapping[str, Decision]
-    waiting: Waiting | None
-
-
-def report_of(now: Gathered) -> dict[str, Any]:
-    """What was asked and decided.
-
-    question; tasks, how many of them are undecided and adjudicated; answers by annotator, without those that settled a
-    disagreement; by kind of subject how many were asked, and dropped for each reason; agreement by pair of annotators;
-    accuracy on gold tasks; what was not asked.
-    """
-    answers = [answer for of_task in now.answers.values() for answer in of_task]
-    question = now.tasks[0].question if now.tasks else ""
-    agreement = asdict(agreement_among(question, answers, now.gold))
-    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for task in now.tasks:
-        decision = now.decisions.get(task.key)
-        reason = "undecided" if decision is None else decision.reason
-        kinds[task.kind_name].update(["asked", reason] if reason else ["asked"])
-    return {
-        "question": question,
-        "tasks": len(now.tasks),
-        "undecided": len(now.tasks) - len(now.decisions),
-        "adjudicated": sum(decision.adjudicated for decision in now.decisions.values()),
-        "answers": dict(Counter(answer.annotator for answer in answers if not answer.adjudicated)),
-        "kinds": {kind: dict(counts) for kind, counts in sorted(kinds.items())},
-        "gold": agreement.pop("gold"),
-        "agreement": agreement,
-        "left_out": dict(+now.left_out),
-    }
-
-
-def read_report(earlier: FinishedStage) -> dict[str, Any]:
-    """The report of a finished stage of decisions."""
-    report: dict[str, Any] = json.loads(earlier.store.read(layout.meta(earlier.home, REPORT)))
-    return report
-
-
-def dropped_table(kinds: Mapping[str, Mapping[str, int]]) -> str:
-    """A table, for the card, of what was dropped by kind; intervals by Wilson's score."""
-    reasons = sorted({name for counts in kinds.values() for name in counts if name != "asked"})
-    total = sum((Counter(counts) for counts in kinds.values()), Counter())
-    rows = []
-    for kind, counts in [*kinds.items(), *([("all", total)] if len(kinds) > 1 else [])]:
-        dropped = [counts.get(reason, 0) for reason in reasons]
-        numbers = [f"{number:,}" for number in (counts["asked"], *dropped)]
-        rows.append([kind or "all", *numbers, str(share(sum(dropped), counts["asked"]))])
-    return table(["kind", "asked", *reasons, "dropped (95 % interval, Wilson)"], rows)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast
@@ -18,34 +19,35 @@ from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.locations import Location
-from twinset.contracts.markdown import block_of
+from twinset.contracts.markdown import block_of, table
 from twinset.contracts.parts import LeftOut, Waiting
 from twinset.contracts.source import Need, Place
 from twinset.generators.decisions.agreement import (
-    REPORT,
-    Gathered,
+    agreement_among,
     counting,
     decided,
     decisions_needed,
-    dropped_table,
+    of_whole_instances,
     read_gold,
-    report_of,
     share,
     share_of,
 )
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
 from twinset.generators.decisions.pictures import Picture, picture_of_stage
-from twinset.generators.decisions.protocol import (
+from twinset.generators.decisions.question import (
+    Decision,
     Protocol,
     QuestionSurvey,
+    TaskCandidate,
+    decision_of,
     default_survey,
     load_protocol,
-    of_whole_instances,
+    question_of,
 )
-from twinset.generators.decisions.question import Decision, TaskCandidate, decision_of, question_of
 from twinset.generators.papers import BIVLC
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
+from twinset.shards.storage import layout
 
 _TEXT = ("task_key", "question", "subject", "choice", "image_key", "image_sha256", "binding", "annotators")
 COLUMNS = pa.schema(
@@ -57,6 +59,25 @@ COLUMNS = pa.schema(
         pa.field("right", pa.bool_()),  # of a task whose truth is known
     ]
 )
+
+
+REPORT = "decisions.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Tasks and the answers to them at one moment. They fit in memory: people answer thousands, not millions.
+
+    answers: by task, those that count: given to what it shows now. decisions: by task, those that were made. gold:
+    right answers by task, where they are known.
+    """
+
+    tasks: Sequence[TaskCandidate]
+    left_out: LeftOut
+    gold: Mapping[str, str]
+    answers: Mapping[str, Sequence[Answer]]
+    decisions: Mapping[str, Decision]
+    waiting: Waiting | None
 
 
 class Decisions(Source):
@@ -112,7 +133,7 @@ class Decisions(Source):
         return None
 
     def measured(self) -> Mapping[str, Any]:
-        """Further entries of its report (`report_of`)."""
+        """Further entries of its report (`_report`)."""
         return {}
 
     @field_validator("answers", mode="before")
@@ -146,7 +167,8 @@ class Decisions(Source):
 
     def needed(self, task: TaskCandidate) -> int:
         """How many people answer a task: by the hash of its key, or of the instance that they answer whole."""
-        return self.overlap_answers if share_of("overlap", self.survey_of(task).unit(task)) < self.overlap else 1
+        unit = task.subject if self.survey_of(task).instances else task.key
+        return self.overlap_answers if share_of("overlap", unit) < self.overlap else 1
 
     @property
     def answers_place(self) -> Path:
@@ -188,9 +210,35 @@ class Decisions(Source):
 
     @cached_property
     def _report(self) -> bytes:
-        report = {**report_of(self.gathered), **self.measured()}
-        if self.words is not None and self.gathered.tasks:
-            survey = self.survey_of(self.gathered.tasks[0])
+        """What was asked and decided: ``decisions.json``, for the cards of what is made from the decisions.
+
+        question; tasks, how many of them are undecided and adjudicated; answers by annotator, without those that
+        settled a disagreement; by kind of subject how many were asked, and dropped for each reason; agreement by pair
+        of annotators; accuracy on gold tasks; what was not asked; the protocol, if there is one.
+        """
+        tasks, decisions = self.gathered.tasks, self.gathered.decisions
+        answers = [answer for given in self.gathered.answers.values() for answer in given]
+        question = tasks[0].question if tasks else ""
+        agreement = asdict(agreement_among(question, answers, self.gathered.gold))
+        kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for task in tasks:
+            decision = decisions.get(task.key)
+            reason = "undecided" if decision is None else decision.reason
+            kinds[task.kind_name].update(["asked", reason] if reason else ["asked"])
+        report = {
+            "question": question,
+            "tasks": len(tasks),
+            "undecided": len(tasks) - len(decisions),
+            "adjudicated": sum(decision.adjudicated for decision in decisions.values()),
+            "answers": Counter(answer.annotator for answer in answers if not answer.adjudicated),
+            "kinds": kinds,
+            "gold": agreement.pop("gold"),
+            "agreement": agreement,
+            "left_out": +self.gathered.left_out,
+            **self.measured(),
+        }
+        if self.words is not None and tasks:
+            survey = self.survey_of(tasks[0])
             words = {"title": self.words.title, "instances": survey.instances, "digest": digest(survey.model_dump())}
             report["protocol"] = words
         return canonical_json(report) + b"\n"
@@ -240,7 +288,7 @@ class Decisions(Source):
         }
 
     def report_files(self) -> Mapping[str, bytes]:
-        """``decisions.json`` (`generators.decisions.agreement.report_of`); nothing while decisions are missing."""
+        """``decisions.json`` (`_report`); nothing while decisions are missing."""
         return {REPORT: self._report} if self.gathered.waiting is None else {}
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
@@ -251,3 +299,21 @@ class Decisions(Source):
         """An image of a task, for the page; raises `BrokenTar`: it is absent, or not the one that was planned."""
         tar, sha256 = task.image_tars[number], task.image_sha256s[number]
         return picture_of_stage(self.pictured, task.images[number], tar, sha256)
+
+
+def read_report(earlier: FinishedStage) -> dict[str, Any]:
+    """The report of a finished stage of decisions."""
+    report: dict[str, Any] = json.loads(earlier.store.read(layout.meta(earlier.home, REPORT)))
+    return report
+
+
+def dropped_table(kinds: Mapping[str, Mapping[str, int]]) -> str:
+    """A table, for the card, of what was dropped by kind; intervals by Wilson's score."""
+    reasons = sorted({name for counts in kinds.values() for name in counts if name != "asked"})
+    total = sum((Counter(counts) for counts in kinds.values()), Counter())
+    rows = []
+    for kind, counts in [*kinds.items(), *([("all", total)] if len(kinds) > 1 else [])]:
+        dropped = [counts.get(reason, 0) for reason in reasons]
+        numbers = [f"{number:,}" for number in (counts["asked"], *dropped)]
+        rows.append([kind or "all", *numbers, str(share(sum(dropped), counts["asked"]))])
+    return table(["kind", "asked", *reasons, "dropped (95 % interval, Wilson)"], rows)
