@@ -1,7 +1,4 @@
-"""Pairs that people or a model kept: what people are asked, and the copies of what stays (EqBen, sections B.2 and B.5).
-
-Sources ``pair-screening``, as EqBen asked about EQ-GEBC and EQ-SD (section 4.2), and ``screened-pairs``.
-"""
+"""Copies of the pairs that people or a model kept (EqBen, sections B.2 and B.5)."""
 
 from __future__ import annotations
 
@@ -13,117 +10,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
-from pydantic import field_validator
-
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.canonical import digest, identity_of, sample_key
+from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import CopiedPair
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.markdown import block_of
-from twinset.contracts.parts import LeftOut
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.copied_pairs import COPIED, HASHED, IMAGES, PAIR_COLUMNS, CopiedPairCandidate, copied, planned
-from twinset.generators.decisions.question import DROP, QUESTIONS, KeepPair, TaskCandidate
-from twinset.generators.decisions.source import Decisions
-from twinset.generators.papers import EQBEN
+from twinset.generators.copied_pairs import COPIED, HASHED, CopiedPairCandidate, copied, planned, twins
+from twinset.generators.decisions.pairs import DUPLICATE, SCREENED_OUT
+from twinset.generators.decisions.question import DROP, KeepPair
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 
-CAPTIONS = ("caption0", "caption1")
 REPORT = "screening.json"
-SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
-DUPLICATE = "duplicate"  # a reason of the engine's
 KEPT, UNDECIDED, REFUTED = "", "undecided", "refuted"
-
-
-def twins(pairs: FinishedStage) -> dict[str, str]:
-    """By key of each pair with the images and captions of another one: the key of the one that stays.
-
-    That is the one of the smallest identity, as where the engine drops duplicates.
-    """
-    rows = pairs.read(["content", "identity", "key"]).to_pylist()
-    first: dict[str, str] = {}
-    ordered = sorted((row["content"], row["identity"], row["key"]) for row in rows)
-    return {key: first[content] for content, _, key in ordered if first.setdefault(content, key) != key}
-
-
-class PairDecisions(Decisions):
-    """Questions about the pairs of a stage.
-
-    pairs: the stage.
-    """
-
-    pairs: StageName
-
-    def misfit(self, earlier: SourceSettings) -> str:
-        if earlier.makes == "pair":
-            return ""
-        return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
-
-    @cached_property
-    def pictured(self) -> FinishedStage:
-        return self.stage.earlier(self.pairs)
-
-    def task(
-        self,
-        row: Mapping[str, Any],
-        *query: str,
-        question: str,
-        texts: Sequence[str],
-        images: Sequence[str],
-        **more: str,
-    ) -> TaskCandidate:
-        """A task about the pair of a row of the index, which shows these captions and images of it.
-
-        query: tells it from other tasks about the pair.
-        """
-        return TaskCandidate(
-            key=sample_key(self.stage.name, row["key"], *query),
-            identity=identity_of(row["key"], *query),
-            split=row["split"],
-            question=question,
-            texts=tuple(row[caption] for caption in texts),
-            images=tuple(f"{row['key']}/{role}" for role in images),
-            image_tars=(row["tar"],) * len(images),
-            image_sha256s=tuple(row[f"{role}_sha256"] for role in images),
-            subject=row["key"],
-            **more,
-        )
-
-
-class PairScreening(PairDecisions):
-    """Keep or drop each pair of a stage, in its order; of pairs with the same images and captions, one is asked about.
-
-    pairs: the stage. question: what is asked, a name of a review question that drops pairs as ``screened-out``.
-    """
-
-    kind: Literal["pair-screening"]
-    question: str = KeepPair.name
-
-    paper = EQBEN
-    reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
-
-    @field_validator("question")
-    @classmethod
-    def _drops_pairs(cls, question: str) -> str:
-        if {*QUESTIONS.find(QUESTIONS.known(question)).drops.values()} != {*SCREENED_OUT}:
-            raise ValueError(f"{question} does not drop pairs as screened-out; name another question")
-        return question
-
-    @property
-    def brought(self) -> dict[str, str]:
-        package = QUESTIONS.distribution(self.question)
-        return super().brought | ({"question": package} if package else {})
-
-    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        repeated = twins(self.pictured)
-        for row in self.pictured.read([*PAIR_COLUMNS, *HASHED]).to_pylist():
-            if row["key"] in repeated:
-                left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
-            else:
-                yield self.task(row, question=self.question, texts=CAPTIONS, images=IMAGES, group=row["group"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from twinset.generators.decisions.agreement import (
     of_whole_instances,
     share,
 )
+from twinset.generators.decisions.pairs import HumanBaseline
 from twinset.generators.decisions.question import QUESTIONS, default_survey, load_protocol, question_of
-from twinset.generators.human_baseline import HumanBaseline
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import say
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE
-from twinset.generators.human_baseline import HumanBaseline
+from twinset.generators.decisions.pairs import HumanBaseline
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store

@@ -21,8 +21,9 @@ from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE, create_tables
+from twinset.generators.decisions.pairs import PairScreening
 from twinset.generators.image_verification.source import PAIR_COLUMNS
-from twinset.generators.screened_pairs import PairScreening, ScreenedPairs
+from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.shards.contracts import Context
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
