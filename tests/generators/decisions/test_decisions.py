@@ -49,7 +49,6 @@ def test_kappa_is_that_of_tables_made_by_hand_and_of_scikit_learn(
 
 def test_kappa_is_not_defined_where_both_always_say_the_same() -> None:
     assert agreement_of(("a", "b"), ["any"] * 5, ["any"] * 5).kappa is None
-    assert agreement_of(("a", "b"), ["any"] * 5, ["any"] * 4 + ["none"]).kappa == 0
 
 
 def test_annotators_are_compared_on_the_tasks_that_they_share_and_with_gold() -> None:
@@ -68,11 +67,8 @@ def test_annotators_are_compared_on_the_tasks_that_they_share_and_with_gold() ->
     assert {names: pair.tasks for names, pair in pairs.items()} == {("a", "b"): 4, ("a", "c"): 1, ("b", "c"): 1}
     # Any image counts as one: p_o = 3/4, p_e = 2/4 * 1/4 + 2/4 * 3/4 = 1/2
     assert pairs["a", "b"].kappa == pytest.approx(0.5) and found.mean == pytest.approx((0.5 + 0 + 0) / 3)
-    assert {name: (right.count, right.of) for name, right in found.gold.items()} == {
-        "a": (1, 2),
-        "b": (2, 2),
-        "c": (0, 1),
-    }
+    right = {name: (one.count, one.of) for name, one in found.gold.items()}
+    assert right == {"a": (1, 2), "b": (2, 2), "c": (0, 1)}
 
 
 def test_wilsons_interval() -> None:

@@ -72,11 +72,8 @@ def test_ambiguity_is_asked_of_the_image_that_was_chosen(tmp_path: Path) -> None
     assert FinishedStage(store, "_stages/best").stage.excluded == {"no-image": 1}
     assert FinishedStage(store, "_stages/fits").stage.excluded == {"not-chosen": 2}
     first, best = asked(out, "fits")[0], asked(out, "best")
-    assert [(one.priority, one.kind_name) for one in best[:3]] == [
-        (1.0, "replace_obj"),
-        (1.0, "add_obj"),
-        (0.5, "replace_obj"),
-    ]
+    kinds = [(one.priority, one.kind_name) for one in best[:3]]
+    assert kinds == [(1.0, "replace_obj"), (1.0, "add_obj"), (0.5, "replace_obj")]
     assert first.images == ("photo.png", best[0].images[1]) and first.image_tars == ("", "test/00000.tar")
     columns = ["image_key", "image_sha256", "votes", "agreement", "right", "annotators"]
     row = FinishedStage(store, "_stages/fits").read(columns).to_pylist()[0]

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PIL import Image
 
 import twinset
@@ -29,21 +28,23 @@ def recipe_of(folder: Path, **settings: Any) -> Recipe:
     return parse_recipe({"name": "asked", "stages": {"human-baseline": {"source": asking}}, "subsets": subsets})
 
 
-def build_pairs(folder: Path) -> Path:
-    """The subset, built; no card is written. Returns OUT."""
+def write_pairs(folder: Path, count: int) -> Path:
+    """Annotations of pairs ``p0``, ``p1`` …, with their images beside them."""
     records = []
-    for n in range(PAIRS):
+    for n in range(count):
         for side in (0, 1):
             Image.new("RGB", (8, 8), (n, 90 * side, 40)).save(folder / f"{n}-{side}.png")
         names = {f"image{side}": f"{n}-{side}.png" for side in (0, 1)}
         records.append({"id": f"p{n}", **names, "caption0": f"left {n}", "caption1": f"right {n}"})
     (folder / "pairs.json").write_text(json.dumps(records))
-    out = folder / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twinset.cards.describe.describe", lambda store, name, of: store.write(f"{name}/README.md", b""))
-        patch.setattr("twinset.cards.describe.show", lambda *_: None)
-        assert list(twinset.build(recipe_of(folder), str(out))["subsets"]) == ["mine"]
-    return out
+    return folder / "pairs.json"
+
+
+def build_pairs(folder: Path) -> Path:
+    """The subset, built. Returns OUT."""
+    write_pairs(folder, PAIRS)
+    twinset.build(recipe_of(folder), str(folder / "out"))
+    return folder / "out"
 
 
 def asking(out: Path, answers: Path, seed: int = 0, sample: int = PAIRS, **more: Any) -> HumanBaseline:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from PIL import Image
 from pydantic import ValidationError
 
 import twinset
 from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import insert
+from tests.generators.human_baseline.asked_pairs import write_pairs
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
@@ -29,29 +28,12 @@ from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 
-PAIRS = 6
 DROPPED = {"p1": "not-visible", "p4": "fits-both"}
 
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    """Annotations of pairs ``p0`` to ``p5``, with their images beside them."""
-    noise = np.random.default_rng(0)
-    for name in (f"{n}-{side}.png" for n in range(PAIRS) for side in (0, 1)):
-        Image.fromarray(noise.integers(0, 256, (16, 24, 3), np.uint8)).save(tmp_path / name)
-    records = [
-        {
-            "id": f"p{n}",
-            "image0": f"{n}-0.png",
-            "image1": f"{n}-1.png",
-            "caption0": f"left {n}",
-            "caption1": f"right {n}",
-        }
-        for n in range(PAIRS)
-    ]
-    path = tmp_path / "pairs.json"
-    path.write_text(json.dumps(records))
-    return path
+    return write_pairs(tmp_path, 6)
 
 
 def recipe_of(pairs: Path, **more: Any) -> Recipe:
