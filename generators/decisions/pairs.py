@@ -56,7 +56,7 @@ class PairDecisions(Decisions):
         question: str,
         texts: Sequence[str],
         images: Sequence[str],
-        **more: str,
+        **more: Any,
     ) -> TaskCandidate:
         """A task about the pair of a row of the index, which shows these captions and images of it.
 

@@ -386,5 +386,5 @@ def load_protocol(name: str) -> Protocol:
 @cache
 def default_survey(question: type[ReviewQuestion]) -> QuestionSurvey:
     """How a question is asked without a protocol. Text from other packages is not validated."""
-    words = {"title": question.title, "instructions": question.instructions, "examples": question.examples}
+    words: dict[str, Any] = {name: getattr(question, name) for name in ("title", "instructions", "examples")}
     return QuestionSurvey.model_construct(blocks=(BlockText.model_construct(**words),))
