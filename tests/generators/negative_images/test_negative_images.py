@@ -74,12 +74,11 @@ def test_images_of_a_caption_come_together_and_have_seeds_of_their_own(earlier: 
 
 
 def test_more_images_of_a_caption_keep_the_first_ones_and_another_seed_none(earlier: Earlier, model: str) -> None:
-    one, three, other = (
-        {each.key: each.image.pixels.tobytes() for each in results if isinstance(each, TextPair) and each.image}
-        for results in (
-            made(source(model, images_per_caption=n), earlier, seed) for n, seed in ((1, 0), (3, 0), (1, 1))
-        )
-    )
+    def pixels(count: int, seed: int) -> dict[str, bytes]:
+        results = made(source(model, images_per_caption=count), earlier, seed)
+        return {one.key: one.image.pixels.tobytes() for one in results if isinstance(one, TextPair) and one.image}
+
+    one, three, other = pixels(1, 0), pixels(3, 0), pixels(1, 1)
     assert len(one) == 2 and len(three) == 6 and one.items() <= three.items() and not one.items() & other.items()
 
 
