@@ -20,7 +20,7 @@ from twinset.evaluation.benchmarks import BENCHMARKS
 from twinset.evaluation.metrics.score_kinds import METRICS
 from twinset.evaluation.scorers.kinds import MODELS
 from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS
-from twinset.generators.decisions.questions import QUESTIONS
+from twinset.generators.decisions.question import QUESTIONS
 from twinset.models.image_engine import IMAGE_ENGINES
 from twinset.models.language_models.settings import LANGUAGE_MODELS
 from twinset.models.visual_questions.settings import QUESTION_ANSWERERS

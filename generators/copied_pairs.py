@@ -59,3 +59,14 @@ def copied(pairs: FinishedStage, one: CopiedPairCandidate, stored: Stored[PairRe
         captions=(stored.texts["caption0"], stored.texts["caption1"]),
         copy=Copy(stored.fields, sha256s),
     )
+
+
+def twins(pairs: FinishedStage) -> dict[str, str]:
+    """By key of each pair with the images and captions of another one: the key of the one that stays.
+
+    That is the one of the smallest identity, as where the engine drops duplicates.
+    """
+    rows = pairs.read(["content", "identity", "key"]).to_pylist()
+    first: dict[str, str] = {}
+    ordered = sorted((row["content"], row["identity"], row["key"]) for row in rows)
+    return {key: first[content] for content, _, key in ordered if first.setdefault(content, key) != key}

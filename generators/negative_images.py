@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.canonical import generator_for, sample_key
-from twinset.contracts.kinds.samples import Frame, Json, MediaFile, Rejected
+from twinset.contracts.kinds.samples import Frame, MediaFile, Rejected
 from twinset.contracts.kinds.text_pair import TextPair
 from twinset.contracts.licences.terms import TERMS, DerivingTerms, Terms
 from twinset.contracts.source import StageName
@@ -24,9 +24,7 @@ from twinset.models.image_engine import Drawn, ImageEngine, ImageEngineSettings,
 
 NEGATIVE: Literal["negative_caption"] = "negative_caption"
 _ENGINE: TypeAdapter[ImageEngineSettings] = TypeAdapter(ImageEngine)
-
-
-PASSES = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
+_TOLD = ("caption_id", "image_id", "image", "type", "subtype", "prompt", "side", "number")  # in the provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +64,13 @@ class NegativeImages(DerivingTerms, EngineSource):
     sides: tuple[Literal["caption", "negative_caption"], ...] = Field(default=(NEGATIVE,), min_length=1)
     suffix: str = SUFFIX
 
+    version = 1
+    candidate = ImageCandidate
     makes = "text-pair"
     paper = BIVLC
     group = "negative caption"
     verb = "drawn from"
+    passes = 16  # micro-batches at a time: the engine draws one while the last one is decoded and encoded
     card_template = Path(__file__).with_name("negative_images.md.j2")
 
     @model_validator(mode="before")
@@ -81,10 +82,6 @@ class NegativeImages(DerivingTerms, EngineSource):
             return {**given, "licence": _ENGINE.validate_python(given["engine"]).licence}
         except ValidationError:
             return {**given, "licence": ""}  # what is wrong with the engine is said when it is checked itself
-
-    version = 1
-    candidate = ImageCandidate
-    passes = PASSES
 
     def plan(self) -> Iterator[ImageCandidate]:
         """Images in the order of the table, which is read a row group at a time."""
@@ -117,8 +114,8 @@ class NegativeImages(DerivingTerms, EngineSource):
         return int(generator_for(self.stage.seed, self.stage.name, candidate.scene).integers(2**63))
 
     def _pair(self, candidate: ImageCandidate, drawn: Drawn) -> TextPair:
-        nothing = MediaFile(f"drawn by {self.engine.kind}", 0, "")
-        first, *others = drawn.sources or (nothing,)
+        first, *others = drawn.sources or (MediaFile(f"drawn by {self.engine.kind}", 0, ""),)
+        told = {name: getattr(candidate, name) for name in _TOLD}
         return TextPair(
             **candidate.placed,
             image=Frame(candidate.key, drawn.pixels, -1.0, first),
@@ -126,11 +123,6 @@ class NegativeImages(DerivingTerms, EngineSource):
             negative_caption=candidate.sides[1],
             type=candidate.type,
             subtype=candidate.subtype,
-            provenance=self._provenance(candidate, drawn),
+            provenance={**told, "seed": self._seed(candidate), "engine": dict(drawn.provenance)},
             sources=tuple(others),
         )
-
-    def _provenance(self, candidate: ImageCandidate, drawn: Drawn) -> dict[str, Json]:
-        columns = ("caption_id", "image_id", "image", "type", "subtype", "prompt", "side", "number")
-        seed = self._seed(candidate)
-        return {**{name: getattr(candidate, name) for name in columns}, "seed": seed, "engine": dict(drawn.provenance)}

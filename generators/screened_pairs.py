@@ -1,7 +1,4 @@
-"""Pairs that people or a model kept: what people are asked, and the copies of what stays (EqBen, sections B.2 and B.5).
-
-Sources ``pair-screening``, as EqBen asked about EQ-GEBC and EQ-SD (section 4.2), and ``screened-pairs``.
-"""
+"""Copies of the pairs that people or a model kept (EqBen, sections B.2 and B.5)."""
 
 from __future__ import annotations
 
@@ -13,99 +10,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
-from pydantic import field_validator
-
 from twinset.contracts.candidate import Candidate
-from twinset.contracts.canonical import digest, identity_of, sample_key
+from twinset.contracts.canonical import digest
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import CopiedPair
 from twinset.contracts.kinds.samples import Rejected
 from twinset.contracts.markdown import block_of
-from twinset.contracts.parts import LeftOut
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.copied_pairs import COPIED, HASHED, IMAGES, PAIR_COLUMNS, CopiedPairCandidate, copied, planned
-from twinset.generators.decisions.question import TaskCandidate
-from twinset.generators.decisions.questions import DROP, QUESTIONS, KeepPair
-from twinset.generators.decisions.source import Decisions
-from twinset.generators.papers import EQBEN
+from twinset.generators.copied_pairs import COPIED, HASHED, CopiedPairCandidate, copied, planned, twins
+from twinset.generators.decisions.pairs import DUPLICATE, SCREENED_OUT
+from twinset.generators.decisions.question import DROP, KeepPair
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
 
 REPORT = "screening.json"
-SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
-DUPLICATE = "duplicate"  # a reason of the engine's
 KEPT, UNDECIDED, REFUTED = "", "undecided", "refuted"
-
-
-def twins(pairs: FinishedStage) -> dict[str, str]:
-    """By key of each pair with the images and captions of another one: the key of the one that stays.
-
-    That is the one of the smallest identity, as where the engine drops duplicates.
-    """
-    rows = pairs.read(["content", "identity", "key"]).to_pylist()
-    first: dict[str, str] = {}
-    ordered = sorted((row["content"], row["identity"], row["key"]) for row in rows)
-    return {key: first[content] for content, _, key in ordered if first.setdefault(content, key) != key}
-
-
-class PairScreening(Decisions):
-    """Keep or drop each pair of a stage, in its order; of pairs with the same images and captions, one is asked about.
-
-    pairs: the stage. question: what is asked, a name of a review question that drops pairs as ``screened-out``.
-    """
-
-    kind: Literal["pair-screening"]
-    pairs: StageName
-    question: str = KeepPair.name
-
-    paper = EQBEN
-    reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
-
-    @field_validator("question")
-    @classmethod
-    def _drops_pairs(cls, question: str) -> str:
-        if {*QUESTIONS.find(QUESTIONS.known(question)).drops.values()} != {*SCREENED_OUT}:
-            raise ValueError(f"{question} does not drop pairs as screened-out; name another question")
-        return question
-
-    @property
-    def brought(self) -> dict[str, str]:
-        package = QUESTIONS.distribution(self.question)
-        return super().brought | ({"question": package} if package else {})
-
-    def misfit(self, earlier: SourceSettings) -> str:
-        return misfit_of_pairs(earlier)
-
-    @cached_property
-    def pictured(self) -> FinishedStage:
-        return self.stage.earlier(self.pairs)
-
-    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
-        repeated = twins(self.pictured)
-        for row in self.pictured.read([*PAIR_COLUMNS, *HASHED]).to_pylist():
-            if row["key"] in repeated:
-                left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
-                continue
-            yield TaskCandidate(
-                key=sample_key(self.stage.name, row["key"]),
-                identity=identity_of(row["key"]),
-                group=row["group"],
-                split=row["split"],
-                question=self.question,
-                texts=(row["caption0"], row["caption1"]),
-                images=tuple(f"{row['key']}/{role}" for role in IMAGES),
-                image_tars=(row["tar"],) * len(IMAGES),
-                image_sha256s=tuple(row[name] for name in HASHED),
-                subject=row["key"],
-            )
-
-
-def misfit_of_pairs(earlier: SourceSettings) -> str:
-    """Why people cannot be asked about the pairs of a stage, since it makes none; empty where they can."""
-    if earlier.makes == "pair":
-        return ""
-    return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,17 +90,14 @@ class ScreenedPairs(Source):
 
     @cached_property
     def _verdicts(self) -> dict[str, tuple[str, str]]:
-        """By key of a pair that people or a model judged: why it is dropped, and what was said."""
+        """By key of a pair that repeats another one, or that people or a model judged: why it is dropped, and what was
+        said."""
         verdicts = dict.fromkeys(self._decisions.read(["subject"])["subject"].to_pylist(), (KEPT, ""))
         for row in self._decisions.rejected(["identity", "reason", "detail"]).to_pylist():
             reason, detail = row["reason"], row["detail"]
             verdict = (REFUTED, f"{reason}: {detail}") if self._by_model else (reason, detail)
             verdicts.setdefault(json.loads(row["identity"])[0], verdict)
-        return verdicts
-
-    @cached_property
-    def _twins(self) -> Mapping[str, str]:
-        return twins(self._pairs)
+        return verdicts | {key: (DUPLICATE, f"same as {first}") for key, first in twins(self._pairs).items()}
 
     def inputs(self) -> str:
         """Digest of the stage that made the pairs; decisions are fields of the candidates."""
@@ -196,8 +113,7 @@ class ScreenedPairs(Source):
         for batch in self._pairs.batches(COPIED):
             for row in batch.to_pylist():
                 key, shown = row["key"], {name: row[name] for name in HASHED}
-                twin = self._twins.get(key)
-                if twin is None and key not in self._verdicts:
+                if key not in self._verdicts:
                     raise WrongUse(
                         f"{self._decisions.where}: nobody was asked about {key} of {self._pairs.where}; name the stage "
                         "that asks about these pairs, and build it again"
@@ -207,7 +123,7 @@ class ScreenedPairs(Source):
                         f"{self._decisions.where}: asked about other images of {key} than {self._pairs.where} has; "
                         "build the stage that asks again, from these pairs"
                     )
-                dropped, detail = (DUPLICATE, f"same as {twin}") if twin else self._verdicts[key]
+                dropped, detail = self._verdicts[key]
                 yield ScreenedPairCandidate(**planned(row), dropped=dropped, detail=detail)
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[CopiedPair | Rejected]:
@@ -225,22 +141,19 @@ class ScreenedPairs(Source):
     def report_files(self) -> Mapping[str, bytes]:
         """``screening.json``: pairs planned, made, repeated, shown, kept, undecided, and dropped by what people said,
         or by the reason of a model's stage."""
-        verdicts = Counter(verdict for key, verdict in self._verdicts.items() if key not in self._twins)
-        dropped, kept, undecided = Counter[str](), 0, 0
-        for (reason, detail), count in verdicts.items():
-            if reason == KEPT:
-                kept += count
-            elif reason == UNDECIDED:
-                undecided += count
-            else:
-                dropped[detail.partition(":")[0] if reason == REFUTED else detail or reason] += count
+        reasons = Counter(reason for reason, _ in self._verdicts.values())
+        dropped = Counter(
+            detail.partition(":")[0] if reason == REFUTED else detail or reason
+            for reason, detail in self._verdicts.values()
+            if reason not in (KEPT, UNDECIDED, DUPLICATE)
+        )
         report = {
             "planned": self._pairs.record.planned,
             "made": self._pairs.record.kept,
-            "duplicates": len(self._twins),
-            "shown": kept + dropped.total(),
-            "kept": kept,
-            "undecided": undecided,
+            "duplicates": reasons[DUPLICATE],
+            "shown": reasons[KEPT] + dropped.total(),
+            "kept": reasons[KEPT],
+            "undecided": reasons[UNDECIDED],
             "dropped": dict(sorted(dropped.items(), key=lambda item: (-item[1], item[0]))),
             "model": self._by_model,
         }

@@ -1,18 +1,17 @@
 """From the answers to a task to its decision; how well annotators agree, how often they are right, with intervals."""
 
-import csv
 import hashlib
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from operator import eq
 from pathlib import Path
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.question import Decision, TaskCandidate
-from twinset.generators.decisions.questions import question_of
+from twinset.generators.decisions.question import Decision, TaskCandidate, question_of
 
 
 def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:
@@ -24,8 +23,9 @@ def counting(task: TaskCandidate, answers: Iterable[Answer]) -> list[Answer]:
 def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gold: str = "") -> Decision | None:
     """The decision on a task.
 
-    An adjudicated answer alone decides; where it gives no reason, the reason is that of the others who chose the same.
-    Otherwise the majority decides, as `ReviewQuestion.decide` has it; a tie on a gold task, its known answer.
+    An adjudicated answer alone decides, of several the last; where it gives no reason, the reason is that of the others
+    who chose the same. Otherwise the majority decides, as `ReviewQuestion.decide` has it; a tie on a gold task, its
+    known answer.
 
     Args:
         answers: of the stage; those that do not count for this task are ignored.
@@ -37,32 +37,41 @@ def decided(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gol
     """
     question, counted = question_of(task.question), counting(task, answers)
     votes = [answer for answer in counted if not answer.adjudicated]
-    settling = [answer for answer in counted if answer.adjudicated]
-    if not settling:
+    last = max((a for a in counted if a.adjudicated), key=lambda answer: (answer.at, answer.annotator), default=None)
+    if last is None:
         if len(votes) < max(needed, 1):
             return None
         return question.decide(votes) or (question.decided(gold, votes) if gold else None)
-    last = max(settling, key=lambda answer: (answer.at, answer.annotator))  # of several the last word counts
-    decision = question.decided(last.answer, [last])
+    decision = question.decided(last.answer, votes or [last])
     return replace(
         decision,
-        detail=decision.detail or question.why(last.answer, votes),
+        detail=question.why(last.answer, [last]) or decision.detail,
         votes=len(votes),
-        agreement=sum(vote.answer == last.answer for vote in votes) / len(votes) if votes else 1.0,
-        annotators=tuple(sorted({*(vote.annotator for vote in votes), last.annotator})),
+        annotators=tuple(sorted({*decision.annotators, last.annotator})),
         adjudicated=True,
     )
+
+
+def of_whole_instances(answered: Iterable[tuple[str, Sequence[Answer]]]) -> list[list[Answer]]:
+    """The answers to each task by those who answered all tasks about its instance; and those that settled a tie.
+
+    Who leaves in the middle of an instance is not counted for it: somebody else answers it whole.
+
+    Args:
+        answered: instance (key of the task's subject) and answers of each task.
+    """
+    tasks = [*answered]
+    whole: dict[str, set[str]] = {}
+    for subject, answers in tasks:
+        given = {answer.annotator for answer in answers}
+        whole[subject] = whole.get(subject, given) & given
+    return [[a for a in answers if a.adjudicated or a.annotator in whole[subject]] for subject, answers in tasks]
 
 
 def is_tie(task: TaskCandidate, answers: Iterable[Answer], needed: int = 1, gold: str = "") -> bool:
     """Whether all needed answers are in and somebody must settle the disagreement; the arguments as of `decided`."""
     counted = counting(task, answers)
     return len(counted) >= max(needed, 1) and decided(task, counted, needed, gold) is None
-
-
-def answers_needed(key: str, overlap: float, several: int) -> int:
-    """How many people answer a task: ``several`` for a share ``overlap`` (0-1) of tasks by the hash of their keys."""
-    return several if share_of("overlap", key) < overlap else 1
 
 
 def decisions_needed(enough: float, tasks: int) -> int:
@@ -85,6 +94,9 @@ class Share:
     of: int
     low: float
     high: float
+
+    def __str__(self) -> str:
+        return f"{100 * self.count / self.of:.1f} % ({100 * self.low:.1f} % to {100 * self.high:.1f} %)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +146,13 @@ def agreement_of(names: tuple[str, str], first: Sequence[str], second: Sequence[
     Args:
         first, second: categories that both gave, task by task.
     """
-    from sklearn.metrics import cohen_kappa_score
-
-    n = len(first)
-    if len({*first, *second}) < 2:
+    n, given, others = len(first), Counter(first), Counter(second)
+    by_chance = sum(given[value] * others[value] for value in given) / n**2
+    if by_chance == 1:
         return PairAgreement(names, n, None)
-    kappa = float(cohen_kappa_score(first, second))
-    # Sorted: the last bit of a sum depends on its order, and a report must be the same in every process.
-    by_chance = sum(first.count(value) / n * (second.count(value) / n) for value in sorted({*first, *second}))
-    observed = share(sum(a == b for a, b in zip(first, second, strict=True)), n)
-    low, high = ((end - by_chance) / (1 - by_chance) for end in (observed.low, observed.high))
+    observed = share(sum(map(eq, first, second)), n)
+    ends = (observed.count / n, observed.low, observed.high)
+    kappa, low, high = ((end - by_chance) / (1 - by_chance) for end in ends)
     return PairAgreement(names, n, kappa, max(low, -1.0), min(high, 1.0))
 
 
@@ -182,18 +191,15 @@ def read_gold(path: Path, tasks: Iterable[TaskCandidate]) -> dict[str, str]:
         WrongUse: the file cannot be read, lacks a column, has two rows of one key, names none of the tasks, or an
             answer that a task does not have.
     """
-    gold: dict[str, str] = {}
+    import polars as pl
+
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.DictReader(stream)
-            if not {"key", "answer"} <= {*(rows.fieldnames or ())}:
-                raise ValueError(f"its columns are {', '.join(rows.fieldnames or ())}")
-            for row in rows:
-                if row["key"] in gold:
-                    raise ValueError(f"line {rows.line_num}: {row['key']!r} has an answer in a line above")
-                gold[row["key"]] = row["answer"]
-    except (OSError, ValueError, csv.Error) as error:
+        rows = pl.read_csv(path.read_bytes(), columns=["key", "answer"], infer_schema=False).fill_null("")
+    except (OSError, pl.exceptions.PolarsError) as error:
         raise WrongUse(f"{path}: not a CSV file with columns key and answer ({error}); correct it") from error
+    if len(twice := rows.filter(pl.col("key").is_duplicated())):
+        raise WrongUse(f"{path}: {twice['key'][0]!r} has more than one answer; leave one")
+    gold = dict(zip(rows["key"], rows["answer"], strict=True))
     asked = [task for task in tasks if task.key in gold]
     if gold and not asked:
         raise WrongUse(

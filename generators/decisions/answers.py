@@ -25,7 +25,6 @@ from twinset.shards.storage.parquet_reader import batches
 FILE = "_review/answers.sqlite"  # below OUT
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")  # of an annotator
 _VERSION = 3  # raised with the columns
-_MAGIC = {b"SQLite format 3\0": "sqlite", b"PAR1": "parquet"}
 
 
 def _printable(text: str) -> str:
@@ -129,19 +128,13 @@ def table_of(answers: Iterable[Answer]) -> pa.Table:
     return pa.Table.from_pylist([*map(to_row, answers)], SCHEMA)
 
 
-def form_of(place: Path) -> str | None:
-    """``sqlite`` or ``parquet``; None where the file is absent or empty. Raises `WrongUse` where it is neither."""
+def is_parquet(place: Path) -> bool:
+    """Whether a file of answers is an exported one, to which none can be added; not one that cannot be opened."""
     try:
         with place.open("rb") as stream:
-            begin = stream.read(16)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise WrongUse(f"{place}: cannot be read ({error.strerror}); name a file of answers") from error
-    form = next((form for magic, form in _MAGIC.items() if begin.startswith(magic)), None)
-    if form is None and begin:
-        raise WrongUse(f"{place}: neither the review page's SQLite file nor a Parquet file of answers; name one")
-    return form
+            return stream.read(4) == b"PAR1"
+    except OSError:
+        return False
 
 
 def read_answers(place: Path, stage: str) -> list[Answer]:
@@ -153,21 +146,22 @@ def read_answers(place: Path, stage: str) -> list[Answer]:
     Raises:
         WrongUse: the file is neither of these, or damaged.
     """
-    form = form_of(place)
     answers: dict[tuple[str, str, str], Answer] = {}
     try:
-        rows = [] if form is None else _from_sqlite(place, stage) if form == "sqlite" else _from_parquet(place, stage)
+        rows = _from_parquet(place, stage) if is_parquet(place) else _from_sqlite(place, stage)
         for answer in map(from_row, rows):
             # A few bytes of Parquet repeat a row without end.
             key = answer.task, answer.binding, answer.annotator
             if answers.setdefault(key, answer) is not answer:
                 raise ValueError(f"two answers of {answer.annotator!r} to {answer.task[:40]!r}")
-    except (sqlite3.Error, pa.ArrowException, KeyError, ValueError) as error:
+    except (OSError, sqlite3.Error, pa.ArrowException, KeyError, ValueError) as error:
         raise WrongUse(f"{place}: not a file of answers ({error}); export it again, or name another") from error
     return [answers[key] for key in sorted(answers)]
 
 
 def _from_sqlite(place: Path, stage: str) -> Iterable[Mapping[str, Any]]:
+    if not place.exists():
+        return []
     # In a folder that cannot be written to, SQLite cannot make the index of a write-ahead log that is not there either.
     fixed = not os.access(place.parent, os.W_OK) and not place.with_name(f"{place.name}-wal").exists()
     how = "immutable=1" if fixed else "mode=ro"

@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from twinset.contracts.canonical import sample_key
@@ -15,8 +16,8 @@ from twinset.contracts.locations import Location
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Place, StageName
-from twinset.generators.decisions.question import UNSCORED, Decision, TaskCandidate
-from twinset.generators.decisions.questions import BestImage, FitsCaption
+from twinset.generators.decisions.pictures import Picture, media_type_of
+from twinset.generators.decisions.question import UNSCORED, BestImage, Decision, FitsCaption, TaskCandidate
 from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.joining import (
     best_images,
@@ -140,7 +141,7 @@ class ImageAmbiguity(ImageDecisions):
     reasons: ClassVar[Mapping[str, str]] = {**ImageDecisions.reasons, **reasons_beside(__file__, "image-ambiguity")}
 
     @cached_property
-    def photo_folder(self) -> ImageFolder:
+    def _photos(self) -> ImageFolder:
         return ImageFolder(self.photos)
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
@@ -163,3 +164,13 @@ class ImageAmbiguity(ImageDecisions):
 
     def chosen_image(self, task: TaskCandidate, decision: Decision) -> int:
         return GENERATED
+
+    def picture(self, task: TaskCandidate, number: int) -> Picture:
+        """As `Decisions.picture`; raises `WrongUse` where the photo is absent from its folder."""
+        if task.image_tars[number]:
+            return super().picture(task, number)
+        name, folder = task.images[number], self._photos
+        photo = folder.find(name)
+        if photo is None:
+            raise WrongUse(folder.absent(name, f"{folder.root}: holds no photo {name}; add it"))
+        return Picture(photo.read(), media_type_of(Path(photo.name).suffix.lstrip(".").lower()))

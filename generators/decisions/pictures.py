@@ -1,11 +1,8 @@
 """The images of tasks, as the page serves them."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from twinset.contracts.errors import WrongUse
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.media.media_folder import ImageFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +28,6 @@ def picture_of_stage(stage: FinishedStage, name: str, tar: str, sha256: str) -> 
     stored, role = stage.samples([(tar, key)])[key], role or "image"
     stage.check_images(tar, stored, {role: sha256})
     return Picture(stored.images[role], media_type_of(stored.extension))
-
-
-def photo_of(folder: ImageFolder | None, name: str) -> Picture:
-    """A photo of a folder; raises `WrongUse` when it is absent."""
-    if folder is None:
-        raise WrongUse(f"any folder: holds no photo {name}; add it")
-    stored = folder.find(name)
-    if stored is None:
-        raise WrongUse(folder.absent(name, f"{folder.root}: holds no photo {name}; add it"))
-    return Picture(stored.read(), media_type_of(Path(stored.name).suffix.lstrip(".").lower()))
 
 
 def media_type_of(suffix: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, cast
 
@@ -18,26 +19,35 @@ from twinset.contracts.canonical import canonical_json, digest
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.locations import Location
-from twinset.contracts.markdown import block_of
+from twinset.contracts.markdown import block_of, table
 from twinset.contracts.parts import LeftOut, Waiting
 from twinset.contracts.source import Need, Place
-from twinset.generators.decisions.agreement import answers_needed, counting, decided, decisions_needed, read_gold
+from twinset.generators.decisions.agreement import (
+    agreement_among,
+    counting,
+    decided,
+    decisions_needed,
+    of_whole_instances,
+    read_gold,
+    share,
+    share_of,
+)
 from twinset.generators.decisions.answers import FILE, Answer, read_answers
-from twinset.generators.decisions.pictures import Picture, photo_of, picture_of_stage
-from twinset.generators.decisions.protocol import (
+from twinset.generators.decisions.pictures import Picture, picture_of_stage
+from twinset.generators.decisions.question import (
+    Decision,
     Protocol,
     QuestionSurvey,
+    TaskCandidate,
+    decision_of,
     default_survey,
     load_protocol,
-    of_whole_instances,
+    question_of,
 )
-from twinset.generators.decisions.question import Decision, TaskCandidate, decision_of
-from twinset.generators.decisions.questions import question_of
-from twinset.generators.decisions.report import REPORT, Gathered, dropped_table, report_of, with_interval
 from twinset.generators.papers import BIVLC
 from twinset.shards.contracts import Source
 from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.media.media_folder import ImageFolder
+from twinset.shards.storage import layout
 
 _TEXT = ("task_key", "question", "subject", "choice", "image_key", "image_sha256", "binding", "annotators")
 COLUMNS = pa.schema(
@@ -49,6 +59,25 @@ COLUMNS = pa.schema(
         pa.field("right", pa.bool_()),  # of a task whose truth is known
     ]
 )
+
+
+REPORT = "decisions.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Tasks and the answers to them at one moment. They fit in memory: people answer thousands, not millions.
+
+    answers: by task, those that count: given to what it shows now. decisions: by task, those that were made. gold:
+    right answers by task, where they are known.
+    """
+
+    tasks: Sequence[TaskCandidate]
+    left_out: LeftOut
+    gold: Mapping[str, str]
+    answers: Mapping[str, Sequence[Answer]]
+    decisions: Mapping[str, Decision]
+    waiting: Waiting | None
 
 
 class Decisions(Source):
@@ -99,17 +128,12 @@ class Decisions(Source):
     def pictured(self) -> FinishedStage:
         """The stage whose images are shown."""
 
-    @property
-    def photo_folder(self) -> ImageFolder | None:
-        """The folder of images that lie in no stage."""
-        return None
-
     def chosen_image(self, task: TaskCandidate, decision: Decision) -> int | None:
         """Number of the image that a decision chose; None where it is not about one."""
         return None
 
     def measured(self) -> Mapping[str, Any]:
-        """Further entries of its report (`generators.decisions.report.report_of`)."""
+        """Further entries of its report (`_report`)."""
         return {}
 
     @field_validator("answers", mode="before")
@@ -124,37 +148,27 @@ class Decisions(Source):
         if "annotations" not in needs:
             return
         with naming(f"{key}.protocol"):
-            protocol = self.load_protocol()
-            if protocol and self.gold and any(survey.instances for survey in protocol.questions.values()):
+            if self.words and self.gold and any(survey.instances for survey in self.words.questions.values()):
                 raise WrongUse(
                     "gives each annotator instances of their own, and gold tasks are asked of everyone; leave out "
                     "gold, or name a protocol without instances"
                 )
-        if find_spec("sklearn") is None:
-            raise WrongUse(
-                f"{key}: scikit-learn is not installed; agreement is measured with it: pip install 'twinset[review]'"
-            )
 
-    def load_protocol(self) -> Protocol | None:
+    @cached_property
+    def words(self) -> Protocol | None:
         """The protocol, if one is set; raises `WrongUse` when it is not one."""
         return None if self.protocol is None else load_protocol(self.protocol)
 
     def survey_of(self, task: TaskCandidate) -> QuestionSurvey:
         """How a task is asked. Raises `WrongUse`: the protocol does not say."""
-        if task.question not in self._surveys:
-            protocol, question = self.load_protocol(), type(question_of(task.question))
-            survey = default_survey(question) if protocol is None else protocol.of(task.question)
-            survey.check_labels(task)
-            self._surveys[task.question] = survey
-        return self._surveys[task.question]
-
-    @cached_property
-    def _surveys(self) -> dict[str, QuestionSurvey]:
-        return {}
+        if self.words is None:
+            return default_survey(type(question_of(task.question)))
+        return self.words.of(task)
 
     def needed(self, task: TaskCandidate) -> int:
-        """How many people answer a task."""
-        return answers_needed(self.survey_of(task).unit(task), self.overlap, self.overlap_answers)
+        """How many people answer a task: by the hash of its key, or of the instance that they answer whole."""
+        unit = task.subject if self.survey_of(task).instances else task.key
+        return self.overlap_answers if share_of("overlap", unit) < self.overlap else 1
 
     @property
     def answers_place(self) -> Path:
@@ -179,34 +193,55 @@ class Decisions(Source):
         left_out = LeftOut()
         tasks = list(self.tasks(left_out))
         gold = self.gold_answers(tasks)
-        read: dict[str, list[Answer]] = {task.key: [] for task in tasks}
+        read = defaultdict[str, list[Answer]](list)
         for answer in read_answers(self.answers_place, self.stage.name) if tasks else ():
-            read.get(answer.task, []).append(answer)
+            read[answer.task].append(answer)
         counted = [counting(task, read[task.key]) for task in tasks]
         if tasks and self.survey_of(tasks[0]).instances:
             counted = of_whole_instances(zip((task.subject for task in tasks), counted, strict=True))
-        answers = {task.key: given for task, given in zip(tasks, counted, strict=True)}
-        decisions = {
-            task.key: decision
-            for task in tasks
-            if (decision := decided(task, answers[task.key], self.needed(task), gold.get(task.key, "")))
-        }
+        answers, decisions = dict[str, list[Answer]](), dict[str, Decision]()
+        for task, given in zip(tasks, counted, strict=True):
+            answers[task.key] = given
+            if decision := decided(task, given, self.needed(task), gold.get(task.key, "")):
+                decisions[task.key] = decision
         needed = decisions_needed(self.enough, len(tasks))
         missing = needed - len(decisions)
         return Gathered(tasks, left_out, gold, answers, decisions, Waiting(missing, needed) if missing > 0 else None)
 
     @cached_property
     def _report(self) -> bytes:
-        report = {**report_of(self.gathered), **self.measured()}
-        if (protocol := self.load_protocol()) is not None and self.gathered.tasks:
-            survey = self.survey_of(self.gathered.tasks[0])
-            words = {"title": protocol.title, "instances": survey.instances, "digest": digest(survey.model_dump())}
+        """What was asked and decided: ``decisions.json``, for the cards of what is made from the decisions.
+
+        question; tasks, how many of them are undecided and adjudicated; answers by annotator, without those that
+        settled a disagreement; by kind of subject how many were asked, and dropped for each reason; agreement by pair
+        of annotators; accuracy on gold tasks; what was not asked; the protocol, if there is one.
+        """
+        tasks, decisions = self.gathered.tasks, self.gathered.decisions
+        answers = [answer for given in self.gathered.answers.values() for answer in given]
+        question = tasks[0].question if tasks else ""
+        agreement = asdict(agreement_among(question, answers, self.gathered.gold))
+        kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for task in tasks:
+            decision = decisions.get(task.key)
+            reason = "undecided" if decision is None else decision.reason
+            kinds[task.kind_name].update(["asked", reason] if reason else ["asked"])
+        report = {
+            "question": question,
+            "tasks": len(tasks),
+            "undecided": len(tasks) - len(decisions),
+            "adjudicated": sum(decision.adjudicated for decision in decisions.values()),
+            "answers": Counter(answer.annotator for answer in answers if not answer.adjudicated),
+            "kinds": kinds,
+            "gold": agreement.pop("gold"),
+            "agreement": agreement,
+            "left_out": +self.gathered.left_out,
+            **self.measured(),
+        }
+        if self.words is not None and tasks:
+            survey = self.survey_of(tasks[0])
+            words = {"title": self.words.title, "instances": survey.instances, "digest": digest(survey.model_dump())}
             report["protocol"] = words
         return canonical_json(report) + b"\n"
-
-    def inputs(self) -> str:
-        """Digest of the earlier stages; not of decisions, which are fields of the candidates."""
-        return digest([self.stage.earlier(name).digest for name in self.reads])
 
     def plan_inputs(self) -> str:
         """As `Source.plan_inputs`: the decisions, once there are enough of them. Answers are read again."""
@@ -253,21 +288,32 @@ class Decisions(Source):
         }
 
     def report_files(self) -> Mapping[str, bytes]:
-        """``decisions.json`` (`generators.decisions.report`); nothing while decisions are missing."""
+        """``decisions.json`` (`_report`); nothing while decisions are missing."""
         return {REPORT: self._report} if self.gathered.waiting is None else {}
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        functions = {"question_of": question_of, "dropped": dropped_table, "with_interval": with_interval}
+        functions = {"question_of": question_of, "dropped": dropped_table, "share": share}
         return block_of(self.card_template, "how_made", source=self, reports=reports, **functions)
 
     def picture(self, task: TaskCandidate, number: int) -> Picture:
-        """An image of a task, for the page.
+        """An image of a task, for the page; raises `BrokenTar`: it is absent, or not the one that was planned."""
+        tar, sha256 = task.image_tars[number], task.image_sha256s[number]
+        return picture_of_stage(self.pictured, task.images[number], tar, sha256)
 
-        Raises:
-            BrokenTar: it is absent from its stage, or not the one that was planned.
-            WrongUse: it is a photo, and absent from its folder.
-        """
-        name, tar = task.images[number], task.image_tars[number]
-        if tar:
-            return picture_of_stage(self.pictured, name, tar, task.image_sha256s[number])
-        return photo_of(self.photo_folder, name)
+
+def read_report(earlier: FinishedStage) -> dict[str, Any]:
+    """The report of a finished stage of decisions."""
+    report: dict[str, Any] = json.loads(earlier.store.read(layout.meta(earlier.home, REPORT)))
+    return report
+
+
+def dropped_table(kinds: Mapping[str, Mapping[str, int]]) -> str:
+    """A table, for the card, of what was dropped by kind; intervals by Wilson's score."""
+    reasons = sorted({name for counts in kinds.values() for name in counts if name != "asked"})
+    total = sum((Counter(counts) for counts in kinds.values()), Counter())
+    rows = []
+    for kind, counts in [*kinds.items(), *([("all", total)] if len(kinds) > 1 else [])]:
+        dropped = [counts.get(reason, 0) for reason in reasons]
+        numbers = [f"{number:,}" for number in (counts["asked"], *dropped)]
+        rows.append([kind or "all", *numbers, str(share(sum(dropped), counts["asked"]))])
+    return table(["kind", "asked", *reasons, "dropped (95 % interval, Wilson)"], rows)

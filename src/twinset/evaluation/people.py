@@ -20,7 +20,7 @@ from twinset.evaluation.metrics.measure import measure
 from twinset.evaluation.report.model_answers import ModelAnswers, score_files, scores_path
 from twinset.evaluation.report.published import Published, published
 from twinset.generators.decisions.agreement import Share, share
-from twinset.generators.decisions.report import read_report
+from twinset.generators.decisions.source import read_report
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.shards.storage.whole_file import whole_file

@@ -9,9 +9,16 @@ from statistics import median
 from typing import Any
 
 from twinset.contracts.errors import in_words
-from twinset.generators.decisions.agreement import Agreement, agreement_among, decided, decisions_needed, is_tie
+from twinset.generators.decisions.agreement import (
+    Agreement,
+    agreement_among,
+    decided,
+    decisions_needed,
+    is_tie,
+    of_whole_instances,
+)
 from twinset.generators.decisions.answers import Answer
-from twinset.generators.decisions.protocol import BlockText, of_whole_instances
+from twinset.generators.decisions.question import BlockText
 from twinset.review.access import ADMIN, Refused
 from twinset.review.queue import Counts, ReviewQueue
 from twinset.review.showing import Chosen, as_json, chosen

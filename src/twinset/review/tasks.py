@@ -13,9 +13,15 @@ from pathlib import Path
 from twinset.contracts.errors import TwinsetError, WrongUse
 from twinset.contracts.recipe.permissions import refuse_other_answers
 from twinset.generators.decisions.pictures import Picture
-from twinset.generators.decisions.protocol import BlockText, QuestionSurvey, default_survey
-from twinset.generators.decisions.question import ReviewQuestion, TaskCandidate, planned_tasks
-from twinset.generators.decisions.questions import question_of
+from twinset.generators.decisions.question import (
+    BlockText,
+    QuestionSurvey,
+    ReviewQuestion,
+    TaskCandidate,
+    default_survey,
+    planned_tasks,
+    question_of,
+)
 from twinset.generators.decisions.source import Decisions
 from twinset.review.neutral_images import in_one_form
 from twinset.review.store import Asked

@@ -13,17 +13,14 @@ from tests.generators.decisions.made_stages import KINDS, Caption, context, writ
 from tests.generators.decisions.tasks import answer, say
 from twinset.contracts.canonical import sample_key
 from twinset.contracts.errors import DecisionsMissing, WrongUse
-from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.generated_images import ImageChoice
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks
-from twinset.generators.decisions.source import Decisions
 from twinset.generators.generated_pairs.source import GeneratedPairs
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
-from twinset.stages.job import Job
 from twinset.stages.run_here import build_here
 
 STAGES = {"negatives": "negatives", "images": "images", "verified": "verified"}
@@ -35,25 +32,27 @@ def choice(**settings: Any) -> ImageChoice:
     return ImageChoice.model_validate({"kind": "image-choice", **STAGES, **settings})
 
 
-def decide(stage: Decisions, out: Path, *values: str, by: str = "ann") -> None:
-    """An annotator gives each task of a stage its value, in plan order."""
-    tasks = zip(stage.plan(), values, strict=True)
-    say(out / FILE, [answer(one, by, value, stage=stage.stage.name) for one, value in tasks])
-
-
-def recipe_of(folder: Path, stages: dict[str, dict[str, Any]]) -> Recipe:
+def recipe_of(folder: Path, **stages: dict[str, Any]) -> Recipe:
     """A recipe of stages of decisions, planned from what `write_stages` wrote."""
     lying = {name: str(folder / name) for name in STAGES}
     planned = {name: {"source": {**lying, **source}, "shard_size": 4} for name, source in stages.items()}
     return parse_recipe({"name": "people", "stages": planned})
 
 
-def decide_all(recipe: Recipe, out: Path, **stages: tuple[str, ...]) -> None:
-    """Builds wait for each stage until its tasks are answered."""
-    for name, values in stages.items():
+def asked(out: Path, name: str) -> list[TaskCandidate]:
+    return planned_tasks(Store(str(out)), f"_stages/{name}")
+
+
+def decide_all(recipe: Recipe, out: Path, **stages: str) -> None:
+    """Builds wait for each stage until each of its tasks has its value, in plan order."""
+    for name, given in stages.items():
+        values = given.split()
         with pytest.raises(DecisionsMissing, match=f"{name}: {len(values)} of {len(values)} decisions are missing"):
             build_here(recipe, str(out))
-        decide(Job(recipe, Store(str(out))).worker(name).generator, out, *values)
+        say(
+            out / FILE,
+            [answer(one, "ann", value, stage=name) for one, value in zip(asked(out, name), values, strict=True)],
+        )
     build_here(recipe, str(out))
 
 
@@ -63,42 +62,25 @@ def counts(out: Path, name: str) -> tuple[int, int, dict[str, int]]:
     return stage["planned"], stage["kept"], stage["rejected"]
 
 
-def test_the_image_that_people_choose_is_kept(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS, FAILS, Caption((), ()), ADDED])
-    stage = choice(overlap=1.0).open(context(tmp_path, "chosen"))
-    for name in ("ann", "ben"):
-        decide(stage, tmp_path, "1", "none", "0", by=name)
-    stage.plan_inputs()
-    planned = list(stage.plan())
-    first, dropped, _ = stage.make(planned)
-    kinds = [(one.priority, one.kind_name) for one in planned]
-    assert kinds == [(1.0, "replace_obj"), (0.5, "replace_obj"), (1.0, "add_obj")]
-    assert stage.excluded == {"no-image": 1}
-    assert isinstance(first, TableRows) and isinstance(dropped, Rejected)
-    (row,) = first.rows
-    assert (row["image_key"], row["image_sha256"]) == (planned[0].images[1], planned[0].image_sha256s[1])
-    assert (row["votes"], row["agreement"], row["right"]) == (2, 1.0, None)
-    assert json.loads(str(row["annotators"])) == ["ann", "ben"]
-    assert (dropped.reason, dropped.detail) == ("none-fits", "none")
-
-
 def test_ambiguity_is_asked_of_the_image_that_was_chosen(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS, ADDED, FAILS])
-    out = tmp_path / "out"
-    asked = {"kind": "image-ambiguity", "photos": str(tmp_path), "choices": "best"}
-    recipe = recipe_of(tmp_path, {"best": {"kind": "image-choice"}, "fits": asked})
-    decide_all(recipe, out, best=("1", "0", "none"), fits=("photo", "generated"))
-    assert counts(out, "best") == (3, 2, {"none-fits": 1}) and counts(out, "fits") == (2, 1, {"ambiguous": 1})
-    store = Store(str(out))
-    assert FinishedStage(store, "_stages/fits").stage.excluded == {"not-chosen": 1}
-    first, best = (planned_tasks(store, f"_stages/{name}")[0] for name in ("fits", "best"))
-    assert first.images == ("photo.png", best.images[1]) and first.image_tars == ("", "test/00000.tar")
+    write_stages(tmp_path, [FITS, ADDED, FAILS, Caption((), ()), replace(FITS, photo="")])
+    out, store = tmp_path / "out", Store(str(tmp_path / "out"))
+    fits = {"kind": "image-ambiguity", "photos": str(tmp_path), "choices": "best"}
+    recipe = recipe_of(tmp_path, best={"kind": "image-choice"}, fits=fits)
+    decide_all(recipe, out, best="1 0 none 1", fits="photo generated photo")
+    assert counts(out, "best") == (4, 3, {"none-fits": 1}) and counts(out, "fits") == (3, 2, {"ambiguous": 1})
+    assert FinishedStage(store, "_stages/best").stage.excluded == {"no-image": 1}
+    assert FinishedStage(store, "_stages/fits").stage.excluded == {"not-chosen": 2}
+    first, best = asked(out, "fits")[0], asked(out, "best")
+    kinds = [(one.priority, one.kind_name) for one in best[:3]]
+    assert kinds == [(1.0, "replace_obj"), (1.0, "add_obj"), (0.5, "replace_obj")]
+    assert first.images == ("photo.png", best[0].images[1]) and first.image_tars == ("", "test/00000.tar")
+    columns = ["image_key", "image_sha256", "votes", "agreement", "right", "annotators"]
+    row = FinishedStage(store, "_stages/fits").read(columns).to_pylist()[0]
+    assert [*row.values()] == [first.images[1], first.image_sha256s[1], 1, 1.0, None, '["ann"]']
 
 
 def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_path: Path) -> None:
-    def asked() -> list[TaskCandidate]:
-        return planned_tasks(Store(str(out)), "_stages/best")
-
     def rows() -> dict[str, Any]:
         columns = ["task_key", "choice", "image_key", "image_sha256", "binding", "annotators", "votes"]
         found = FinishedStage(Store(str(out)), "_stages/best").read(columns).to_pylist()
@@ -106,20 +88,20 @@ def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_pat
 
     write_stages(tmp_path, [FITS, FAILS, ADDED])
     out, answers = tmp_path / "out", tmp_path / "answers.sqlite"
-    recipe = recipe_of(tmp_path, {"best": {"kind": "image-choice", "answers": str(answers)}})
+    recipe = recipe_of(tmp_path, best={"kind": "image-choice", "answers": str(answers)})
     with pytest.raises(DecisionsMissing, match="best: 3 of 3 decisions are missing"):
         build_here(recipe, str(out))
-    say(answers, [answer(one, "a", "1", stage="best") for one in asked()[:2]])
+    say(answers, [answer(one, "a", "1", stage="best") for one in asked(out, "best")[:2]])
     with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
         build_here(recipe, str(out))
-    say(answers, [answer(asked()[2], "a", "none", stage="best")])
+    say(answers, [answer(asked(out, "best")[2], "a", "none", stage="best")])
     build_here(recipe, str(out))
     assert counts(out, "best") == (3, 2, {"none-fits": 1})
     before = rows()
     write_stages(tmp_path, [FITS, FAILS, ADDED], rebuilt={(1, 2): "f" * 64})
     with pytest.raises(DecisionsMissing, match="1 of 3 decisions is missing"):
         build_here(recipe, str(out))
-    (stale,) = (one for one in asked() if "f" * 64 in one.image_sha256s)
+    (stale,) = (one for one in asked(out, "best") if "f" * 64 in one.image_sha256s)
     say(answers, [answer(stale, "b", "0", stage="best")])
     build_here(recipe, str(out))
     changed = [task for task, row in rows().items() if before.get(task) != row]
@@ -129,47 +111,43 @@ def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_pat
     assert "2 people gave 3 answers" in choice().how_made({"decisions.json": report})
 
 
-@pytest.fixture
-def chosen(tmp_path: Path) -> Context:
-    """Of pairs of four captions, for which people chose images."""
-    write_stages(tmp_path, [FITS, FAILS, ADDED, Caption((0.5, 0.5, 1.0), (0.0, 0.0, 0.0))])
+def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS, FAILS, ADDED])
     out = tmp_path / "out"
-    decide_all(recipe_of(tmp_path, {"best": {"kind": "image-choice"}}), out, best=("1", "none", "0", "2"))
+    decide_all(recipe_of(tmp_path, best={"kind": "image-choice"}), out, best="1 none 0")
     folders = {**dict.fromkeys(STAGES, str(tmp_path)), "best": str(out / "_stages")}
-    return Context("bivlc", earlier=lambda stage: FinishedStage(Store(folders[stage]), stage))
-
-
-def test_pairs_are_planned_from_what_people_chose(chosen: Context, tmp_path: Path) -> None:
+    at = Context("bivlc", earlier=lambda stage: FinishedStage(Store(folders[stage]), stage))
     settings = {"kind": "generated-pairs", **STAGES, "photos": "/photos", "licence": "CC0-1.0", "decisions": "best"}
     source = GeneratedPairs.model_validate({**settings, "choice": "people"})
-    stage = source.open(chosen)
+    stage = source.open(at)
     planned = [(one.captions0[0], one.key1, one.choice, one.score) for one in stage.plan()]
-    keys = {n: sample_key("images", n, "negative_caption", image) for n, image in ((0, 1), (2, 0), (3, 2))}
+    keys = {n: sample_key("images", n, "negative_caption", image) for n, image in ((0, 1), (2, 0))}
     assert planned == [(f"caption {n}", key, "people", 1.0) for n, key in keys.items()]
     assert stage.excluded == {"not-chosen": 1}
     assert "People chose the image of each negative caption" in source.how_made({})
     unused = GeneratedPairs.model_validate(settings)
-    assert source.reads == (*unused.reads, "best") and {one.choice for one in unused.open(chosen).plan()} == {"score"}
-    write_stages(tmp_path, [FITS, FAILS, ADDED, FAILS], rebuilt={(2, 0): "f" * 64})
+    assert source.reads == (*unused.reads, "best") and {one.choice for one in unused.open(at).plan()} == {"score"}
+    write_stages(tmp_path, [FITS, FAILS, ADDED], rebuilt={(2, 0): "f" * 64})
     with pytest.raises(WrongUse, match=r"decides about the image 'images-[a-z0-9]+', which is not among these images"):
-        list(source.open(chosen).plan())
+        list(source.open(at).plan())
 
 
 def test_gold_tasks_tell_how_careful_people_are(tmp_path: Path) -> None:
     write_stages(tmp_path, [FITS, FAILS])
     gold, source = tmp_path / "gold.csv", choice(gold=tmp_path / "gold.csv")
     first, second = choice().open(context(tmp_path, "chosen")).plan()
-    gold.write_text(f"key,answer\n{first.key},1\n{second.key},none\n")
+    gold.write_text(f"\ufeffkey,why,answer\n{first.key},,1\n{second.key},,none\n", "utf-8")
     say(tmp_path / FILE, [answer(one, "a", "1", stage="chosen") for one in (first, second)])
     stage = source.open(context(tmp_path, "chosen"))
     assert stage.waiting() is None
     report = json.loads(stage.report_files()["decisions.json"])
     assert (report["gold"]["a"]["count"], report["gold"]["a"]["of"]) == (1, 2)
-    assert "was asked in 2 tasks; 1 person gave 2 answers" in source.how_made({"decisions.json": report})
+    card = source.how_made({"decisions.json": report})
+    assert "was asked in 2 tasks; 1 person gave 2 answers" in card and "are right: 50.0 % (9.5 % to 90.5 %)" in card
     for lines, problem in (
         (["key,right"], "not a CSV file with columns key and answer"),
         (["key,answer", "elsewhere,0"], "'elsewhere' and the other keys are not tasks of this stage"),
-        (["key,answer", f"{first.key},0", f"{first.key},0"], r"line 3: .* has an answer in a line above"),
+        (["key,answer", f"{first.key},0", f"{first.key},0"], "has more than one answer"),
         (["key,answer", "elsewhere,0", f"{first.key},first"], "the answer 'first' to .* is none of 0, 1, 2, none"),
     ):
         gold.write_text("\n".join(lines))

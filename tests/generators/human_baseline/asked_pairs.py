@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from PIL import Image
 
 import twinset
+from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import say
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.decisions.answers import FILE, Answer
-from twinset.generators.human_baseline import HumanBaseline
+from twinset.generators.decisions.answers import FILE
+from twinset.generators.decisions.pairs import HumanBaseline
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
@@ -28,21 +28,23 @@ def recipe_of(folder: Path, **settings: Any) -> Recipe:
     return parse_recipe({"name": "asked", "stages": {"human-baseline": {"source": asking}}, "subsets": subsets})
 
 
-def build_pairs(folder: Path) -> Path:
-    """The subset, built; no card is written. Returns OUT."""
+def write_pairs(folder: Path, count: int) -> Path:
+    """Annotations of pairs ``p0``, ``p1`` …, with their images beside them."""
     records = []
-    for n in range(PAIRS):
+    for n in range(count):
         for side in (0, 1):
             Image.new("RGB", (8, 8), (n, 90 * side, 40)).save(folder / f"{n}-{side}.png")
         names = {f"image{side}": f"{n}-{side}.png" for side in (0, 1)}
         records.append({"id": f"p{n}", **names, "caption0": f"left {n}", "caption1": f"right {n}"})
     (folder / "pairs.json").write_text(json.dumps(records))
-    out = folder / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("twinset.cards.describe.describe", lambda store, name, of: store.write(f"{name}/README.md", b""))
-        patch.setattr("twinset.cards.describe.show", lambda *_: None)
-        assert list(twinset.build(recipe_of(folder), str(out))["subsets"]) == ["mine"]
-    return out
+    return folder / "pairs.json"
+
+
+def build_pairs(folder: Path) -> Path:
+    """The subset, built. Returns OUT."""
+    write_pairs(folder, PAIRS)
+    twinset.build(recipe_of(folder), str(folder / "out"))
+    return folder / "out"
 
 
 def asking(out: Path, answers: Path, seed: int = 0, sample: int = PAIRS, **more: Any) -> HumanBaseline:
@@ -63,7 +65,6 @@ def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
     given = []
     for task in tasks:
         missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong
-        value = str(1 - int(task.truth)) if missed else task.truth
-        given.append(Answer(stage="human-baseline", task=task.key, binding=task.binding, annotator="ann", answer=value))
+        given.append(answer_to(task, "ann", str(int(task.truth) ^ missed), stage="human-baseline"))
     say(out / FILE, given)
     return pairs

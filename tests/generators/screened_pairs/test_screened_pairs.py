@@ -8,62 +8,41 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
-import numpy as np
 import pyarrow as pa
 import pytest
-from PIL import Image
 from pydantic import ValidationError
 
 import twinset
+from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import insert
+from tests.generators.human_baseline.asked_pairs import write_pairs
 from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.decisions.answers import FILE, Answer, create_tables
-from twinset.generators.decisions.source import Decisions
+from twinset.generators.decisions.answers import FILE, create_tables
+from twinset.generators.decisions.pairs import PairScreening
 from twinset.generators.image_verification.source import PAIR_COLUMNS
-from twinset.generators.screened_pairs import PairScreening, ScreenedPairs
+from twinset.generators.screened_pairs import ScreenedPairs
 from twinset.shards.contracts import Context
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
 from twinset.stages.job import Job
 
-PAIRS = 6
 DROPPED = {"p1": "not-visible", "p4": "fits-both"}
 
 
 @pytest.fixture
 def pairs(tmp_path: Path) -> Path:
-    """Annotations of pairs ``p0`` to ``p5``, with their images beside them."""
-    folder = tmp_path / "images"
-    folder.mkdir()
-    noise = np.random.default_rng(0)
-    for name in (f"{n}-{side}.png" for n in range(PAIRS) for side in (0, 1)):
-        Image.fromarray(noise.integers(0, 256, (16, 24, 3), np.uint8)).save(folder / name)
-    records = [
-        {
-            "id": f"p{n}",
-            "image0": f"{n}-0.png",
-            "image1": f"{n}-1.png",
-            "caption0": [f"left {n}", f"also left {n}"],
-            "caption1": f"right {n}",
-        }
-        for n in range(PAIRS)
-    ]
-    path = tmp_path / "pairs.json"
-    path.write_text(json.dumps(records))
-    return path
+    return write_pairs(tmp_path, 6)
 
 
 def recipe_of(pairs: Path, **more: Any) -> Recipe:
-    source = {"kind": "image-pairs", "annotations": str(pairs), "media": str(pairs.parent / "images"), "licence": "CC0"}
+    source = {"kind": "image-pairs", "annotations": str(pairs), "media": str(pairs.parent), "licence": "CC0"}
     return parse_recipe({"name": "screened", "subsets": {"mine": {"source": source, "shard_size": 2, **more}}})
 
 
-def asking(recipe: Recipe, out: Path) -> Decisions:
-    generator = Job(recipe, Store(str(out))).worker("mine-decisions").generator
-    assert isinstance(generator, Decisions)
-    return generator
+def asking(recipe: Recipe, out: Path) -> Any:
+    return Job(recipe, Store(str(out))).worker("mine-decisions").generator
 
 
 def answer(recipe: Recipe, out: Path, dropped: Mapping[str, str], *only: str) -> None:
@@ -71,18 +50,13 @@ def answer(recipe: Recipe, out: Path, dropped: Mapping[str, str], *only: str) ->
     (out / FILE).parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(out / FILE)) as connection:
         create_tables(connection)
-        asked = asking(recipe, out)
-        rows = asked.pictured.read(["key", "identity"]).to_pylist()
+        rows = asking(recipe, out).pictured.read(["key", "identity"]).to_pylist()
         ids = {row["key"]: json.loads(row["identity"])[0] for row in rows}
-        for task in asked.gathered.tasks:
-            name = ids[task.subject]
-            given = Answer(
-                stage="mine-decisions", task=task.key, binding=task.binding, annotator="ann",
-                answer="drop" if name in dropped else "keep", reason=dropped.get(name, ""),
-            )  # fmt: skip
-            if name in only or not only:
+        for task in asking(recipe, out).gathered.tasks:
+            if (name := ids[task.subject]) in only or not only:
                 connection.execute("DELETE FROM answers WHERE task = ?", [task.key])
-                insert(connection, [given])
+                value, reason = ("drop", dropped[name]) if name in dropped else ("keep", "")
+                insert(connection, [answer_to(task, "ann", value, reason=reason, stage="mine-decisions")])
 
 
 def samples(out: Path) -> dict[str, Mapping[str, bytes]]:
@@ -92,9 +66,7 @@ def samples(out: Path) -> dict[str, Mapping[str, bytes]]:
 
 def test_what_people_kept_has_the_keys_and_bytes_that_it_has_without_them(pairs: Path, tmp_path: Path) -> None:
     plain, out, screened = tmp_path / "plain", tmp_path / "out", recipe_of(pairs, screening=True)
-    with pytest.MonkeyPatch.context() as patch:
-        without_cards(patch)
-        twinset.build(recipe_of(pairs), str(plain))
+    twinset.build(recipe_of(pairs), str(plain))
     with pytest.raises(DecisionsMissing, match="mine-decisions: 6 of 6 decisions are missing; ask people with"):
         twinset.build(screened, str(out))
     task = asking(screened, out).gathered.tasks[0]
@@ -107,41 +79,16 @@ def test_what_people_kept_has_the_keys_and_bytes_that_it_has_without_them(pairs:
     answer(screened, out, DROPPED)
     found = twinset.build(screened, str(out))["subsets"]
     assert found == {"mine": {"planned": 6, "kept": 4, "rejected": {"screened-out": 2}, "shards": 3, "excluded": {}}}
-    expected = samples(plain)
-    assert samples(out) == {name: one for name, one in expected.items() if name not in DROPPED}
+    assert samples(out) == {name: one for name, one in samples(plain).items() if name not in DROPPED}
     for whole in ("mine/test/00001.tar", "mine/_meta/rows/00001.parquet"):  # of p2 and p3
         assert (out / whole).read_bytes() == (plain / whole).read_bytes()
-    verdict = twinset.verify(str(out))
-    assert [one["problems"] for part in verdict.values() for one in part.values()] == [[]] * 3
-    card = (out / "mine/README.md").read_text()
-    said = (
-        "planned 6 pairs and made 6 of them. People judged 6 of them and kept 4; 2 were dropped and 0 left undecided."
-    )
-    for words in (
-        said,
-        "| a caption is true of both images | 1 | 16.7% |",
-        "made from a list of image pairs",
-        "people looked at the pair",
-    ):
-        assert words in " ".join(card.split()), words
+    checked = twinset.verify(str(out))
+    assert not any(one["problems"] for part in checked.values() for one in part.values())
+    card = " ".join((out / "mine/README.md").read_text().split())
+    assert "People judged 6 of them and kept 4; 2 were dropped and 0 left undecided." in card
+    assert "| a caption is true of both images | 1 | 16.7% |" in card
 
 
-@pytest.fixture
-def no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_cards(monkeypatch)
-
-
-def without_cards(patch: pytest.MonkeyPatch) -> None:
-    """Have builds write an empty card."""
-
-    def describe(store: Store, name: str, summary: Any) -> None:
-        store.write(f"{name}/README.md", b"")
-
-    patch.setattr("twinset.cards.describe.describe", describe)
-    patch.setattr("twinset.cards.describe.show", lambda *_: None)
-
-
-@pytest.mark.usefixtures("no_cards")
 def test_a_changed_decision_makes_its_shards_again_and_a_changed_pair_is_asked_about_again(
     pairs: Path, tmp_path: Path
 ) -> None:
@@ -170,63 +117,51 @@ def test_a_changed_decision_makes_its_shards_again_and_a_changed_pair_is_asked_a
     assert "changed" not in {one["caption1.txt"].decode() for one in samples(out).values()}
 
 
-@pytest.mark.usefixtures("no_cards")
 def test_of_equal_pairs_one_is_asked_about_and_none_of_the_others_is_kept(pairs: Path, tmp_path: Path) -> None:
-    records = json.loads(pairs.read_bytes())
-    records[0]["caption0"] = "left 0"
-    sides = {**records[0], "id": "a-swapped", "image0": "0-1.png", "image1": "0-0.png"}
-    sides |= {"caption0": records[0]["caption1"], "caption1": records[0]["caption0"]}
-    pairs.write_text(json.dumps([*records, {**records[0], "id": "p9"}, sides]))
+    first, *others = json.loads(pairs.read_bytes())
+    sides = {"id": "a-swapped", "image0": "0-1.png", "image1": "0-0.png", "caption0": "right 0", "caption1": "left 0"}
+    pairs.write_text(json.dumps([first, *others, {**first, "id": "p9"}, sides]))
     out, recipe = tmp_path / "out", recipe_of(pairs, screening=True)
     with pytest.raises(DecisionsMissing, match="6 of 6 decisions are missing"):
         twinset.build(recipe, str(out))
     answer(recipe, out, {"p1": "other"})
     found = twinset.build(recipe, str(out))["subsets"]["mine"]
-    assert found == {
-        "planned": 8,
-        "kept": 5,
-        "rejected": {"duplicate": 2, "screened-out": 1},
-        "shards": 4,
-        "excluded": {},
-    }
+    assert (found["planned"], found["kept"], found["rejected"]) == (8, 5, {"duplicate": 2, "screened-out": 1})
     assert set(samples(out)) == {"a-swapped", "p2", "p3", "p4", "p5"}
     report = json.loads((out / "mine/_meta/screening.json").read_bytes())
     assert (report["made"], report["duplicates"], report["shown"], report["kept"]) == (8, 2, 6, 5)
 
 
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [("match", "match does not drop pairs as screened-out"), ("keep-pears", "did you mean 'keep-pair'")],
-)
-def test_only_questions_that_drop_pairs_screen_them(question: str, said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
-        PairScreening(kind="pair-screening", pairs="made", question=question)
+def test_only_questions_that_drop_pairs_screen_them() -> None:
+    with pytest.raises(ValidationError, match="match does not drop pairs as screened-out"):
+        PairScreening(kind="pair-screening", pairs="made", question="match")
 
 
-def planned_after(threshold: float | None, seen: str) -> list[Candidate]:
-    """What is planned of the pair p0 that a model kept, asked about an image of a hash."""
+def planned_after(threshold: float | None, seen: str, subject: str = "p0") -> list[Candidate]:
+    """What is planned of the pair p0, where a model kept a pair of this subject and image."""
     shown = {"image0_sha256": "zero", "image1_sha256": "one"}
-    whole = {"key": "p0", "identity": "[]", "tar": "t", "split": "test", "group": "p0", "content": "c", **shown}
+    about = {"key": "p0", "identity": "[]", "tar": "t", "split": "test", "group": "p0", "content": "c", **shown}
     terms = {"licence": "", "credit": "", "source_url": "", "caption0": "a", "caption1": "b", "sources": []}
-    asked = {**dict.fromkeys(PAIR_COLUMNS.names), "subject": "p0", **shown, "image1_sha256": seen}
-    stages = {"pairs": [{**whole, **terms}], "verified": [asked]}
+    asked = {**dict.fromkeys(PAIR_COLUMNS.names), "subject": subject, **shown, "image1_sha256": seen}
+    stages = {"pairs": [{**about, **terms}], "verified": [asked]}
 
     def earlier(name: str) -> Any:
         table = pa.Table.from_pylist(stages[name])
-        facts = {"settings": {"source": {"threshold": threshold}}}
         none = pa.table({one: pa.array([], pa.string()) for one in ("identity", "reason", "detail")})
         found = Mock(where=name, rejected=none.select, read=table.select, columns=lambda: table.column_names)
         found.batches = lambda columns: table.select(columns).to_batches()
-        found.stage.facts = facts
+        found.stage.facts = {"settings": {"source": {"threshold": threshold}}}
         return found
 
     source = ScreenedPairs(kind="screened-pairs", pairs="pairs", decisions="verified")
     return list(source.open(Context("screened", earlier=earlier)).plan())
 
 
-def test_answers_without_a_threshold_or_about_other_images_keep_no_pair() -> None:
+def test_answers_without_a_threshold_or_about_other_images_or_pairs_keep_no_pair() -> None:
     assert [one.key for one in planned_after(0.5, "one")] == ["p0"]
     with pytest.raises(WrongUse, match=r"^verified: has no threshold, so that it drops no pair"):
         planned_after(None, "one")
     with pytest.raises(WrongUse, match=r"^verified: asked about other images of p0 than pairs has; build"):
         planned_after(0.5, "another")
+    with pytest.raises(WrongUse, match=r"^verified: nobody was asked about p0 of pairs; name the stage"):
+        planned_after(0.5, "one", "p1")

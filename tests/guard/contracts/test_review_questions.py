@@ -2,8 +2,7 @@
 
 import pytest
 
-from twinset.generators.decisions.question import TaskCandidate
-from twinset.generators.decisions.questions import QUESTIONS, question_of
+from twinset.generators.decisions.question import QUESTIONS, TaskCandidate, question_of
 
 #: By kind: the number of texts and of images of a task.
 SHOWN = {"best-image": (1, 3), "fits-caption": (1, 2), "keep-pair": (2, 2), "match": (2, 1), "rank-images": (1, 3)}

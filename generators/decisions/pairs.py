@@ -1,34 +1,115 @@
-"""People's scores on pairs: four tasks a sampled pair, and who was right in which of them."""
+"""Questions about pairs: is it a good one (EqBen, sections 4.2, B.2, B.5); which caption belongs to which image.
+
+Sources ``pair-screening``, as EqBen asked about EQ-GEBC and EQ-SD, and ``human-baseline``, people's scores on pairs.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import nsmallest
 from itertools import groupby, product
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.parts import LeftOut
 from twinset.contracts.source import SourceSettings, StageName
-from twinset.generators.copied_pairs import HASHED, IMAGES
+from twinset.generators.copied_pairs import HASHED, IMAGES, PAIR_COLUMNS, twins
 from twinset.generators.decisions.agreement import share_of
-from twinset.generators.decisions.question import Decision, TaskCandidate
-from twinset.generators.decisions.questions import Match
+from twinset.generators.decisions.question import QUESTIONS, Decision, KeepPair, Match, TaskCandidate
 from twinset.generators.decisions.source import Decisions
-from twinset.generators.screened_pairs import misfit_of_pairs
+from twinset.generators.papers import EQBEN
 from twinset.shards.finished_stage import FinishedStage
 
 CAPTIONS = ("caption0", "caption1")
 QUERIES = (*IMAGES, *CAPTIONS)  # what each of the four tasks of a pair shows as its question
+SCREENED_OUT: Mapping[str, str] = {"screened-out": "people looked at the pair and dropped it"}
+DUPLICATE = "duplicate"  # a reason of the engine's
 
 
-class HumanBaseline(Decisions):
+class PairDecisions(Decisions):
+    """Questions about the pairs of a stage.
+
+    pairs: the stage.
+    """
+
+    pairs: StageName
+
+    def misfit(self, earlier: SourceSettings) -> str:
+        if earlier.makes == "pair":
+            return ""
+        return f"people are asked about pairs, and {earlier.kind} makes {earlier.makes}s; name a stage of pairs"
+
+    @cached_property
+    def pictured(self) -> FinishedStage:
+        return self.stage.earlier(self.pairs)
+
+    def task(
+        self,
+        row: Mapping[str, Any],
+        *query: str,
+        question: str,
+        texts: Sequence[str],
+        images: Sequence[str],
+        **more: Any,
+    ) -> TaskCandidate:
+        """A task about the pair of a row of the index, which shows these captions and images of it.
+
+        query: tells it from other tasks about the pair.
+        """
+        return TaskCandidate(
+            key=sample_key(self.stage.name, row["key"], *query),
+            identity=identity_of(row["key"], *query),
+            split=row["split"],
+            question=question,
+            texts=tuple(row[caption] for caption in texts),
+            images=tuple(f"{row['key']}/{role}" for role in images),
+            image_tars=(row["tar"],) * len(images),
+            image_sha256s=tuple(row[f"{role}_sha256"] for role in images),
+            subject=row["key"],
+            **more,
+        )
+
+
+class PairScreening(PairDecisions):
+    """Keep or drop each pair of a stage, in its order; of pairs with the same images and captions, one is asked about.
+
+    pairs: the stage. question: what is asked, a name of a review question that drops pairs as ``screened-out``.
+    """
+
+    kind: Literal["pair-screening"]
+    question: str = KeepPair.name
+
+    paper = EQBEN
+    reasons: ClassVar[Mapping[str, str]] = {**Decisions.reasons, **SCREENED_OUT}
+
+    @field_validator("question")
+    @classmethod
+    def _drops_pairs(cls, question: str) -> str:
+        if {*QUESTIONS.find(QUESTIONS.known(question)).drops.values()} != {*SCREENED_OUT}:
+            raise ValueError(f"{question} does not drop pairs as screened-out; name another question")
+        return question
+
+    @property
+    def brought(self) -> dict[str, str]:
+        package = QUESTIONS.distribution(self.question)
+        return super().brought | ({"question": package} if package else {})
+
+    def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
+        repeated = twins(self.pictured)
+        for row in self.pictured.read([*PAIR_COLUMNS, *HASHED]).to_pylist():
+            if row["key"] in repeated:
+                left_out.add(DUPLICATE, f"{row['key']} (same as {repeated[row['key']]})")
+            else:
+                yield self.task(row, question=self.question, texts=CAPTIONS, images=IMAGES, group=row["group"])
+
+
+class HumanBaseline(PairDecisions):
     """Four questions about each of some pairs: which caption belongs to either image, which image to either caption.
 
     The tasks of a pair follow each other in the plan; the review page keeps them apart. The identity of a task is the
@@ -39,18 +120,10 @@ class HumanBaseline(Decisions):
     """
 
     kind: Literal["human-baseline"]
-    pairs: StageName
     sample: int = Field(default=500, ge=1)
 
     group = "pair"
     reads_subsets = True
-
-    def misfit(self, earlier: SourceSettings) -> str:
-        return misfit_of_pairs(earlier)
-
-    @cached_property
-    def pictured(self) -> FinishedStage:
-        return self.stage.earlier(self.pairs)
 
     def tasks(self, left_out: LeftOut) -> Iterator[TaskCandidate]:
         """As `Decisions.tasks`; nobody need look to know what is right: caption i belongs to image i."""
@@ -62,19 +135,13 @@ class HumanBaseline(Decisions):
             # The index does not say what differs in a pair; the JSON beside its images does.
             stored = self.pictured.samples((tar, row["key"]) for row in pairs)
             for row, query in product(pairs, QUERIES):
-                roles = (query,) if query in IMAGES else IMAGES
-                captions = CAPTIONS if query in IMAGES else (query,)
-                yield TaskCandidate(
-                    key=sample_key(self.stage.name, row["key"], query),
-                    identity=identity_of(row["key"], query),
-                    group=row["key"],
-                    split=row["split"],
+                yield self.task(
+                    row,
+                    query,
                     question=Match.name,
-                    texts=tuple(row[caption] for caption in captions),
-                    images=tuple(f"{row['key']}/{role}" for role in roles),
-                    image_tars=(tar,) * len(roles),
-                    image_sha256s=tuple(row[f"{role}_sha256"] for role in roles),
-                    subject=row["key"],
+                    texts=CAPTIONS if query in IMAGES else (query,),
+                    images=(query,) if query in IMAGES else IMAGES,
+                    group=row["key"],
                     kind_name=stored[row["key"]].json.category,
                     truth=query[-1],
                 )
