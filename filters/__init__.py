@@ -2,7 +2,6 @@
 
 KINDS = {
     "blank": "twinset.filters.pixels:Blank",
-    "directional-similarity": "twinset.filters.clip_scores:DirectionalSimilarity",
     "equal-captions": "twinset.filters.captions:EqualCaptions",
     "faces": "twinset.filters.faces:Faces",
     "motion-words": "twinset.filters.captions:MotionWords",

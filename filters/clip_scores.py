@@ -23,7 +23,7 @@ from twinset.contracts.kinds.samples import Drop, Score, Verdict
 from twinset.contracts.parts import Filter
 from twinset.contracts.source import Need, Place
 from twinset.models.device import OnDevice
-from twinset.models.encoders.contract import DualEncoder, Floats, unit
+from twinset.models.encoders.contract import DualEncoder, Floats
 from twinset.models.encoders.image_towers import InBuild, clip_files, open_clip_encoder
 from twinset.models.files import ModelMissing, sha256_once
 
@@ -108,40 +108,6 @@ class ClipFilter(OnDevice, Filter):
         return open_clip_encoder(self.model, InBuild(self.device, self.batch_size(), self.threads))
 
 
-#: Unit embeddings of equal inputs can be this far apart, by their places in a batch: such a step has no direction.
-ROUNDING = 1e-5
-
-
-class DirectionalSimilarity(ClipFilter):
-    """Scores how well the change of the images follows that of the captions, by a CLIP model; drops nothing.
-
-    CLIP's directional similarity (Gal et al. 2021, arXiv 2108.00946). A limit would favour what one model of the kind
-    that is tested takes for right.
-
-    model, device, threads, micro_batch: as `ClipFilter`.
-    """
-
-    kind: Literal["directional-similarity"]
-
-    scored: ClassVar[Mapping[str, str]] = {
-        "direction": "cosine of the change of the images and that of the captions, by CLIP (-1 to 1); 1: alike"
-    }
-
-    def measure(self, images: Floats, captions: Floats) -> NDArray[np.floating]:
-        """Directional similarity of each pair: with unit embeddings e,
-
-            direction = cos(e(image1) - e(image0), e(caption1) - e(caption0))
-
-        1 where the images change as the captions do; 0 where neither has to do with the other, or nothing changes.
-        """
-        steps = [embeds[:, 1] - embeds[:, 0] for embeds in (images, captions)]
-        still = np.any([np.linalg.norm(step, axis=1) < ROUNDING for step in steps], axis=0)
-        return np.where(still, 0.0, (unit(steps[0]) * unit(steps[1])).sum(axis=1))
-
-    def verdict(self, value: float) -> Score:
-        return Score("direction", value)
-
-
 REASON = "true-of-both"
 
 
@@ -176,7 +142,8 @@ class TrueOfBoth(ClipFilter):
         e(caption0) . (e(image0) - e(image1))  and  e(caption1) . (e(image1) - e(image0))
         """
         step = (images[:, 0] - images[:, 1])[:, None]
-        return ((captions * step).sum(axis=2) * (1, -1)).min(axis=1)
+        preferences: NDArray[np.floating] = ((captions * step).sum(axis=2) * (1, -1)).min(axis=1)
+        return preferences
 
     def verdict(self, value: float) -> Score | Drop:
         if self.drop_at_most is not None and value <= self.drop_at_most:

@@ -144,8 +144,8 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
         raise WrongUse(f"{path}: not one line is JSON ({first}); name a file of one value a line")
 
 
-def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
-    """Numbers (from 1) and texts of the lines of a file, ``.gz`` too, without their ends; empty lines are left out.
+def lines(path: Path, empty: bool = False) -> Iterator[tuple[int, str | Skipped]]:
+    """Numbers (from 1) and texts of the lines of a file, ``.gz`` too, without their ends; ``empty`` ones on demand.
 
     Lines end with a line feed only: captions hold other separators. They are UTF-8, or UTF-16 where the file begins
     with its mark. Raises `WrongUse` when the file cannot be read on.
@@ -162,7 +162,7 @@ def lines(path: Path) -> Iterator[tuple[int, str | Skipped]]:
                     continue
                 if number == 1:
                     line = line.removeprefix(BYTE_ORDER_MARK)
-                if not (line := line.rstrip(b"\r\n")).strip():
+                if not (line := line.rstrip(b"\r\n")).strip() and not empty:
                     continue
                 try:
                     yield number, line.decode("utf-8")
@@ -233,17 +233,21 @@ def records(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Ite
     yield from ((noun, number, value) for number, value in numbered)
 
 
-def read_records(path: Path, fields: Collection[str], optional: Collection[str] = ()) -> Iterator[tuple[str, Record]]:
+def read_records(
+    path: Path, fields: Collection[str], optional: Collection[str] = (), remedy: str = "name it with source.fields"
+) -> Iterator[tuple[str, Record]]:
     """Place and fields of each of the `records` of a file; one that is not an object gives a `Skipped`.
 
     fields: that are asked for. optional: further ones, which may be absent. Other columns of Parquet are not read.
+    remedy: what to do where a table lacks a column.
+
     Raises `WrongUse` as `records`, and where a table lacks a column.
     """
 
     def choose(names: Sequence[str]) -> Sequence[str]:
         if missing := [name for name in fields if name not in names]:
             there = ", ".join(names)[:200]
-            raise WrongUse(f"{path}: no column {missing[0]!r} of text (it has {there}); name it with source.fields")
+            raise WrongUse(f"{path}: no column {missing[0]!r} of text (it has {there}); {remedy}")
         return [name for name in names if name in (*fields, *optional)]
 
     for noun, number, value in records(path, choose):
@@ -259,7 +263,7 @@ def delimiter_of(line: str) -> str:
     return max(DELIMITERS, key=line.count) if any(one in line for one in DELIMITERS) else ","
 
 
-def _table_rows(path: Path, check: Callable[[Sequence[str]], object]) -> Iterator[tuple[int, Record]]:
+def _table_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Iterator[tuple[int, Record]]:
     """Line numbers and rows of a table of text, by the names of its first line, or of the one behind ``sep=;``."""
     first = next((line for _, line in lines(path)), "")
     if isinstance(first, Skipped):
@@ -269,17 +273,22 @@ def _table_rows(path: Path, check: Callable[[Sequence[str]], object]) -> Iterato
 
     def texts() -> Iterator[str]:
         nonlocal number, problem
-        for at, line in lines(path):
+        for at, line in lines(path, empty=True):  # a quoted field may hold some
             number, problem = at, line.reason if isinstance(line, Skipped) else problem
             yield "\n" if isinstance(line, Skipped) else f"{line}\n"
 
     rows = csv.reader(texts(), delimiter=delimiter, strict=True, quoting=_quoting(path, delimiter))
     try:
-        names = next(rows, [])
+        heads = (row for row in rows if "".join(row).strip())
+        names = next(heads, [])
         if NAMED_DELIMITER.fullmatch(first):
-            names = next(rows, [])
-        check(names)
+            names = next(heads, [])
+        chosen = choose(names)
+        if repeated := next((name for name in chosen if names.count(name) > 1), ""):
+            raise WrongUse(f"{path}: two columns are called {repeated!r}; rename one")
         for row in rows:
+            if not problem and len(row) < 2 and not "".join(row).strip():
+                continue  # an empty line
             if problem or len(row) != len(names):
                 yield number, Skipped(f"line {number}", problem or "wrong-columns")
                 problem = ""

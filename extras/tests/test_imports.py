@@ -31,6 +31,7 @@ twinset.evaluation.examples
 twinset.evaluation.metrics.correlation
 twinset.evaluation.metrics.figures
 twinset.evaluation.score_files.opening
+twinset.filters.clip_scores
 twinset.generators.annotation_files
 twinset.generators.captions.tables
 twinset.generators.copied_pairs
@@ -54,6 +55,7 @@ twinset.generators.scene_graphs.relations
 twinset.generators.scene_graphs.source
 twinset.generators.triplets.ratings
 twinset.models.device
+twinset.models.encoders.contract
 twinset.models.engines
 twinset.models.image_engine
 twinset.models.pipelines.folder

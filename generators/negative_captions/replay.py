@@ -158,5 +158,5 @@ def _records(path: Path) -> Iterator[tuple[str, str, Any]]:
         for key, fields in whole.items():
             yield key, f"{path.name} {key}", fields
     else:
-        for number, (place, record) in enumerate(read_records(path, (), _COLUMNS), 1):
+        for number, (place, record) in enumerate(read_records(path, _TEXTS[:2], _COLUMNS, _FORMS), 1):
             yield str(number), place, record

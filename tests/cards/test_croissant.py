@@ -340,7 +340,7 @@ def test_a_language_model_in_this_process_is_on_no_server() -> None:
 
 
 def test_a_filters_model_that_is_a_folder_is_a_place_to_fill_in(tmp_path: Path) -> None:
-    recipe = load_recipe("eqben", [f"subsets.eq-sd.filters=[{{kind: directional-similarity, model: {tmp_path}}}]"])
+    recipe = load_recipe("eqben", [f"subsets.eq-sd.filters=[{{kind: true-of-both, model: {tmp_path}}}]"])
     stage = Stage(name="eq-sd", facts={}, content="", plan="", planned=7, shards=1, excluded={})
     pasted = recipe_of(recipe, stage)
     assert pasted["subsets"]["eq-sd"]["filters"][0]["model"] == "path/to/model"

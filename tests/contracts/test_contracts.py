@@ -125,7 +125,7 @@ def test_how_a_network_is_run_is_no_part_of_what_is_made_but_which_one_is() -> N
     folders = [content(f"subsets.eq-sd.model=/{name}", licence) for name in ("here", "there")]
     assert folders[0] == folders[1] != content(licence)
     changed = [f"{source}.steps=20", f"{source}.precision=float32"]
-    changed += [f"subsets.eq-sd.filters=[{{kind: directional-similarity, model: openai/{name}}}]" for name in "ab"]
+    changed += [f"subsets.eq-sd.filters=[{{kind: true-of-both, model: openai/{name}}}]" for name in "ab"]
     assert len({content(), *map(content, changed)}) == len(changed) + 1
 
 

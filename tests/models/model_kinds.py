@@ -17,7 +17,7 @@ from tests.models.language_models import tiny_model
 from tests.models.pipelines.tiny_pipelines import save as save_pipeline
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt
 from twinset.evaluation.scorers.kinds import open_model
-from twinset.filters.clip_scores import DirectionalSimilarity
+from twinset.filters.clip_scores import TrueOfBoth
 from twinset.models.diffusion.settings import DiffusionImages
 from twinset.models.language_models.settings import Transformers as LanguageModel
 from twinset.models.pipelines.settings import DiffusersImages
@@ -52,7 +52,7 @@ def save_combiner(folder: Path) -> None:
 
 
 def filtered(folder: Path) -> Any:
-    return DirectionalSimilarity(kind="directional-similarity", model=str(folder)).open()._clip
+    return TrueOfBoth(kind="true-of-both", model=str(folder)).open()._clip
 
 
 def scorer(kind: str) -> Callable[[Path], Any]:

@@ -67,13 +67,28 @@ def test_dirty_records_are_counted_with_their_place(tmp_path: Path) -> None:
     [
         ("a.json", "3", "not a JSON list"),
         ("a.json", '{"0": {}}', r"no negative caption in it can be used \(a.json 0: no-caption\); name a folder"),
-        ("a.csv", "caption\nA dog.\n", r"can be used \(a.csv line 2: no-caption\)"),
+        (
+            "a.csv",
+            "caption\nA dog.\n",
+            r"a.csv: no column 'negative_caption' of text \(it has caption\); name a folder",
+        ),
+        (
+            "a.csv",
+            "caption,caption,negative_caption\nA dog.,A,B\n",
+            r"a.csv: two columns are called 'caption'; rename one",
+        ),
         ("a.parquet", "PAR1", "not a Parquet file"),
     ],
 )
 def test_files_that_are_wrong_as_a_whole_say_so(tmp_path: Path, name: str, content: str, message: str) -> None:
     with pytest.raises(WrongUse, match=message):
         list(replay(saved(tmp_path / name, content)).plan())
+
+
+def test_empty_lines_of_a_quoted_field_stay_and_others_are_no_records(tmp_path: Path) -> None:
+    text = '\ncaption,negative_caption\n\n"A dog runs.\n\n",A dog sits.\n   \n'
+    (read,) = replay(saved(tmp_path / "a.csv", text)).plan()
+    assert read.caption == "A dog runs.\n\n"
 
 
 def test_paths_without_negatives_say_what_to_name(tmp_path: Path) -> None:
