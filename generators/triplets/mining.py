@@ -31,12 +31,12 @@ class Miner(ABC):
         """One draw of a triplet a state.
 
         Returns:
-            ``passes``, whether the rules let it pass; ``reference``, ``target`` and ``distractor``, rows of relations, the
-            last one null where none is asked for; ``concreteness``, the mean rating.
+            ``passes``, whether the rules let it pass; ``reference``, ``target`` and ``distractor``, rows of relations,
+            the last one null where none is asked for; ``concreteness``, the mean rating.
         """
 
     def mine(self, draws: Draws, first: int, last: int) -> pl.DataFrame:
-        """Triplets by ``number`` from ``first`` up to, without, ``last``, as `propose` has them, null where none passed."""
+        """Triplets by ``number``, from ``first`` to before ``last``, as `propose` has them; null where none passed."""
         missing, attempt, found = np.arange(first, last), 0, []
         while len(missing) and attempt < ATTEMPTS:
             # The fewer are missing, the more attempts at each are made at once; the first that passes counts.
@@ -61,8 +61,8 @@ class Miner(ABC):
             table = self.mine(draws, first, first + BLOCK)
             if not table["passes"].any():
                 raise WrongUse(
-                    f"no triplet in {BLOCK} times {ATTEMPTS} draws, where only pairs that nearly always break a rule are "
-                    f"left ({self.pool.steps}); give more captions or lower the threshold"
+                    f"no triplet in {BLOCK} times {ATTEMPTS} draws, where only pairs that nearly always break a rule "
+                    f"are left ({self.pool.steps}); give more captions or lower the threshold"
                 )
             if max_uses is not None:
                 mined = table.drop_nulls("passes")
@@ -73,8 +73,8 @@ class Miner(ABC):
             yield table
 
     def _admitted(self, table: pl.DataFrame, most: int, times: Counter[tuple[str | int, ...]]) -> list[bool]:
-        """Whether each may pass: of 1,000 triplets in a row, one photo or caption is the reference so many times, and the
-        target as often, and the same two captions come once. times: what was used before, in this thousand."""
+        """Whether each may pass: of 1,000 triplets in a row, one photo or caption is the reference at most so often,
+        and the target as often, and the same two captions come once. times: uses before, in this thousand."""
         names = self.pool.relations.select("row", "image", "text")
         both = (
             table.select(row=part).join(names, on="row", how="left", maintain_order="left").drop("row").iter_rows()

@@ -97,8 +97,8 @@ class Pool:
         )
         lacking = need - self.relations["rating"].to_numpy()
         self._targets = np.lexsort((gains, of_pair))
-        # One ascending number for each pair, subject * 64 + 32 + gain, so that one search serves all references: of the
-        # pairs from ``first`` to the end of the subject's, gain > lacking - SLACK. Clipped, it stays among its subject's.
+        # One ascending number for each pair, subject * 64 + 32 + gain, so that one search serves all references: of
+        # the pairs from ``first`` to the end of the subject's, gain > lacking - SLACK. Clipped, it stays among them.
         keys = of_pair[self._targets] * SPAN + (HALF + gains[self._targets])
         wanted = subject * SPAN + np.clip(HALF + lacking - SLACK, 1.0, SPAN - 1)
         first = np.searchsorted(keys, wanted, side="right")

@@ -16,7 +16,7 @@ LONGEST_WORD = 200  # characters; inflect takes minutes for the plural of a mill
 
 
 def load_ratings(path: Path) -> dict[str, float]:
-    """Mean ratings of lower-case words; raises `WrongUse` with file, line and remedy when the file has another shape."""
+    """Mean ratings of lower-case words; raises `WrongUse` with file, line and remedy where it has another shape."""
     import polars as pl
 
     form = "the tab-separated file of Brysbaert et al. (2014), whose first line is 'Word<TAB>Bigram<TAB>Conc.M<TAB>…'"
@@ -33,8 +33,8 @@ def load_ratings(path: Path) -> dict[str, float]:
     fits &= pl.col("word").is_first_distinct() & pl.col("mean").is_between(LOWEST, HIGHEST)
     for line, word, mean in rows.filter(~fits.fill_null(False)).select("line", WORD, MEAN).iter_rows():
         raise WrongUse(
-            f"{path}, line {line}: {(word or '')[:LONGEST_WORD]!r} rated {mean}; each word comes once, in UTF-8, with a "
-            f"rating from {LOWEST:g} to {HIGHEST:g} as {MEAN}; correct the line, or name {form}"
+            f"{path}, line {line}: {(word or '')[:LONGEST_WORD]!r} rated {mean}; each word comes once, in UTF-8, with "
+            f"a rating from {LOWEST:g} to {HIGHEST:g} as {MEAN}; correct the line, or name {form}"
         )
     if not rows.height:
         raise WrongUse(f"{path}: no word in it; name {form}")

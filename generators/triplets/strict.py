@@ -240,17 +240,17 @@ def judged(relations: Relations, ratings: Mapping[str, float], min_support: int)
         deed=~among(first(VERB), "prepositions", "unverbs", "owning") & visible & ~misread,
         **asked,
     ).collect(engine="streaming")
-    pairs, verbs, conditions = (
+    pairs, verbs, conditions = (  # of words that so many photos have
         image.n_unique().over(words) >= min_support
         for words in (("subject", "object"), "verb", ("predicate", "object"))
     )
-    asked |= {
-        f"of pairs of words that {min_support} photos or more have, or that a sentence begins with": pl.col(PLAIN)
-        | pairs,
-        f"whose verb is in the captions of {min_support} photos or more and rated {VISIBLE:g} or more for concreteness, "
-        f"or whose verb and object are together in those of {min_support} photos or more": (pl.col("deed") & verbs)
-        | conditions,
-    }
+    many = f"{min_support} photos or more"
+    asked[f"of pairs of words that {many} have, or that a sentence begins with"] = pl.col(PLAIN) | pairs
+    said = (
+        f"whose verb is in the captions of {many} and rated {VISIBLE:g} or more for concreteness, or whose verb and "
+        f"object are together in those of {many}"
+    )
+    asked[said] = (pl.col("deed") & verbs) | conditions
     kept = every.with_columns(
         seen=image.filter(next(iter(asked))).n_unique().over("subject"),
         **{name: step for name, step in asked.items() if name not in every.columns},
