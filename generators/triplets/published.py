@@ -110,4 +110,4 @@ def _chance_alike(pool: Pool) -> NDArray[np.float64]:
     # Over the relations of subject and image it is the sum over all objects; over those of pair and image, the term of
     # the reference's own object.
     chance = (1 + summed("subject") - summed("pair")) / pool.subjects["pairs"].to_numpy()[subject]
-    return np.minimum(chance, 1.0)
+    return np.asarray(np.minimum(chance, 1.0))

@@ -7,6 +7,7 @@ which ``Word`` and ``Conc.M``, the mean rating, are read here.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from twinset.contracts.errors import WrongUse
 
@@ -20,7 +21,7 @@ def load_ratings(path: Path) -> dict[str, float]:
     import polars as pl
 
     form = "the tab-separated file of Brysbaert et al. (2014), whose first line is 'Word<TAB>Bigram<TAB>Conc.M<TAB>…'"
-    columns = {"separator": "\t", "quote_char": None, "infer_schema": False, "columns": [WORD, MEAN]}
+    columns: dict[str, Any] = {"separator": "\t", "quote_char": None, "infer_schema": False, "columns": [WORD, MEAN]}
     try:
         rows = pl.read_csv(path, **columns, encoding="utf8-lossy", truncate_ragged_lines=True)
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -84,10 +84,12 @@ class StrictRules(Miner):
                 reliable = (pl.col("share") <= max_unsaid) & (pl.col("odds") <= RELIABLE)
                 frame = frame.with_columns(reliable=unsaid.select(reliable).to_series())
         self.pool = pool = Pool(frame, min_images, funnel)
-        photos = pool.relations.select("photo", number="image").unique()
-        named = mentions.named.join(photos, left_on="image", right_on="photo")
-        keys = named.select(pl.col("number").cast(pl.Int64) * 2**32 + pl.col("noun")).to_series().sort()
+        photos = pool.relations.select("photo", number=pl.col("image").cast(pl.Int64) * 2**32).unique().lazy()
+        said = mentions.named.lazy().join(photos, left_on="image", right_on="photo")
+        keys = said.select(pl.col("number") + pl.col("noun")).collect(engine="streaming").to_series()
+        del mentions  # with the most memory
         self._named_keys = np.append(keys.to_numpy(), np.iinfo(np.int64).max)  # a search ends before the last
+        self._named_keys.sort()
         best = pool.relations.group_by("pair", maintain_order=True).agg(pl.max("rating"), pl.first("reliable"))
         can_be = pl.col("reliable")
         if distractors:

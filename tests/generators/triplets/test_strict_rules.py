@@ -58,9 +58,6 @@ def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object
     [
         ("subject_pos", "PRON"),
         ("negated", True),
-        ("backdrop", True),
-        ("contested", True),
-        ("stand_in", True),
         ("subject_start", 4),
         ("verb", "look"),
         ("confirmed", False),
