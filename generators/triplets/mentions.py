@@ -2,65 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
 
 import polars as pl
 
+from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.scene_graphs.source import PHOTO
-from twinset.generators.triplets.concepts import Concept, concepts, forms_of, last_word
 from twinset.generators.triplets.relations import Relations, identity
+from twinset.generators.triplets.source import CONCEPTS
 
-BATCH = 1 << 19  # captions taken apart at once
 SEVERAL = 3  # captions of a photo, from which on it is counted
 PHOTOS = 1000  # that many of which it takes to estimate anything
 PRIOR = 2.0  # added to the photos with one caption that names a noun, so that rare nouns are not taken for reliable
 
-
-class Nouns:
-    """Numbers of nouns, equal for forms of one lemma and for names of one concept, and the words that tell of each."""
-
-    def __init__(self, lemmas: Iterable[str]) -> None:
-        self._numbers: dict[Concept, int] = {}
-        self.of_lemma = {
-            lemma: self._numbers.setdefault(concepts().of_noun(last_word(lemma)), len(self._numbers))
-            for lemma in sorted(lemmas)
-        }
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def tokens(self, forms: Iterable[tuple[str, str]]) -> pl.DataFrame:
-        """Words of captions (``token``), the noun that each tells of, and whether it names it or implies it.
-
-        forms: of nouns, as written and as lemma; the last word of each counts.
-        """
-        written = {
-            (last_word(form), number, True)
-            for form, lemma in forms
-            if (number := self._numbers.get(concepts().of_noun(last_word(lemma)))) is not None
-        }
-        for concept, number in self._numbers.items():
-            written |= {(form, number, True) for form in forms_of(concept.names)}
-            written |= {(form, number, False) for form in forms_of(concept.implied_by)}
-        return pl.DataFrame(sorted(written), {"token": pl.String, "noun": pl.Int32, "names": pl.Boolean}, orient="row")
+Concept = tuple[frozenset[str], frozenset[str]]  # nouns and their other names; words that imply what these name
 
 
-@dataclass(frozen=True)
+@cache
+def concepts() -> Mapping[str, Concept]:
+    """The concept of each noun of the lists. A noun of several lines has the names and other words of all of them."""
+    by_noun: dict[str, Concept] = {}
+    for line in load_yaml(CONCEPTS.read_text("utf-8"))["concepts"]:
+        names, implied_by = (frozenset(part.split()) for part in line.split(":"))
+        for name in names:
+            before = by_noun.get(name, (frozenset(), frozenset()))
+            by_noun[name] = before[0] | names, before[1] | implied_by
+    return by_noun
+
+
+def concept_of(lemma: str) -> Concept:
+    """What a noun, or the last word of a compound, names; one that no list has is its own only name."""
+    noun = last_word(lemma)
+    return concepts().get(noun, (frozenset((noun,)), frozenset()))
+
+
+def forms_of(nouns: Iterable[str]) -> frozenset[str]:
+    """Nouns and their regular plurals."""
+    return frozenset(form for noun in nouns for form in (noun, f"{noun}s", f"{noun}es", f"{noun.removesuffix('y')}ies"))
+
+
+def last_word(words: str) -> str:
+    """The last word of a compound, in lower case: what the compound is."""
+    found = re.findall(r"[^\W_]+", words.lower())
+    return found[-1] if found else words
+
+
 class Mentions:
-    """The nouns that captions name. Photos are numbers (``image``).
+    """The nouns that captions name, by number. Photos are numbers (``image``).
 
-    of_photo: of each photo and noun that its captions name or imply, how many captions name it (``captions``).
-    several: photos of `SEVERAL` captions or more.
+    nouns: the number of each lemma, equal for names of one concept. named: of each photo and noun that its captions
+    name or imply, how many captions name it (``captions``). several: photos of `SEVERAL` captions or more.
     """
 
-    of_photo: pl.DataFrame
-    several: pl.DataFrame
+    def __init__(self, relations: Relations, photos: pl.Series, lemmas: pl.Series) -> None:
+        """Find nouns in captions, also in those without relations.
+
+        photos: those to look at, besides all that have several captions and a relation. lemmas: the nouns.
+        """
+        numbers: dict[Concept, int] = {}
+        self.nouns = {lemma: numbers.setdefault(concept_of(lemma), len(numbers)) for lemma in lemmas.unique().sort()}
+        captions = (relations.index, relations.silent.lazy())
+        told, silent = (rows.select("caption", image=identity(PHOTO)) for rows in captions)
+        texts = pl.concat([told, silent.join(told, on="image", how="semi")])
+        text = identity("caption")
+        many = texts.group_by("image").agg(first=text.min(), last=text.max()).filter(pl.col("first") != pl.col("last"))
+        wanted = pl.concat([photos.unique().alias("image").to_frame().lazy(), many.select("image")])
+        # Two data sets may have the same caption of a photo: it counts once.
+        plain = pl.col("caption").str.to_lowercase().str.replace_all(r"[^\p{L}\p{N}]+", " ").str.strip_chars()
+        texts = texts.join(wanted, on="image", how="semi").select("image", text=plain)
+        several = texts.group_by("image").agg(pl.col("text").n_unique())
+        self.several = several.filter(pl.col("text") >= SEVERAL).collect(engine="streaming")["image"]
+        of_token = _words(relations, numbers).lazy()
+        words = texts.select("image", identity("text"), token=pl.col("text").str.split(" ")).explode("token")
+        of_text = words.join(of_token, on="token").group_by("image", "noun", "text").agg(pl.col("names").any())
+        self.named = of_text.group_by("image", "noun").agg(captions=pl.sum("names")).collect(engine="streaming")
 
     @property
     def estimable(self) -> bool:
         """Whether there are photos enough to estimate what captions leave out."""
-        return self.several.height >= PHOTOS
+        return len(self.several) >= PHOTOS
 
     def unsaid(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """How often photos show an object that none of their captions names, from photos of several captions.
@@ -79,55 +101,36 @@ class Mentions:
             Of each pair in order: ``odds``, the photos that show its object unsaid for each that says it, and
             ``share``, of the photos that name the subject, but not the object, the share that show it (0 to 1).
         """
-        named = self.of_photo.filter(pl.col("captions") > 0).join(self.several, on="image", how="semi")
+        named = self.named.filter(pl.col("captions") > 0, pl.col("image").is_in(self.several.implode()))
         one, two = ((pl.col("captions") == times).sum() for times in (1, 2))
         nouns = named.group_by("noun").agg(photos=pl.len(), odds=(one + PRIOR) ** 2 / (2 * (two + 1)) / pl.len())
-        nouns = nouns.with_columns(pl.col("photos").cast(pl.Int64))
-        of = named.select("noun", "image").lazy()
+        of = named.select("noun", "image")
         together = (
             pairs.unique()
-            .lazy()
             .join(of, left_on="subject", right_on="noun")
             .join(of, left_on=["object", "image"], right_on=["noun", "image"], how="semi")
             .group_by("subject", "object")
-            .agg(both=pl.len().cast(pl.Int64))
-            .collect(engine="streaming")
+            .agg(both=pl.len())
         )
         joined = (
             pairs.join(together, on=["subject", "object"], how="left", maintain_order="left")
             .join(nouns.select(subject="noun", subjects="photos"), on="subject", how="left", maintain_order="left")
             .join(nouns.select(object="noun", odds="odds"), on="object", how="left", maintain_order="left")
-            .with_columns(pl.col("both", "subjects").fill_null(0), pl.col("odds").fill_null(PRIOR**2 / 2))
         )
-        silent = (pl.col("subjects") - pl.col("both")).clip(1)
-        return joined.select("odds", share=(pl.col("both") * pl.col("odds") / silent).clip(0, 1))
+        share = pl.col("both") * pl.col("odds") / (pl.col("subjects") - pl.col("both")).clip(1)
+        return joined.select(pl.col("odds").fill_null(PRIOR**2 / 2), share=share.clip(0, 1).fill_null(0))
 
 
-def mentions(relations: Relations, photos: pl.Series, nouns: Nouns) -> Mentions:
-    """Find nouns in captions, also in those without relations.
-
-    photos: those to look at, besides all that have `SEVERAL` captions and a relation.
-    """
+def _words(relations: Relations, numbers: Mapping[Concept, int]) -> pl.DataFrame:
+    """Words of captions (``token``), the ``noun`` that each tells of, and whether it ``names`` it or implies it."""
     sides = ("subject", "object")
     forms = pl.concat([relations.index.select(form=side, lemma=f"{side}_lemma") for side in sides]).unique()
-    tokens = nouns.tokens(forms.collect(engine="streaming").iter_rows())
-    related = relations.begins().select("caption", image=identity(PHOTO))
-    silent = relations.silent.lazy().select("caption", image=identity(PHOTO))
-    captions = pl.concat([related, silent.join(related, on="image", how="semi")])
-    many = captions.group_by("image").len().filter(pl.col("len") >= SEVERAL).select("image")
-    wanted = pl.concat([photos.unique().alias("image").to_frame().lazy(), many])
-    # Two data sets may have the same caption of a photo: it counts once.
-    plain = pl.col("caption").str.to_lowercase().str.replace_all(r"[^\p{L}\p{N}]+", " ").str.strip_chars()
-    texts = captions.join(wanted, on="image", how="semi").select("image", text=plain).unique()
-    different = texts.collect(engine="streaming").with_row_index("number")
-    named = pl.concat(_named(part, tokens) for part in different.iter_slices(BATCH))
-    named = named.group_by("image", "noun").agg(captions=pl.col("captions").sum())
-    several = different.group_by("image").len().filter(pl.col("len") >= SEVERAL).select("image")
-    return Mentions(named, several)
-
-
-def _named(texts: pl.DataFrame, tokens: pl.DataFrame) -> pl.DataFrame:
-    """Of some captions, `Mentions.of_photo`."""
-    words = texts.select("image", "number", token=pl.col("text").str.split(" ")).explode("token")
-    told = words.join(tokens, on="token").select("image", "number", "noun", "names").unique()
-    return told.group_by("image", "noun").agg(captions=pl.col("names").sum())
+    words = {
+        (last_word(form), number, True)
+        for form, lemma in forms.collect(engine="streaming").iter_rows()
+        if (number := numbers.get(concept_of(lemma))) is not None
+    }
+    for (names, implied_by), number in numbers.items():
+        words |= {(form, number, True) for form in forms_of(names)}
+        words |= {(form, number, False) for form in forms_of(implied_by)}
+    return pl.DataFrame(sorted(words), {"token": pl.String, "noun": pl.Int32, "names": pl.Boolean}, orient="row")

@@ -1,23 +1,25 @@
 """The rules of GeneCIS as its released code has them, weaknesses too."""
 
+from collections.abc import Mapping
+
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from twinset.generators.triplets.draws import U64, Floats, below, numbered, uniform
-from twinset.generators.triplets.pool import Pool, published_pool
-from twinset.generators.triplets.ratings import Ratings
-from twinset.generators.triplets.references import Proposals, References
-from twinset.generators.triplets.relations import Relations
+from twinset.contracts.kinds.triplet import PARTS
+from twinset.generators.triplets.draws import U64, below, uniform
+from twinset.generators.triplets.mining import Miner
+from twinset.generators.triplets.pool import Pool
+from twinset.generators.triplets.relations import Relations, identity
 
 DRAWS = 101  # of a target, the last of which is taken as it is
 PUBLISHED_WORDS = 6
+UNKNOWN = -1.0  # rating of a word that nobody rated
 LATE, PUBLISHED_DISTRACTOR = 3, 4  # slots of random numbers
-CERTAIN = 1e-9
-ROUNDING = 1e-9  # of a sum of ratings: one that is the threshold's may round to more
 NEGLIGIBLE = 1e-9  # a chance; references that only so can pass are left out
 
 
-class PublishedRules:
+class PublishedRules(Miner):
     """Samples with the published procedure's distribution, exactly, in a fraction of its draws.
 
     Target and reference differ in object and image, but after 101 draws whatever came last is taken. The distractor is
@@ -28,62 +30,68 @@ class PublishedRules:
     or its image is the reference's. Up to n = 101 targets are drawn until one is not alike, and the last is taken as it
     is. So t is the outcome with the chance
 
-        t not alike:    p * (1 + q + ... + q^(n-1)) = p * a      some alike ones, then t;  a = (1 - q^n) / (1 - q)
+        t not alike:    p * (1 + q + ... + q^(n-1)) = p * a      some alike ones, then t
         t alike:        p * q^(n-1)                 = p * a * l  n - 1 alike ones, then t; l = q^(n-1) / a
 
     Here one target is proposed, with p. The factor a depends on the reference alone and is multiplied into its weight;
     a target that is alike is accepted with the chance l.
     """
 
-    def __init__(self, relations: Relations, ratings: Ratings, threshold: float, min_images: int) -> None:
-        """Raises `WrongUse` when nothing can pass."""
+    def __init__(self, relations: Relations, ratings: Mapping[str, float], threshold: float, min_images: int) -> None:
+        """Raises `WrongUse` when nothing can pass. ratings: as `generators.triplets.ratings.with_plurals`."""
+        self.relations, self.threshold = relations, threshold
         self.pool = pool = published_pool(relations, ratings, min_images)
-        self.threshold = threshold
-        rating = pool.subject_rating + pool.object_rating
         # A triplet passes when the ratings of reference (rs + ro), target (ts + to) and distractor (ds + do) sum up to
         # more than 6 * threshold. The distractor has the target's object, do = to. So with the best distractor, a
         # target's pair adds at most gain = (ts + to) + to + max ds, where a reference needs 6 * threshold - (rs + ro).
-        most = np.maximum.reduceat(pool.subject_rating[pool.by_object], pool.object_start)  # max ds of each object
-        gain = (rating + pool.object_rating)[pool.start] + most[pool.object]
+        most = pool.relations.group_by("object").agg(pl.max("subject_rating"))
+        most = pool.pairs.select("object").join(most, on="object", how="left", maintain_order="left")
+        best = pool.relations[pool.pairs["start"]]
+        gain = best["rating"] + best["object_rating"] + most["subject_rating"]
+        self._of_object, self._places = pool.by_object()
         q = _chance_alike(pool)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            a = np.where(1 - q > CERTAIN, (1 - _power(q, DRAWS)) / (1 - q), DRAWS)  # its limit for q = 1 is n
-        late = _power(q, DRAWS - 1) / a
-        own, late32 = late > NEGLIGIBLE, late.astype(np.float32)
-        del rating, q, late  # a number of each relation, of which there may be tens of millions
-        self.references = References(pool, gain, a, own, PUBLISHED_WORDS, threshold, -ROUNDING)
-        self._late = late32[self.references.relation]
+        power, a = np.ones_like(q), np.ones_like(q)
+        for _ in range(DRAWS - 1):
+            power *= q
+            a += power
+        late = power / a
+        pool.weigh(gain, a, late > NEGLIGIBLE, PUBLISHED_WORDS * threshold)
+        self._late = late[pool.references]
 
-    def propose(self, states: U64) -> Proposals:
-        """One draw of a triplet a state."""
-        pool = self.pool
-        place, reference, pair, target = self.references.sample(states)
-        alike = (pool.pair[reference] == pair) | (pool.image[reference] == pool.image[target])
-        passes = ~alike | (uniform(states, LATE) < self._late[place])
-        object_ = pool.object[pair]
-        distractor = pool.by_object[
-            pool.object_start[object_] + below(states, PUBLISHED_DISTRACTOR, pool.object_count[object_])
-        ]
-        total = np.zeros(len(reference))  # added up in the order in which numpy adds the ratings of one triplet
-        for relation in (reference, target, distractor):
-            total += pool.subject_rating[relation]
-            total += pool.object_rating[relation]
-        mean = total / PUBLISHED_WORDS
-        return Proposals(passes & (mean > self.threshold), reference, target, distractor, mean)
+    def propose(self, states: U64) -> pl.DataFrame:
+        place, reference, target = self.pool.sample(states)
+        said, asked = self.pool.relations[reference], self.pool.relations[target]
+        alike = (said["pair"] == asked["pair"]) | (said["image"] == asked["image"])
+        start, count, *_ = self._places[asked["pair"]].to_numpy().T
+        distractor = self._of_object[start + below(states, PUBLISHED_DISTRACTOR, count)]
+        three = said, asked, self.pool.relations[distractor]
+        ratings = [rows[name].to_numpy() for rows in three for name in ("subject_rating", "object_rating")]
+        mean = sum(ratings[1:], ratings[0]) / PUBLISHED_WORDS  # rounds as numpy does with those of one triplet
+        passes = (mean > self.threshold) & (~alike.to_numpy() | (uniform(states, LATE) < self._late[place]))
+        parts = dict(zip(PARTS, (rows["row"] for rows in three), strict=True))
+        return pl.DataFrame({"passes": passes, **parts, "concreteness": mean})
 
 
-def _power(base: Floats, exponent: int) -> Floats:
-    """By squaring: base^101 = base^64 * base^32 * base^4 * base. numpy's ``**`` may round
-    differently on another processor."""
-    result = np.ones_like(base)
-    while exponent:
-        if exponent & 1:
-            result = result * base
-        base, exponent = base * base, exponent >> 1
-    return result
+def published_pool(relations: Relations, ratings: Mapping[str, float], min_images: int) -> Pool:
+    """Every relation; words are the same where they are written the same, and unrated ones count as -1."""
+    sides = ("subject", "object")
+    every = pl.concat([relations.index.select(word=side) for side in sides]).unique()
+    words = every.collect(engine="streaming")["word"].sort()
+    of_word = pl.Series([ratings.get(word, UNKNOWN) for word in words])
+    numbers = {side: pl.col(side).cast(pl.Enum(words)).to_physical() for side in sides}
+    frame = relations.index.select("row", **numbers, image=identity("image_id")).collect(engine="streaming")
+    frame = frame.with_columns(of_word.gather(frame[side]).alias(f"{side}_rating") for side in sides)
+    both = (pl.col("subject_rating") > 0) & (pl.col("object_rating") > 0)
+    funnel = {
+        "captions": relations.captions,
+        "relations": frame.height,
+        "relations with both words rated": frame.select(both.sum()).item(),
+    }
+    rating = pl.col("subject_rating") + pl.col("object_rating")
+    return Pool(frame.with_columns(rating=rating), min_images, funnel)
 
 
-def _chance_alike(pool: Pool) -> Floats:
+def _chance_alike(pool: Pool) -> NDArray[np.float64]:
     """q of each relation as a reference: the chance that a target drawn for it has its object or its image.
 
     One of the subject's k objects is drawn evenly, then one of its relations evenly. The reference's own object always
@@ -91,16 +99,15 @@ def _chance_alike(pool: Pool) -> Floats:
 
         q = (1 + sum over other objects o of n(o, image) / n(o)) / k
     """
-    share = 1.0 / pool.count[pool.pair]  # 1 / n(o), of each relation
-    # Summed over the relations of subject and image, the shares are the sum over all objects; over those of pair and
-    # image, the term of the reference's own object.
-    chance = 1 + _summed(pool.subject[pool.pair].astype(np.int64) << 32 | pool.image, share)
-    chance -= _summed(pool.pair.astype(np.int64) << 32 | pool.image, share)
-    chance /= pool.pairs_count[pool.subject[pool.pair]]
-    return np.minimum(chance, 1.0, out=chance)
+    subject, pair = pool.relations["subject"].to_numpy(), pool.relations["pair"].to_numpy()
+    share = 1.0 / pool.pairs["count"].to_numpy()[pair]  # 1 / n(o), of each relation
 
+    def summed(name: str) -> NDArray[np.float64]:
+        """Of each relation, the sum of the shares of all with the same image and subject, or pair."""
+        number = pool.relations.select(pl.struct(name, "image").rank("dense")).to_series().to_numpy()
+        return np.asarray(np.bincount(number, share)[number])  # adds up in order, whatever the threads
 
-def _summed(keys: NDArray[np.int64], values: Floats) -> Floats:
-    """Of each key, the sum of the values of all that equal it."""
-    number = numbered(keys)
-    return np.asarray(np.bincount(number, values)[number])
+    # Over the relations of subject and image it is the sum over all objects; over those of pair and image, the term of
+    # the reference's own object.
+    chance = (1 + summed("subject") - summed("pair")) / pool.subjects["pairs"].to_numpy()[subject]
+    return np.asarray(np.minimum(chance, 1.0))

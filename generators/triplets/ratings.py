@@ -6,68 +6,51 @@ which ``Word`` and ``Conc.M``, the mean rating, are read here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from twinset.contracts.errors import WrongUse
-from twinset.generators.annotation_files import BYTE_ORDER_MARK, read_bytes
 
 WORD, MEAN = "Word", "Conc.M"
 LOWEST, HIGHEST = 1.0, 5.0
 LONGEST_WORD = 200  # characters; inflect takes minutes for the plural of a million
-UNKNOWN = -1.0  # what the published rules count for a word that nobody rated
 
 
-@dataclass(frozen=True)
-class Ratings:
-    """Mean ratings of lower-case words, as in the file."""
+def load_ratings(path: Path) -> dict[str, float]:
+    """Mean ratings of lower-case words; raises `WrongUse` with file, line and remedy where it has another shape."""
+    import polars as pl
 
-    rated: Mapping[str, float]
-
-    @cached_property
-    def published(self) -> Mapping[str, float]:
-        """Ratings as the released code of GeneCIS uses them: in the file's order each word's plural gets its rating.
-
-        That overwrites rated words which are plurals too ("glasses" is then rated as "glass"), some before and some
-        after their own plural has been given theirs. Takes some seconds.
-        """
-        try:
-            import inflect
-        except ModuleNotFoundError as error:
-            raise WrongUse(
-                "inflect is not installed; plurals of the published rules are made with it: pip install 'twinset[text]'"
-            ) from error
-        engine, published = inflect.engine(), dict(self.rated)
-        for word in self.rated:
-            published[engine.plural(word)] = published[word]
-        return published
-
-
-def load_ratings(path: Path) -> Ratings:
-    """The ratings of a file; raises `WrongUse` with file, line and remedy when it has another shape."""
     form = "the tab-separated file of Brysbaert et al. (2014), whose first line is 'Word<TAB>Bigram<TAB>Conc.M<TAB>…'"
-    lines = read_bytes(path).removeprefix(BYTE_ORDER_MARK).split(b"\n")
-    header = [name.strip() for name in lines[0].split(b"\t")]
-    if WORD.encode() not in header or MEAN.encode() not in header:
-        raise WrongUse(f"{path}, line 1: no columns {WORD!r} and {MEAN!r} with tabs between; name {form}")
-    rated: dict[str, float] = {}
-    for number, line in enumerate(lines[1:], 2):
-        if not line.strip():
-            continue
-        here, row = f"{path}, line {number}", dict(zip(header, line.rstrip(b"\r").split(b"\t"), strict=False))
-        try:
-            word, mean = row[WORD.encode()].decode("utf-8").strip().lower(), float(row[MEAN.encode()])
-        except (KeyError, ValueError) as error:  # UnicodeDecodeError is one
-            raise WrongUse(f"{here}: has no word in UTF-8 with a number {MEAN}; name {form}") from error
-        if not word or len(word) > LONGEST_WORD or not LOWEST <= mean <= HIGHEST:  # NaN too
-            raise WrongUse(
-                f"{here}: {word[:LONGEST_WORD]!r} rated {mean:g}; ratings are of words and go from {LOWEST:g} to "
-                f"{HIGHEST:g}; name {form}"
-            )
-        if word in rated:
-            raise WrongUse(f"{here}: {word!r} is rated in a line before; remove one of the lines")
-        rated[word] = mean
-    if not rated:
+    columns: dict[str, Any] = {"separator": "\t", "quote_char": None, "infer_schema": False, "columns": [WORD, MEAN]}
+    try:
+        rows = pl.read_csv(path, **columns, encoding="utf8-lossy", truncate_ragged_lines=True)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        problem = str(error).partition("\n")[0]
+        raise WrongUse(f"{path}: has no columns {WORD!r} and {MEAN!r} ({problem}); name {form}") from error
+    rows = rows.with_row_index("line", 2).filter(pl.any_horizontal(pl.col(WORD, MEAN).is_not_null()))
+    rows = rows.with_columns(word=pl.col(WORD).str.strip_chars().str.to_lowercase())
+    rows = rows.with_columns(mean=pl.col(MEAN).cast(pl.Float64, strict=False))
+    fits = pl.col("word").str.len_chars().is_between(1, LONGEST_WORD) & ~pl.col("word").str.contains("\ufffd")
+    fits &= pl.col("word").is_first_distinct() & pl.col("mean").is_between(LOWEST, HIGHEST)
+    for line, word, mean in rows.filter(~fits.fill_null(False)).select("line", WORD, MEAN).iter_rows():
+        raise WrongUse(
+            f"{path}, line {line}: {(word or '')[:LONGEST_WORD]!r} rated {mean}; each word comes once, in UTF-8, with "
+            f"a rating from {LOWEST:g} to {HIGHEST:g} as {MEAN}; correct the line, or name {form}"
+        )
+    if not rows.height:
         raise WrongUse(f"{path}: no word in it; name {form}")
-    return Ratings(rated)
+    return dict(rows.select("word", "mean").iter_rows())
+
+
+def with_plurals(rated: Mapping[str, float]) -> dict[str, float]:
+    """Ratings as the released code of GeneCIS uses them: in the file's order each word's plural gets its rating.
+
+    That overwrites rated words which are plurals too ("glasses" is then rated as "glass"), some before and some after
+    their own plural has been given theirs. Takes some seconds.
+    """
+    import inflect
+
+    engine, ratings = inflect.engine(), dict(rated)
+    for word in rated:
+        ratings[engine.plural(word)] = ratings[word]
+    return ratings

@@ -2,65 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.licences.terms import TERMS
-from twinset.generators.scene_graphs.source import NO_RELATION, PHOTO, TEXTS
+from twinset.generators.scene_graphs.source import NO_RELATION, PHOTO
 from twinset.shards.finished_stage import FinishedStage
-
-PART = 1 << 20  # relations that are read together
-SAID = ("subject", "predicate", "object")
 
 
 @dataclass(frozen=True)
 class Relations:
-    """One row a relation, in the order of the stage; its number there is what triplets name it by.
+    """One row a relation, in the order of the stage.
 
-    index: the columns of `generators.scene_graphs.source.SceneGraphs`. silent: ``photo`` and ``caption`` of captions
-    without relations. captions: how many were parsed. where: the stage, for messages.
+    index: the columns of `generators.scene_graphs.source.SceneGraphs`, and ``row``, which triplets name it by. silent:
+    ``photo`` and ``caption`` of captions without relations. captions: how many were parsed.
     """
 
     index: pl.LazyFrame
     silent: pl.DataFrame
     captions: int
-    where: str = "the table of relations"
 
-    def parts(self) -> Iterator[pl.LazyFrame]:
-        """`PART` of them at a time, with their ``row``."""
-        for start in range(0, self.index.select(pl.len()).collect().item(), PART):
-            yield self.index.slice(start, PART).with_row_index("row", start)
-
-    def rows(self, numbers: NDArray[np.integer]) -> pl.DataFrame:
-        """The rows of these numbers in ascending order, each once, with their ``row``."""
-        wanted, parts = np.unique(numbers), [self.index.head(0).with_row_index("row").collect()]
-        for number, part in enumerate(self.parts()):
-            first, last = np.searchsorted(wanted, (number * PART, (number + 1) * PART))
-            here = pl.DataFrame({"row": wanted[first:last].astype(np.uint32)}).lazy()
-            if first < last:
-                parts.append(part.join(here, on="row", how="semi", maintain_order="left").collect())
-        return pl.concat(parts)
-
-    def texts(self, numbers: NDArray[np.integer]) -> pl.DataFrame:
-        """What each of these relations says and where: surface words, `TEXTS`, terms; null for a negative number."""
-        wanted = pl.DataFrame({"row": numbers.astype(np.int64)})
-        rows = self.only(*SAID, *TEXTS, *TERMS).rows(numbers[numbers >= 0]).with_columns(pl.col("row").cast(pl.Int64))
-        return wanted.join(rows, on="row", how="left", maintain_order="left")
-
-    def only(self, *columns: str) -> Relations:
-        """These columns of them."""
-        return replace(self, index=self.index.select(columns))
-
-    def begins(self) -> pl.LazyFrame:
-        """The first relation of each caption; relations of one caption follow each other."""
-        caption = pl.col("caption_id")
-        return self.index.filter(caption.ne_missing(caption.shift()))
+    def rows(self, numbers: pl.Series, *columns: str, **expressions: pl.Expr) -> pl.DataFrame:
+        """These rows, each once and in ascending order: ``row``, and columns of them."""
+        wanted = numbers.drop_nulls().unique().cast(pl.get_index_type()).alias("row").to_frame().lazy()
+        rows = self.index.join(wanted, on="row", how="semi", maintain_order="left")
+        return rows.select("row", *columns, **expressions).collect(engine="streaming").sort("row")
 
 
 def load_relations(graphs: FinishedStage, folder: Path) -> Relations:
@@ -72,7 +40,7 @@ def load_relations(graphs: FinishedStage, folder: Path) -> Relations:
     silent = rejected.filter(pl.col("reason") == NO_RELATION, pl.col("detail").str.contains("\t"))
     parts = pl.col("detail").str.splitn("\t", 2).struct
     silent = silent.select(parts.field("field_0").alias(PHOTO), parts.field("field_1").alias("caption"))
-    return Relations(index, silent, graphs.record.planned, graphs.where)
+    return Relations(index.with_row_index("row"), silent, graphs.record.planned)
 
 
 def identity(name: str) -> pl.Expr:

@@ -1,4 +1,4 @@
-"""The settings of GeneCIS's training triplets, and what their card says (GeneCIS, section 5.2)."""
+"""The settings of GeneCIS's training triplets, and how they are planned and made (GeneCIS, section 5.2)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-import numpy as np
 from pydantic import Field
 
 from twinset.contracts.candidate import Candidate
@@ -20,25 +19,25 @@ from twinset.contracts.canonical import digest, sha256_of_file
 from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.kinds.triplet import PARTS, Triplet
-from twinset.contracts.licences.terms import Terms
-from twinset.contracts.locations import Location
+from twinset.contracts.licences.terms import TERMS, Terms
+from twinset.contracts.locations import VOCABULARIES, Location
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.papers import GENECIS
-from twinset.generators.triplets.concepts import concepts
-from twinset.generators.triplets.draws import NONE, Draws
-from twinset.generators.triplets.ratings import load_ratings
+from twinset.generators.scene_graphs.source import TEXTS
+from twinset.generators.triplets.draws import Draws
+from twinset.generators.triplets.ratings import load_ratings, with_plurals
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
-from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.media.media_folder import ImageFolder, Media
 
 if TYPE_CHECKING:
-    from twinset.generators.triplets.mining import Miner, TripletTable
-    from twinset.generators.triplets.relations import Relations
+    from twinset.generators.triplets.mining import Miner
 
 MINING = "mining.json"
+CONCEPTS = VOCABULARIES / "triplets.yaml"
+SAID = ("subject", "predicate", "object")
 MOST_BLOCKS = 32  # of numbers, for which texts are looked up at once
 LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
 
@@ -83,8 +82,6 @@ class Triplets(Source):
     estimated, a smaller one leaves out objects that are worn, and places for references that say none.
     max_uses: strict: how often one photo may be the reference, and how often the target, of 1,000 triplets in a row;
     the same two are not taken again. Where captions give no more, fewer triplets than the recipe's count are planned.
-    balance: strict: ``images`` samples a subject the more often the more images it has, as in the paper; ``subjects``
-    samples all of them evenly.
     distractors: whether an image that fits the condition, but not the reference, is stored too.
     licence: of captions and images, copied into every sample and the card.
     """
@@ -99,7 +96,6 @@ class Triplets(Source):
     min_support: int = Field(default=2, ge=1)
     max_unsaid: float = Field(default=0.03, ge=0, le=1)
     max_uses: int | None = Field(default=None, ge=1)
-    balance: Literal["images", "subjects"] = "images"
     distractors: bool = False
     licence: str = ""
 
@@ -133,133 +129,29 @@ class Triplets(Source):
     candidate = TripletCandidate
     libraries = ("numpy", "pillow", "polars")
 
-    @cached_property
-    def _images(self) -> ImageFiles | None:
-        return ImageFiles(self.images, upright=True) if self.images is not None else None
-
     def inputs(self) -> str:
         """Digest of the relations, of the ratings, and of the plurals that the published rules make of them or the
         concepts that the strict ones know."""
-        words = version("inflect") if self.rules == "published" else concepts().digest
-        return digest([self._graphs.digest, sha256_of_file(self.concreteness)[0], words])
+        words = version("inflect") if self.rules == "published" else sha256_of_file(CONCEPTS)[0]
+        return digest([self.earlier().digest, sha256_of_file(self.concreteness)[0], words])
 
     def report_files(self) -> Mapping[str, bytes]:
-        """``mining.json`` (`generators.triplets.report.make_report`)."""
-        from twinset.generators.triplets.report import make_report
-
-        report = make_report(self._relations, self._miner, self._draws)
+        """``mining.json``: ``funnel``, how much is left of the captions at each step, in order; ``estimated``, whether
+        what captions leave out could be estimated."""
+        pool = self._miner.pool
+        funnel = {**pool.funnel, "references within reach of the threshold": len(pool.references)}
+        report = {"funnel": funnel, "estimated": self._miner.estimated}
         return {MINING: json.dumps(report, ensure_ascii=False).encode() + b"\n"}  # in the order of steps
 
     def plan(self) -> Iterator[TripletCandidate]:
         """Mined triplets in the order of their draws; how many are taken does not change the first ones.
 
-        Raises `WrongUse` when the scene graphs are not finished, or nothing can be mined from them.
+        Raises `WrongUse` when the scene graphs are not finished, nothing can be mined from them, or images are asked
+        for that none of the captions names a file of.
         """
         candidates = self._candidates()
         first = list(islice(candidates, LOOKED_AT))
-        self._refuse_addresses(first)
-        yield from first
-        yield from candidates
-
-    @cached_property
-    def _graphs(self) -> FinishedStage:
-        return self.stage.earlier(self.graphs)
-
-    @cached_property
-    def _scratch(self) -> TemporaryDirectory[str]:
-        return TemporaryDirectory()
-
-    @cached_property
-    def _relations(self) -> Relations:
-        from twinset.generators.triplets.relations import load_relations
-
-        return load_relations(self._graphs, Path(self._scratch.name))
-
-    @cached_property
-    def _draws(self) -> Draws:
-        return Draws(self.stage.seed, self.stage.name)
-
-    @cached_property
-    def _miner(self) -> Miner:
-        from twinset.generators.triplets.mining import Miner
-        from twinset.generators.triplets.published import PublishedRules
-        from twinset.generators.triplets.strict import StrictRules
-
-        relations, ratings = self._relations, load_ratings(self.concreteness)
-        if self.rules == "published":
-            return Miner(PublishedRules(relations, ratings, self.threshold, self.min_images))
-        return Miner(
-            StrictRules(
-                relations,
-                ratings,
-                self.threshold,
-                self.min_images,
-                self.min_support,
-                self.max_unsaid,
-                self.balance,
-                self.distractors,
-            )
-        )
-
-    def _candidates(self) -> Iterator[TripletCandidate]:
-        following, used, blocks = 0, set[int](), 1
-        stream = self._miner.stream(self._draws, self.max_uses)
-        # Texts of a million triplets take as long to look up as those of one: a pass over all captions.
-        while tables := list(islice(stream, blocks)):
-            blocks = min(2 * blocks, MOST_BLOCKS)
-            used = {number for number in used if number >= following}
-            used.update(np.concatenate([table.used for table in tables]).tolist())
-            for number, mean, texts in self._with_texts(tables):
-                for missed in range(following, number):
-                    if missed not in used:
-                        self.excluded.add("no-triplet", f"draw {missed}")
-                following = number + 1
-                yield self._candidate(number, mean, texts)
-
-    def _with_texts(self, tables: Sequence[TripletTable]) -> Iterator[tuple[int, float, list[dict[str, str]]]]:
-        """Number, concreteness and what reference, target and distractor say, "" for none, of each triplet."""
-        row = np.append(self._miner.rules.pool.row, NONE)  # the last is that of `NONE`
-        reference, target, distractor, number, mean = (
-            np.concatenate([getattr(table, name) for table in tables])
-            for name in ("reference", "target", "distractor", "number", "concreteness")
-        )
-        parts = [row[reference], row[target], row[distractor if self.distractors else np.full_like(reference, NONE)]]
-        texts = self._relations.texts(np.concatenate(parts)).drop("row").fill_null("")
-        of_part = (texts.slice(start, len(number)).iter_rows(named=True) for start in range(0, len(texts), len(number)))
-        yield from zip(number.tolist(), mean.tolist(), map(list, zip(*of_part, strict=True)), strict=True)
-
-    def _candidate(self, number: int, mean: float, texts: list[dict[str, str]]) -> TripletCandidate:
-        def of_each(name: str) -> tuple[str, ...]:
-            return tuple(text[name] for text in texts)
-
-        terms = [Terms.of(text) for text in texts if text["caption_id"]]
-        return TripletCandidate(
-            **self.identified(number, group=f"triplet-{number:07d}", shows=terms),
-            number=number,
-            condition=f"{texts[1]['predicate']} {texts[1]['object']}",  # of the target (GeneCIS, section 5.2)
-            concreteness=mean,
-            subjects=of_each("subject"),
-            predicates=of_each("predicate"),
-            objects=of_each("object"),
-            caption_ids=of_each("caption_id"),
-            captions=of_each("caption"),
-            image_ids=of_each("image_id"),
-            images=tuple(looked_for_by(text["image"], text["image_id"]) for text in texts),
-        )
-
-    def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
-        """Triplets with their images, or why one has none: the reasons of `generators.image_files.ImageFiles.read`, and
-        ``same-image`` where two of its images are one file or copies of it."""
-        planned = cast(Sequence[TripletCandidate], candidates)
-        read: Mapping[str, Frame | UnusableImage] = {}
-        if self._images is not None:
-            read = self._images.read(image for candidate in planned for image in candidate.images if image)
-        for candidate in planned:
-            yield self._made(candidate, [read.get(image) for image in candidate.images])
-
-    def _refuse_addresses(self, first: Sequence[TripletCandidate]) -> None:
-        """Raise `WrongUse` where images are asked for that none of the captions names a file of."""
-        names = [name for candidate in first for name in candidate.images if name]
+        names = [name for candidate in first for name in candidate.media_names]
         if self.images is not None and names and all("://" in name for name in names):
             graphs, key = self.graphs, f"subsets.{self.stage.name}.source"
             raise WrongUse(
@@ -267,6 +159,74 @@ class Triplets(Source):
                 "download them with img2dataset and name the folder of its tars as both "
                 f"stages.{graphs}.source.captions and {key}.images, or leave images out for an index"
             )
+        yield from chain(first, candidates)
+
+    @cached_property
+    def _scratch(self) -> TemporaryDirectory[str]:
+        return TemporaryDirectory()
+
+    @cached_property
+    def _miner(self) -> Miner:
+        from twinset.generators.triplets.published import PublishedRules
+        from twinset.generators.triplets.relations import load_relations
+        from twinset.generators.triplets.strict import StrictRules
+
+        relations = load_relations(self.earlier(), Path(self._scratch.name))
+        ratings, asked = load_ratings(self.concreteness), (self.threshold, self.min_images)
+        if self.rules == "published":
+            return PublishedRules(relations, with_plurals(ratings), *asked)
+        return StrictRules(relations, ratings, *asked, self.min_support, self.max_unsaid, self.distractors)
+
+    def _candidates(self) -> Iterator[TripletCandidate]:
+        import polars as pl
+
+        draws = Draws(self.stage.seed, self.stage.name)
+        stream = self._miner.stream(draws, None if self.rules == "published" else self.max_uses)
+        blocks = 1
+        # Texts of a million triplets take as long to look up as those of one: a pass over all captions.
+        while tables := list(islice(stream, blocks)):
+            blocks = min(2 * blocks, MOST_BLOCKS)
+            table = pl.concat(tables)
+            if not self.distractors:  # the published rules sample them all the same
+                table = table.with_columns(distractor=pl.lit(None, table.schema["target"]))
+            rows = self._miner.relations.rows(pl.concat([table[part] for part in PARTS]), *SAID, *TEXTS, *TERMS)
+            parts = (
+                table.select(row=part).join(rows, on="row", how="left", maintain_order="left").fill_null("")
+                for part in PARTS
+            )
+            texts = zip(*(part.iter_rows(named=True) for part in parts), strict=True)
+            for number, mean, said in zip(table["number"], table["concreteness"], texts, strict=True):
+                if mean is None:
+                    self.excluded.add("no-triplet", f"draw {number}")
+                else:
+                    yield self._candidate(number, mean, said)
+
+    def _candidate(self, number: int, mean: float, texts: Sequence[dict[str, str]]) -> TripletCandidate:
+        """The triplet of a draw. texts: what each part says, "" for a distractor that is not asked for."""
+        said: dict[str, Any] = {f"{name}s": tuple(text[name] for text in texts) for name in (*SAID, *TEXTS)}
+        said["images"] = tuple(looked_for_by(text["image"], text["image_id"]) for text in texts)
+        terms = [Terms.of(text) for text in texts if text["caption_id"]]
+        return TripletCandidate(
+            **self.identified(number, group=f"triplet-{number:07d}", shows=terms),
+            number=number,
+            condition=f"{texts[1]['predicate']} {texts[1]['object']}",  # of the target (GeneCIS, section 5.2)
+            concreteness=mean,
+            **said,
+        )
+
+    @cached_property
+    def _images(self) -> ImageFiles | None:
+        return ImageFiles(self.images, upright=True) if self.images is not None else None
+
+    def make(self, candidates: Sequence[Candidate]) -> Iterator[Triplet | Rejected]:
+        """Triplets with their images, or why one has none: the reasons of `generators.image_files.ImageFiles.read`, and
+        ``same-image`` where two of its images are one file or copies of it."""
+        planned = cast(Sequence[TripletCandidate], candidates)
+        read: Mapping[str, Frame | UnusableImage] = {}
+        if self._images is not None:
+            read = self._images.read(image for candidate in planned for image in candidate.media_names)
+        for candidate in planned:
+            yield self._made(candidate, [read.get(image) for image in candidate.images])
 
     def _made(self, candidate: TripletCandidate, images: Sequence[Frame | UnusableImage | None]) -> Triplet | Rejected:
         if unusable := [image for image in images if isinstance(image, UnusableImage)]:

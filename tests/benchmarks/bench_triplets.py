@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -29,15 +30,16 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from tests.generators.finished_stage import finish, record_index  # noqa: E402
+from twinset.contracts.kinds.triplet import PARTS  # noqa: E402
 from twinset.contracts.licences.terms import TERMS  # noqa: E402
 from twinset.contracts.recipe import STAGES  # noqa: E402
-from twinset.generators.scene_graphs.source import GRAMMAR, PHOTO, TYPES, SceneGraphs  # noqa: E402
+from twinset.generators.scene_graphs.source import GRAMMAR, PHOTO, TEXTS, TYPES, SceneGraphs  # noqa: E402
 from twinset.generators.triplets.draws import Draws  # noqa: E402
 from twinset.generators.triplets.mining import BLOCK, Miner  # noqa: E402
 from twinset.generators.triplets.published import PublishedRules  # noqa: E402
-from twinset.generators.triplets.ratings import Ratings, load_ratings  # noqa: E402
+from twinset.generators.triplets.ratings import load_ratings, with_plurals  # noqa: E402
 from twinset.generators.triplets.relations import Relations, load_relations  # noqa: E402
-from twinset.generators.triplets.source import MOST_BLOCKS  # noqa: E402
+from twinset.generators.triplets.source import MOST_BLOCKS, SAID  # noqa: E402
 from twinset.generators.triplets.strict import StrictRules  # noqa: E402
 from twinset.shards.finished_stage import FinishedStage  # noqa: E402
 from twinset.shards.storage import layout  # noqa: E402
@@ -79,10 +81,10 @@ def write_larger(graphs: str, to: Path, captions: int) -> None:
     record_index(to / "larger", "scene-graphs", captions, captions, int(counts[chosen].sum()))
 
 
-def miner(relations: Relations, ratings: Ratings, rules: str) -> Miner:
+def miner(relations: Relations, ratings: dict[str, float], rules: str) -> Miner:
     if rules == "published":
-        return Miner(PublishedRules(relations, ratings, THRESHOLD, MIN_IMAGES))
-    return Miner(StrictRules(relations, ratings, THRESHOLD, MIN_IMAGES, MIN_SUPPORT, distractors=True))
+        return PublishedRules(relations, with_plurals(ratings), THRESHOLD, MIN_IMAGES)
+    return StrictRules(relations, ratings, THRESHOLD, MIN_IMAGES, MIN_SUPPORT, distractors=True)
 
 
 def mine_all(graphs: str, rules: str, triplets: int) -> None:
@@ -101,13 +103,13 @@ def mine_all(graphs: str, rules: str, triplets: int) -> None:
     lap("rules")
     table = mining.mine(Draws(0, "triplets"), 0, triplets)
     lap("mine")
-    row, step = mining.rules.pool.row, MOST_BLOCKS * BLOCK
+    step = MOST_BLOCKS * BLOCK
     for start in range(0, len(table), step):
-        parts = (table.reference, table.target, table.distractor)
-        relations.texts(np.concatenate([row[part[start : start + step]] for part in parts]))
+        parts = [table[part][start : start + step] for part in PARTS]
+        relations.rows(pl.concat(parts), *SAID, *TEXTS)
     lap("texts")
-    peak = peak_mib() / 1024
-    counts = {"relations": mining.rules.pool.funnel["relations"], "triplets": len(table), "left_out": table.left_out}
+    peak, mined = peak_mib() / 1024, table["passes"].count()
+    counts = {"relations": mining.pool.funnel["relations"], "triplets": mined, "left_out": len(table) - mined}
     print(json.dumps({"rules": rules, "seconds": took, "cpu": time.process_time(), "gib": peak, **counts}))
 
 
@@ -120,7 +122,7 @@ def against_the_published_way(graphs: str, seconds: float) -> None:
     relations, ratings = load_relations(stage_of(graphs), Path(scratch.name)), load_ratings(RATINGS)
     table = table_of(relations)
     frame = pd.DataFrame(table)
-    slow = PublishedProcedure(table, ratings.published, THRESHOLD, MIN_IMAGES, seed=0, rows=frame.iloc)
+    slow = PublishedProcedure(table, with_plurals(ratings), THRESHOLD, MIN_IMAGES, seed=0, rows=frame.iloc)
     began, found = time.perf_counter(), 0
     while (passed := time.perf_counter() - began) < seconds:
         slow.triplet()
@@ -134,7 +136,7 @@ def against_the_published_way(graphs: str, seconds: float) -> None:
         set_up = time.perf_counter() - began
         for triplets in (100_000, 1_600_000):
             began = time.perf_counter()
-            mined = len(mining.mine(Draws(0, "triplets"), 0, triplets))
+            mined = mining.mine(Draws(0, "triplets"), 0, triplets)["passes"].count()
             speed = mined / (time.perf_counter() - began)
             row(
                 f"{triplets:,} triplets of {relations.captions:,} real captions, {rules} rules",

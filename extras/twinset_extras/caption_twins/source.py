@@ -150,7 +150,7 @@ class CaptionTwins(ConfirmedCaptions):
         """Whether the rating of each phrase is high enough, or not asked for."""
         words, ratings = vocabulary(), load_ratings(self.concreteness)
         pairs = zip(map(str.lower, words.phrases), map(str.lower, words.bases), strict=True)
-        rating = np.array([ratings.rated.get(word, ratings.rated.get(base, np.nan)) for word, base in pairs])
+        rating = np.array([ratings.get(word, ratings.get(base, np.nan)) for word, base in pairs])
         asked = np.array([any(words.lines[line].kind in RATED for line in named) for named in words.named])
         return np.asarray(~asked | (rating >= self.threshold))
 

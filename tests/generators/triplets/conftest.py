@@ -13,9 +13,8 @@ from tests.generators.finished_stage import finish
 from twinset.contracts.licences.terms import TERMS
 from twinset.generators.captions.tables import Caption, caption_source
 from twinset.generators.scene_graphs.source import SceneGraphs
-from twinset.generators.triplets.ratings import Ratings, load_ratings
+from twinset.generators.triplets.ratings import load_ratings, with_plurals
 from twinset.generators.triplets.relations import Relations, load_relations
-from twinset.shards.finished_stage import FinishedStage
 
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 REAL_CAPTIONS = 2000
@@ -72,8 +71,8 @@ def relations_of(said: Sequence[Said], others: Sequence[tuple[str, str]] = (), *
         **columns,
     }
     silent = pl.DataFrame(others, {"photo": pl.String, "caption": pl.String}, orient="row")
-    index = pl.DataFrame(table)
-    return Relations(index.with_columns(pl.col("confirmed").cast(pl.Boolean)).lazy(), silent, count)
+    index = pl.DataFrame(table).with_columns(pl.col("confirmed").cast(pl.Boolean)).with_row_index("row")
+    return Relations(index.lazy(), silent, count)
 
 
 @pytest.fixture(scope="session")
@@ -99,27 +98,23 @@ def own_said() -> list[Said]:
 
 
 @pytest.fixture(scope="session")
-def own_ratings() -> Ratings:
-    pytest.importorskip(
-        "inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'"
-    )
-    return Ratings(RATED)
+def own_ratings() -> dict[str, float]:
+    """With plurals, for the published rules."""
+    pytest.importorskip("inflect", reason="inflect makes the plurals: pip install 'twinset[text]'")
+    return with_plurals(RATED)
 
 
 @pytest.fixture(scope="session")
-def real_ratings() -> Ratings:
+def real_ratings() -> dict[str, float]:
     path = SHARED / "concreteness" / "Concreteness_ratings_Brysbaert_et_al_BRM.txt"
     if not path.is_file():
         pytest.skip("the ratings of ../shared/data/concreteness are not here")
-    pytest.importorskip(
-        "inflect", reason="inflect makes the plurals of the published rules: pip install 'twinset[text]'"
-    )
     return load_ratings(path)
 
 
 @pytest.fixture(scope="session")
-def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> FinishedStage:
-    """A finished stage with the relations of the first captions of Flickr8k."""
+def real_relations(tmp_path_factory: pytest.TempPathFactory) -> Relations:
+    """The relations of the first captions of Flickr8k."""
     path = SHARED / "captions" / "flickr8k_token.txt"
     if not path.is_file():
         pytest.skip("the captions of ../shared/data are not here")
@@ -130,9 +125,5 @@ def real_graphs(tmp_path_factory: pytest.TempPathFactory) -> FinishedStage:
         for one in islice(captions, REAL_CAPTIONS)
     ]
     (folder / "captions.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    return finish(SceneGraphs(kind="scene-graphs", captions=(folder / "captions.jsonl",)), folder)
-
-
-@pytest.fixture(scope="session")
-def real_relations(real_graphs: FinishedStage, tmp_path_factory: pytest.TempPathFactory) -> Relations:
-    return load_relations(real_graphs, tmp_path_factory.mktemp("index"))
+    graphs = finish(SceneGraphs(kind="scene-graphs", captions=(folder / "captions.jsonl",)), folder)
+    return load_relations(graphs, folder)
