@@ -76,16 +76,17 @@ def guess(signs: Signs, groups: Codes) -> Guess:
 
     Args:
         signs: of each pair, at least one: 1 right, 0 tied, -1 wrong.
-        groups: of each pair, a number; pairs of one group are not independent.
+        groups: of each pair, a small number, 0 or more; pairs of one group are not independent.
     """
     right, ties = int((signs > 0).sum()), int((signs == 0).sum())
     expected = (right + ties / 2) / len(signs)
-    _, codes = np.unique(groups, return_inverse=True)
-    low, high = _interval((signs + 1) / 2, codes, expected)
-    return Guess(len(signs), int(codes.max()) + 1, right, ties, expected, low, high)
+    there = np.bincount(groups) > 0
+    residuals = np.bincount(groups, weights=(signs + 1) / 2 - expected)[there]
+    low, high = _interval(residuals, len(signs), expected)
+    return Guess(len(signs), int(there.sum()), right, ties, expected, low, high)
 
 
-def _interval(scores: NDArray[np.float64], codes: NDArray[np.intp], mean: float) -> tuple[float | None, float | None]:
+def _interval(sums: NDArray[np.float64], pairs: int, mean: float) -> tuple[float | None, float | None]:
     """95 % interval of a mean of scores (0, 1/2, 1) of clustered pairs.
 
     Wilson's interval, with the number of independent pairs that would have the variance that the groups show:
@@ -94,14 +95,15 @@ def _interval(scores: NDArray[np.float64], codes: NDArray[np.intp], mean: float)
     effective n = mean · (1 − mean) / variance
 
     With the quantile t of Student's distribution of G − 1 degrees of freedom (Korn and Graubard, 1998).
+
+    sums: of each group, of what its scores exceed their mean by. pairs: of all groups.
     """
     from scipy.stats import t as student
 
-    sums = np.bincount(codes, weights=scores - mean)  # residuals of each group
     count = len(sums)
     if count < LEAST_GROUPS:
         return None, None
-    variance = count / (count - 1) * float(sums @ sums) / len(scores) ** 2
+    variance = count / (count - 1) * float(np.square(sums).sum()) / pairs**2
     spread = mean * (1 - mean)
     if variance == 0 and spread > 0:  # all are tied: no guess is made at all
         return mean, mean
@@ -184,8 +186,8 @@ class Guesses:
 
         self.names = [name for name in rows.collect_schema().names() if name not in ("group", "kind")]
         signs = [pl.col(name).sign().cast(pl.Int8) for name in self.names]
-        coded = [pl.col(name).cast(pl.Categorical) for name in rows.collect_schema().names() if name not in self.names]
-        self._rows = rows.select(*signs, *coded).collect()
+        coded = pl.col("group").rank("dense").cast(pl.Int32)
+        self._rows = rows.select(*signs, pl.col("^kind$").cast(pl.Categorical), group=coded).collect()
         self._known: dict[tuple[str, str, int], Guess | None] = {}
 
     def guess(self, name: str, kind: str = ALL, side: int = 1) -> Guess | None:
@@ -204,7 +206,7 @@ class Guesses:
         rows = rows.select(name, "group").drop_nulls(name)
         if not rows.height:
             return None
-        return guess(rows[name].to_numpy() * np.int8(side), rows["group"].to_physical().to_numpy())
+        return guess(rows[name].to_numpy() * np.int8(side), rows["group"].to_numpy())
 
     def _tried(self, kind: str) -> list[tuple[str, Guess]]:
         attacks = ((words, self.guess(name, kind, side)) for name, side, words in attacks_on(self.names))
@@ -242,25 +244,3 @@ class Guesses:
                 rows.append((words, every.share, every.interval, f"{every.ties / every.n:.1%}", *cells))
         heads = (f"guessed {guessed}: the caption that has", "all", "95 % interval", "ties")
         return table((*heads, *(kind.replace("_", " ") for kind in kinds)), rows) if rows else ""
-
-
-def shares_right(rows: pl.DataFrame, kinds: Sequence[str]) -> str:
-    """A Markdown table of how often attacks are right of rows, half of ties counted as right.
-
-    rows: as `Guesses` takes them.
-    """
-    import polars as pl
-
-    names = [name for name in rows.columns if name not in ("group", "kind")]
-    lines = []
-    for name, side, words in attacks_on(names):
-        signs = rows.select("kind", sign=pl.col(name).sign() * side).drop_nulls()
-        if not signs.height:
-            continue
-        right = (pl.col("sign") + 1).mean() / 2
-        of_kind = dict(signs.group_by("kind").agg(right).iter_rows())
-        every, ties = signs.select(right, ties=(pl.col("sign") == 0).mean()).row(0)
-        cells = [f"{of_kind[kind]:.1%}" if kind in of_kind else "–" for kind in kinds]
-        lines.append((words, f"{every:.1%}", f"{ties:.1%}", *cells))
-    heads = ("guessed true: the caption that has", ALL, "ties", *(kind.replace("_", " ") for kind in kinds))
-    return table(heads, lines) if lines else ""
