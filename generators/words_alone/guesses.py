@@ -195,18 +195,15 @@ class Guesses:
 
         side: 1 where the larger number is guessed to be true, -1 where the smaller.
         """
-        if (name, kind, side) not in self._known:
-            self._known[name, kind, side] = self._count(name, kind, side) if name in self.names else None
-        return self._known[name, kind, side]
-
-    def _count(self, name: str, kind: str, side: int) -> Guess | None:
         import polars as pl
 
-        rows = self._rows if kind == ALL else self._rows.filter(pl.col("kind") == kind)
-        rows = rows.select(name, "group").drop_nulls(name)
-        if not rows.height:
-            return None
-        return guess(rows[name].to_numpy() * np.int8(side), rows["group"].to_numpy())
+        attack = name, kind, side
+        if attack not in self._known and name in self.names:
+            rows = self._rows if kind == ALL else self._rows.filter(pl.col("kind") == kind)
+            rows = rows.select(name, "group").drop_nulls(name)
+            signs, groups = rows[name].to_numpy() * np.int8(side), rows["group"].to_numpy()
+            self._known[attack] = guess(signs, groups) if rows.height else None
+        return self._known.get(attack)
 
     def _tried(self, kind: str) -> list[tuple[str, Guess]]:
         attacks = ((words, self.guess(name, kind, side)) for name, side, words in attacks_on(self.names))
@@ -223,11 +220,8 @@ class Guesses:
 
     def solved(self, kinds: Collection[str]) -> list[tuple[str, str, Guess]]:
         """Kinds, `ALL` first, that an attack solves: kind, what it guesses, how often it is right; the best of each."""
-        best = []
-        for kind in (ALL, *kinds):
-            if solving := [attack for attack in self._tried(kind) if attack[1].solved]:
-                best.append((kind, *max(solving, key=lambda attack: attack[1].expected)))
-        return best
+        tried = {kind: [attack for attack in self._tried(kind) if attack[1].solved] for kind in (ALL, *kinds)}
+        return [(kind, *max(them, key=lambda attack: attack[1].expected)) for kind, them in tried.items() if them]
 
     def table(self, guessed: str, kinds: Collection[str]) -> str:
         """A Markdown table: how often each attack is right, in bold where it solves the kind; empty without pairs.
