@@ -26,16 +26,16 @@ def check_scorer(settings: ScorerSettings, texts: Sequence[str] = TEXTS) -> None
     """
     check_settings(settings)
     name = type(settings).__name__
-    title = getattr(settings, "title", None)
+    title, score = getattr(settings, "title", ""), getattr(settings, "score", "")
     expect(isinstance(title, str) and bool(title), f"{name}.title is not set; it is a class variable of text")
-    wrong = f"{name}.score {settings.score!r} is no name of columns; take small letters, digits and underscores"
-    expect(re.fullmatch("[a-z][a-z0-9_]*", settings.score) is not None, wrong)
+    wrong = f"{name}.score {score!r} is no name of columns; take small letters, digits and underscores"
+    expect(isinstance(score, str) and re.fullmatch("[a-z][a-z0-9_]*", score) is not None, wrong)
     expect(0 < settings.reach < float("inf"), f"{name}.reach is {settings.reach}; give the gap of the last bin")
     try:
-        other, _ = scorer_of(settings.score)
+        other, _ = scorer_of(score)
     except UnknownKind:  # its package is not installed
         other = settings.kind
-    expect(other == settings.kind, f"{other} gives a score {settings.score!r} too; rename {name}.score")
+    expect(other == settings.kind, f"{other} gives a score {score!r} too; rename {name}.score")
     weights = called(f"{settings.kind}: weights()", settings.weights)
     scorer = called(f"{settings.kind}: open()", lambda: settings.open("cpu"))
     first = _scores(settings, scorer, texts, settings.micro_batch)

@@ -134,9 +134,9 @@ class CaptionScores(OnDevice, RowStage):
             places = [place[text] for text in pair]
             scores: dict[str, float | None] = dict.fromkeys(self.score_columns)
             for scorer, values in scored:
-                numbers = values.values[places].astype(np.float64)
-                numbers = [numbers[0] @ numbers[1]] if scorer.of_pairs else numbers
-                scores |= dict(zip(scorer.columns(), map(float, numbers), strict=True))
+                sides = values.values[places].astype(np.float64)
+                numbers = [float(sides[0] @ sides[1])] if scorer.of_pairs else sides.tolist()
+                scores |= dict(zip(scorer.columns(), numbers, strict=True))
             if wrong := [name for name, value in scores.items() if value is not None and not np.isfinite(value)]:
                 yield Rejected(candidate.key, "score-not-finite", ", ".join(wrong))
                 continue

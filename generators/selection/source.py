@@ -127,8 +127,9 @@ class SelectedNegatives(TableStage):
         return bringing(self.quality, "quality") | bringing(axes, "refine")
 
     def misfit(self, earlier: SourceSettings) -> str:
-        given = earlier.scores_given
-        for setting, score in self.scores_needed() if given is not None else []:
+        if (given := earlier.scores_given) is None:
+            return ""
+        for setting, score in self.scores_needed():
             if score not in (*given, WORDS):
                 return (
                     f"source.{setting} needs the score {score}, and {self.scores} has only {', '.join(given)}. Name a "

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +86,7 @@ def guess(signs: Signs, groups: Codes) -> Guess:
     return Guess(len(signs), int(there.sum()), right, ties, expected, low, high)
 
 
-def _interval(sums: NDArray[np.float64], pairs: int, mean: float) -> tuple[float | None, float | None]:
+def _interval(sums: NDArray[Any], pairs: int, mean: float) -> tuple[float | None, float | None]:
     """95 % interval of a mean of scores (0, 1/2, 1) of clustered pairs.
 
     Wilson's interval, with the number of independent pairs that would have the variance that the groups show:

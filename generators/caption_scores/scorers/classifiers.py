@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.references import Reference, bibtex
 from twinset.generators.caption_scores.scorers.scorer import LAYOUT, Network, NetworkScorer, Scorer
 from twinset.models.files import find_model
 from twinset.models.loading import load_with_tokenizer
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 ACCEPTABLE = 1  # the class of CoLA
 #: The published VERA keeps its head in rows of the T5 embedding that no text uses (``<extra_id_0>`` and next).
@@ -46,7 +43,7 @@ class Cola(NetworkScorer):
             positions -= int(model.config.pad_token_id) + 1
         model = model.to(device)
 
-        def chances(read: Any) -> Tensor:
+        def chances(read: Any) -> Any:
             return model(**read).logits.double().softmax(dim=1)[:, ACCEPTABLE]
 
         return Network(tokenizer, device, min(positions, int(tokenizer.model_max_length)), chances)
@@ -84,7 +81,7 @@ class Vera(NetworkScorer):
             )
         model = model.to(device)
 
-        def chances(read: Any) -> Tensor:
+        def chances(read: Any) -> Any:
             states = model(**read).last_hidden_state
             last = read["attention_mask"].sum(dim=1) - 1
             ends = states[torch.arange(len(states), device=device), last].float()  # (texts, channels)

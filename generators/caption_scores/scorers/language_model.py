@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -10,9 +10,6 @@ from twinset.contracts.errors import WrongUse
 from twinset.generators.caption_scores.scorers.scorer import Network, NetworkScorer, Scorer
 from twinset.models.language_models.settings import find_language_model
 from twinset.models.loading import load_with_tokenizer
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 
 class LanguageModel(NetworkScorer):
@@ -58,7 +55,7 @@ class LanguageModel(NetworkScorer):
         positions = getattr(model.config, "max_position_embeddings", self.max_tokens)
         model = model.to(device)
 
-        def means(read: Any) -> Tensor:
+        def means(read: Any) -> Any:
             logits = model(**read, use_cache=False).logits.float()  # (texts, tokens, vocabulary)
             follow, scored = read["input_ids"][:, 1:], read["attention_mask"][:, 1:]
             losses = torch.nn.functional.cross_entropy(logits[:, :-1].transpose(1, 2), follow, reduction="none")

@@ -19,7 +19,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,6 @@ from twinset.contracts.doors import OfKind, Registry, UnknownKind
 from twinset.contracts.errors import suggested
 from twinset.contracts.source import Place, PlacedSettings
 from twinset.models.files import TOKENIZERS, WEIGHTS, Layout, find_model
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 #: Characters that are looked at for each token that a model reads; a caption of 10 MB is cut before it is tokenized.
 CHARACTERS_A_TOKEN = 100
@@ -123,14 +120,14 @@ class Network:
     """A loaded network that scores passes of tokens, as a `Scorer`.
 
     tokenizer: of transformers. device: of the network. most: tokens that it reads.
-    score: the number of each text of a pass: what the tokenizer pads, as tensors, → (texts,).
+    score: gives the number of each text of a pass, a tensor (texts,), of what the tokenizer pads.
     begin: a token put before each text; the tokenizer's own marks otherwise, which stay when a text is cut.
     """
 
     tokenizer: Any
     device: str
     most: int
-    score: Callable[[Any], Tensor]
+    score: Callable[[Any], Any]
     begin: int | None = None
 
     def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:

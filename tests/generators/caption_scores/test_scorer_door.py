@@ -117,6 +117,7 @@ FAULTS: dict[str, tuple[str, object]] = {
     "other scores in another order": ("open", lambda texts, size: shifted(texts, np.arange(len(texts)))),
     "other scores one text a pass": ("open", lambda texts, size: shifted(texts, size)),
     "vera gives a score 'vera' too": ("score", "vera"),
+    "Commas.score None is no name of columns": ("score", None),
     "probability: a value is not between 0 and 1": ("probability", True),
     "not unit embeddings": ("of_pairs", True),
 }
