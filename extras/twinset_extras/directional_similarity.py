@@ -40,7 +40,7 @@ class DirectionalSimilarity(ClipFilter):
         """
         steps = [embeds[:, 1] - embeds[:, 0] for embeds in (images, captions)]
         still = np.any([np.linalg.norm(step, axis=1) < ROUNDING for step in steps], axis=0)
-        return np.where(still, 0.0, (unit(steps[0]) * unit(steps[1])).sum(axis=1))
+        return np.where(still, np.float32(0), (unit(steps[0]) * unit(steps[1])).sum(axis=1))
 
     def verdict(self, value: float) -> Score:
         return Score("direction", value)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import numpy as np
 
@@ -26,23 +26,17 @@ def check_scorer(settings: ScorerSettings, texts: Sequence[str] = TEXTS) -> None
     """
     check_settings(settings)
     name = type(settings).__name__
-    for word in ("score", "title"):
-        said = getattr(settings, word, "")
-        expect(
-            isinstance(said, str) and bool(said.strip()), f"{name}.{word} is not set; it is a class variable of text"
-        )
-    wrong = f"{name}.score {settings.score!r} is no name of columns; take small letters, digits and underscores"
-    expect(re.fullmatch("[a-z][a-z0-9_]*", settings.score) is not None, wrong)
+    title, score = getattr(settings, "title", ""), getattr(settings, "score", "")
+    expect(isinstance(title, str) and bool(title), f"{name}.title is not set; it is a class variable of text")
+    wrong = f"{name}.score {score!r} is no name of columns; take small letters, digits and underscores"
+    expect(isinstance(score, str) and re.fullmatch("[a-z][a-z0-9_]*", score) is not None, wrong)
     expect(0 < settings.reach < float("inf"), f"{name}.reach is {settings.reach}; give the gap of the last bin")
     try:
-        other, _ = scorer_of(settings.score)
+        other, _ = scorer_of(score)
     except UnknownKind:  # its package is not installed
         other = settings.kind
-    expect(other == settings.kind, f"{other} gives a score {settings.score!r} too; rename {name}.score")
+    expect(other == settings.kind, f"{other} gives a score {score!r} too; rename {name}.score")
     weights = called(f"{settings.kind}: weights()", settings.weights)
-    expect(
-        isinstance(weights, str), f"weights() gives a {type(weights).__name__}; return a digest, empty without files"
-    )
     scorer = called(f"{settings.kind}: open()", lambda: settings.open("cpu"))
     first = _scores(settings, scorer, texts, settings.micro_batch)
     allowed = CLOSE if weights else 0.0
@@ -57,7 +51,9 @@ def check_scorer(settings: ScorerSettings, texts: Sequence[str] = TEXTS) -> None
 
 
 def _scores(settings: ScorerSettings, scorer: Scorer, texts: Sequence[str], micro_batch: int) -> np.ndarray:
-    with _as_in_a_build(settings):
+    from twinset.models.device import inference
+
+    with inference(1) if "torch" in settings.libraries() else nullcontext():  # as in a build
         scored = called(f"{settings.kind}: a call", lambda: scorer(texts, micro_batch))
     expect(isinstance(scored, Scored), f"a call gives a {type(scored).__name__}; return Scored(values, truncated)")
     values, truncated = np.asarray(scored.values), np.asarray(scored.truncated)
@@ -72,11 +68,3 @@ def _scores(settings: ScorerSettings, scorer: Scorer, texts: Sequence[str], micr
     inside = bool(((values >= 0) & (values <= 1)).all())
     expect(not settings.probability or inside, "probability: a value is not between 0 and 1")
     return values
-
-
-def _as_in_a_build(settings: ScorerSettings) -> AbstractContextManager[None]:
-    if "torch" not in settings.libraries():
-        return nullcontext()
-    from twinset.models.device import inference
-
-    return inference(1)

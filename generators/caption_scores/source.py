@@ -123,25 +123,25 @@ class CaptionScores(OnDevice, RowStage):
         Raises `contracts.parts.OutOfMemory` when a pass does not fit, `BuildFailed` when a model does not, and
         `WrongUse` when a model's files cannot be used.
         """
-        rows = [candidate.values for candidate in batch]
-        pairs = [(row["caption"], row["negative_caption"]) for row in rows]
+        pairs = [(candidate.values["caption"], candidate.values["negative_caption"]) for candidate in batch]
         texts = list(dict.fromkeys(text for pair in pairs if all(map(str.strip, pair)) for text in pair))
         place = {text: number for number, text in enumerate(texts)}
         scored = self._scored(texts) if texts else []
-        for candidate, row, pair in zip(batch, rows, pairs, strict=True):
+        for candidate, pair in zip(batch, pairs, strict=True):
             if not all(text in place for text in pair):
                 yield Rejected(candidate.key, "no-text")
                 continue
             places = [place[text] for text in pair]
             scores: dict[str, float | None] = dict.fromkeys(self.score_columns)
             for scorer, values in scored:
-                scores |= _scores(scorer, values, *places)
-            wrong = [name for name, value in scores.items() if value is not None and not np.isfinite(value)]
-            if wrong:
+                sides = values.values[places].astype(np.float64)
+                numbers = [float(sides[0] @ sides[1])] if scorer.of_pairs else sides.tolist()
+                scores |= dict(zip(scorer.columns(), numbers, strict=True))
+            if wrong := [name for name, value in scores.items() if value is not None and not np.isfinite(value)]:
                 yield Rejected(candidate.key, "score-not-finite", ", ".join(wrong))
                 continue
             cut = [scorer.score for scorer, values in scored if values.truncated[places].any()]
-            yield [{**row, **scores, "truncated": " ".join(cut)}]
+            yield [{**candidate.values, **scores, "truncated": " ".join(cut)}]
 
     def _scored(self, texts: Sequence[str]) -> list[tuple[ScorerSettings, Scored]]:
         from twinset.models.device import inference, within_memory
@@ -168,10 +168,3 @@ class CaptionScores(OnDevice, RowStage):
         device = "cpu" if self.device == "cpu" else GPU
         opening = ((scorer, f"the scorer {scorer.kind}", partial(scorer.open, device)) for scorer in self.scorers)
         return [(scorer, load_within_memory(name, opens)) for scorer, name, opens in opening]
-
-
-def _scores(scorer: ScorerSettings, scored: Scored, first: int, second: int) -> dict[str, float]:
-    """Scores by column. first, second: places of caption and negative."""
-    if scorer.of_pairs:
-        return {scorer.score: float(scored.values[first].astype(np.float64) @ scored.values[second].astype(np.float64))}
-    return {name: float(scored.values[place]) for name, place in zip(scorer.columns(), (first, second), strict=True)}

@@ -1,4 +1,4 @@
-"""Settings of the tables from which hard negatives are mined by image: EqBen C, and NegCLIP (section 4)."""
+"""The tables from which hard negatives are mined by image: EqBen C, and NegCLIP (section 4)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from twinset.contracts.kinds.kind import Stored
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.references import Reference, reasons_beside
 from twinset.contracts.source import Need, Place, StageName
+from twinset.generators.neighbours.table import read_features
 from twinset.generators.papers import EQBEN
-from twinset.models.device import OnDevice, check_installed
+from twinset.models.device import GPU, OnDevice, check_installed
 from twinset.models.encoders.contract import Floats
 from twinset.models.encoders.image_towers import InBuild, open_tower, tower_files
 from twinset.models.files import ModelMissing, sha256_once
@@ -29,14 +30,9 @@ from twinset.shards.media.decode import decode
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-from typing import TYPE_CHECKING
-
-from twinset.generators.neighbours.table import read_features
-from twinset.models.device import GPU
-
-if TYPE_CHECKING:
     from torch import Tensor
+
+ROWS, COLUMNS = 1024, 1 << 15  # of a block: 128 MiB of cosines, whatever the number of images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,9 +137,6 @@ class ImageFeatures(OnDevice, Source):
     @cached_property
     def _tower(self) -> Callable[[Sequence[object]], Floats]:
         return open_tower(self.model, InBuild(self.device, self.batch_size(), self.threads))
-
-
-ROWS, COLUMNS = 1024, 1 << 15  # of a block: 128 MiB of cosines, whatever the number of images
 
 
 def nearest(features: Tensor, k: int, rows: slice = slice(None)) -> tuple[Tensor, Tensor]:

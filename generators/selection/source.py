@@ -1,6 +1,6 @@
 """Which scored negative captions are kept, by the authors' code or by their paper, refined in the end.
 
-Both sets of rules end in adversarial refinement (`generators.selection.refinement`), pooled over kinds. Before it:
+Both sets of rules end in adversarial refinement (`balanced`), pooled over kinds. Before it:
 
 * published (BiVLC's code): similarity below 0.999; then each scorer's quantile of the kind, all of which must be
   reached; then pooled over kinds a full stop at the very end, more than ten characters, the first of equal prompts.
@@ -13,19 +13,21 @@ Equal captions pass the same tests, so whether duplicates are removed before or 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from twinset.contracts.canonical import canonical_json
+from twinset.contracts.canonical import canonical_json, mixed
 from twinset.contracts.doors import UnknownKind
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.markdown import block_of, cell, table
+from twinset.contracts.markdown import block_of, table
 from twinset.contracts.parts import EXAMPLES
 from twinset.contracts.references import reasons_beside
 from twinset.contracts.source import Panels, SourceSettings, StageName, Steps
@@ -33,16 +35,7 @@ from twinset.generators.caption_scores.scorers.scorer import bringing, scorer_of
 from twinset.generators.negative_captions.kinds import KINDS, columns_of, scored_schema
 from twinset.generators.negative_captions.prompts import SUFFIX
 from twinset.generators.papers import BIVLC
-from twinset.generators.selection.refinement import WORDS, ranks_of, reach_of, refined
-from twinset.generators.words_alone.guesses import (
-    ALL,
-    LENGTHS,
-    NEGATIVE,
-    gaps,
-    kind_of_row,
-    scores_among,
-    title_of,
-)
+from twinset.generators.words_alone.guesses import ALL, gaps, kind_of_row, scores_among, title_of
 from twinset.shards.contracts import TableStage
 
 if TYPE_CHECKING:
@@ -52,22 +45,15 @@ REPORT, PICTURE = "selection.json", "gaps.png"
 #: Points at which gaps are measured.
 EVERY, BEFORE, AFTER = "all", "before refinement", "selected"
 
+WORDS = "words"
+HASHED = 16  # characters of a key that are a hash
+COARSE = 10  # bins of a gap where the gap of another score is exactly zero, as SugarCrepe's code has it
 BINS = 100  # of a histogram of gaps
 MOST_WORDS = 20  # gaps in words that are told apart in a histogram
 LEAST_CHARACTERS = 10  # a negative caption must have more (BiVLC as released)
 
 #: What the paper says differently: "the top 35 percentile", and nothing of similarity (BiVLC, section 5.2, step 1).
 _OF_THE_PAPER = {"quantile": 0.65, "similarity": None}
-
-
-def remedy(setting: str, score: str) -> str:
-    """What to do where a setting of a selection needs a score that the stage of scores lacks."""
-    scorer, _ = scorer_of(score)
-    instead = "set it to null" if setting == "similarity" else f"leave {score} out of {setting}"
-    return (
-        f"Name a scorer of kind {scorer} in that stage, or {instead}; with a language model alone, write "
-        "quality: [lm], refine: [lm], similarity: null"
-    )
 
 
 class SelectedNegatives(TableStage):
@@ -131,8 +117,7 @@ class SelectedNegatives(TableStage):
         other = next((name for name in self.quality if not scorer_of(name)[1].probability), None)
         if self.rules == "paper" and other is not None and len(self.quality) > 1:
             raise ValueError(
-                f"quality: the paper's rules average scores, and {other} is not a probability; name it alone, or vera "
-                "and cola"
+                f"quality: the paper's rules average scores, and {other} is not a probability; name it alone"
             )
         return self
 
@@ -146,8 +131,10 @@ class SelectedNegatives(TableStage):
             return ""
         for setting, score in self.scores_needed():
             if score not in (*given, WORDS):
-                return f"source.{setting} needs the score {score}, and {self.scores} has only {', '.join(given)}. " + (
-                    remedy(setting, score)
+                return (
+                    f"source.{setting} needs the score {score}, and {self.scores} has only {', '.join(given)}. Name a "
+                    f"scorer of kind {scorer_of(score)[0]} in that stage, or other scores here; with a language model "
+                    "alone, write quality: [lm], refine: [lm], similarity: null"
                 )
         return ""
 
@@ -159,7 +146,7 @@ class SelectedNegatives(TableStage):
     @cached_property
     def row_schema(self) -> pa.Schema:  # type: ignore[override]  # with the scores that the rules need
         """As the earlier table, with a prompt each."""
-        numbers = columns_of(score for _, score in self.scores_needed() if score not in LENGTHS)
+        numbers = columns_of(score for _, score in self.scores_needed() if score != WORDS)
         return pa.schema([*scored_schema(numbers), pa.field("prompt", pa.string(), nullable=False)])
 
     @cached_property
@@ -171,145 +158,105 @@ class SelectedNegatives(TableStage):
         return {REPORT: canonical_json(self.report) + b"\n"}
 
     def transform(self, *tables: pl.LazyFrame) -> pl.LazyFrame:
-        """Selected rows in the order of the earlier table.
-
-        Raises `WrongUse` when that lacks scores that the rules need, or nothing is left.
-        """
+        """Selected rows in the order of the earlier table. Raises `WrongUse` when nothing is left."""
         import polars as pl
 
         there = tables[0].collect_schema().names()
-        tests = {"full-stop": pl.col("negative_caption").str.ends_with(".")}
-        tests["long"] = pl.col("negative_caption").str.len_chars() > LEAST_CHARACTERS
-        tests["question"] = pl.col("negative_caption").str.strip_chars_end().str.ends_with("?")
-        tests["final-punctuation"] = pl.col("negative_caption").str.contains(r"[.!]\s*$")
-        scores = scores_among(there)
+        numbers = [field.name for field in self.row_schema if field.type == pa.float64()]
+        finite = (pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in numbers if name in there)
+        absent = (pl.lit(None, pl.Float64).alias(name) for name in numbers if name not in there)
+        prompt = pl.col("negative_caption").str.replace_all(".", "", literal=True)
+        scored = tables[0].with_row_index("row").with_columns(*finite, *absent, prompt=prompt)
+        measured = gaps("caption", "negative_caption", scores_among([*there, *numbers]))
         rows = (
-            tables[0]
-            .with_row_index("row")
+            scored.with_columns(kind=kind_of_row())
             .select(
-                "row",
-                "key",
-                "identity",
-                kind=kind_of_row(),
-                prompt=pl.col("negative_caption").str.replace_all(".", "", literal=True),
-                text=pl.col("negative_caption"),
-                similarity=_finite("similarity") if "similarity" in there else None,
-                **{f"negative {score}": _finite(score + NEGATIVE) for score in scores},
-                **{f"gap {name}": gap for name, gap in gaps("caption", "negative_caption", scores).items()},
-                **tests,
+                *("row", "key", "identity", "kind", "prompt", *numbers),
+                text="negative_caption",
+                # Of equal captions the first stays; kinds come in the order of the papers' tables, others after these.
+                order=_place_of_kind().cast(pl.UInt64) * 2**32 + pl.col("row"),
+                **{f"gap {name}": gap for name, gap in measured.items()},
             )
             .collect()
         )
         if not rows.height:
             raise WrongUse(f"{self.earlier().where}: has no rows to select from; name other negative captions")
-        self._refuse_absent(rows)
-        steps = list(self._steps(rows))
-        self._count(rows, steps)
-        chosen = rows.select("row").filter(steps[-1][1])
-        numbers = [field.name for field in self.row_schema if field.type == pa.float64()]
+        points, funnel, left = {EVERY: rows, BEFORE: rows}, [("", rows)], rows
+        steps = list(self._steps())
+        for reason, test in steps:
+            passed = left.select(test).to_series().fill_null(False)
+            lost, before, left = left.filter(~passed), left, left.filter(passed)
+            if not left.height:
+                raise WrongUse(self._nothing_left(reason, before))
+            for identity in lost["identity"].head(EXAMPLES // len(steps)):
+                self.excluded.add(reason, f"{self.scores} {identity}")
+            self.excluded[reason] = lost.height
+            funnel.append((reason, left.select("kind")))
+            if reason != "unbalanced":
+                points[BEFORE] = left
+        self._count({**points, AFTER: left}, funnel)
         return (
-            tables[0]
-            .with_row_index("row")
-            .join(chosen.lazy(), on="row", how="semi", maintain_order="left")
-            .with_columns(
-                *(
-                    _finite(name).alias(name) if name in there else pl.lit(None, pl.Float64).alias(name)
-                    for name in numbers
-                ),
-                prompt=pl.col("negative_caption").str.replace_all(".", "", literal=True) + self.suffix,
-            )
+            scored.join(left.select("row").lazy(), on="row", how="semi", maintain_order="left")
+            .with_columns(pl.col("prompt") + self.suffix)
             .select(pl.exclude("group"))
         )
 
-    def _refuse_absent(self, rows: pl.DataFrame) -> None:
-        """Raise `WrongUse` for scores that no row has: the earlier stage was not asked for them."""
-        column = {"quality": "negative {}", "refine": "gap {}", "similarity": "{}"}
-        for setting, score in self.scores_needed():
-            name = column[setting].format(score)
-            if name not in rows.columns or rows[name].null_count() == rows.height:
-                raise WrongUse(
-                    f"{self.stage.name}: source.{setting} needs scores that {self.earlier().where} lacks: its {score} "
-                    f"is no number in any row. {remedy(setting, score)}"
-                )
-
-    def _steps(self, rows: pl.DataFrame) -> Iterator[tuple[str, pl.Series]]:
-        """The reason of each step, and whether it and those before it keep a row; the rules of this class's module."""
+    def _steps(self) -> Iterator[tuple[str, pl.Expr]]:
+        """Steps in order: the reason, and which of the rows that are left it keeps."""
         import polars as pl
 
-        kept = pl.repeat(True, rows.height, eager=True)
-
-        def narrowed(reason: str, passed: pl.Series) -> tuple[str, pl.Series]:
-            nonlocal kept
-            before, kept = kept, kept & passed.fill_null(False)
-            if not kept.any():
-                raise WrongUse(self._nothing_left(reason, int(before.sum())))
-            return reason, kept
-
-        asked = [f"negative {score}" for score in self.quality] + [f"gap {axis}" for axis in self.refine]
-        asked += ["similarity"] if self.similarity is not None else []
-        yield narrowed("no-score", rows.select(pl.all_horizontal(pl.col(asked).is_not_null())).to_series())
+        text = pl.col("text")
+        quality = [pl.col(f"{score}_negative") for score in self.quality]
+        asked = [*quality, *(pl.col(f"gap {axis}") for axis in self.refine)]
+        asked += [pl.col("similarity")] if self.similarity is not None else []
+        yield "no-score", pl.all_horizontal(number.is_not_null() for number in asked)
         if self.similarity is not None:
-            yield narrowed("same-meaning", rows["similarity"] < self.similarity)
-        quality = [pl.col(f"negative {score}") for score in self.quality]
-        quality = [pl.mean_horizontal(quality)] if self.rules == "paper" else quality
-        least = [pl.when("kept").then(score).quantile(self.quantile, "linear").over("kind") for score in quality]
-        reached = pl.all_horizontal(score >= bound for score, bound in zip(quality, least, strict=True))
-        yield narrowed("low-score", rows.with_columns(kept=kept).select(reached).to_series())
+            yield "same-meaning", pl.col("similarity") < self.similarity
+        combined = [pl.mean_horizontal(quality)] if self.rules == "paper" else quality
+        bounds = (score.quantile(self.quantile, "linear").over("kind") for score in combined)
+        yield "low-score", pl.all_horizontal(score >= least for score, least in zip(combined, bounds, strict=True))
         if self.rules == "published":
-            yield narrowed("no-full-stop", rows["full-stop"])
-            yield narrowed("too-short", rows["long"])
+            yield "no-full-stop", text.str.ends_with(".")
+            yield "too-short", text.str.len_chars() > LEAST_CHARACTERS
         else:
-            yield narrowed("question", ~rows["question"])
-            yield narrowed("no-final-punctuation", rows["final-punctuation"])
-        ordered = rows.filter(kept).sort(_place_of_kind(), "row")
-        first = ordered.unique("prompt" if self.rules == "published" else "text", keep="first", maintain_order=True)
-        yield narrowed("repeated", rows["row"].is_in(first["row"].implode()))
+            yield "question", ~text.str.strip_chars_end().str.ends_with("?")
+            yield "no-final-punctuation", text.str.contains(r"[.!]\s*$")
+        same = "prompt" if self.rules == "published" else "text"
+        yield "repeated", pl.col("order") == pl.col("order").min().over(same)
         if self.refine:
-            left = rows.filter(kept)
-            grid = left.select(pl.col(f"gap {axis}").alias(f"gap{place}") for place, axis in enumerate(self.refine))
-            ranks = pl.Series("rank", ranks_of(self.stage.seed, self.stage.name, left["key"].to_list()))
-            balanced = refined(grid.with_columns(ranks), [reach_of(axis) for axis in self.refine], self.grid)
-            yield narrowed("unbalanced", rows["row"].is_in(left["row"].filter(balanced).implode()))
+            seed, stage = self.stage.seed, self.stage.name
+            ranks = pl.col("key").map_batches(lambda keys: ranks_of(seed, stage, keys), pl.UInt64)
+            yield "unbalanced", balanced({f"gap {axis}": reach_of(axis) for axis in self.refine}, self.grid, ranks)
 
-    def _nothing_left(self, reason: str, before: int) -> str:
-        where = self.earlier().where
-        advice = _REMEDIES[reason].format(where=where, quantile=self.quantile, grid=self.grid)
+    def _nothing_left(self, reason: str, rows: pl.DataFrame) -> str:
+        where, advice = self.earlier().where, _REMEDIES.get(reason, "bring the captions into one format")
+        if reason == "no-score":
+            filled = [
+                field.name for field in self.row_schema if field.type == pa.float64() and rows[field.name].count()
+            ]
+            advice += ", ".join(filled) or "none"
         return (
-            f"{self.stage.name}: of the {before:,} negative captions of {where} that came so far, every one is left "
-            f"out as {reason} ({self.reasons[reason]}); {advice}"
+            f"{self.stage.name}: of the {rows.height:,} negative captions of {where} that came so far, every one is "
+            f"left out as {reason} ({self.reasons[reason]}); {advice}"
         )
 
-    def _count(self, rows: pl.DataFrame, steps: list[tuple[str, pl.Series]]) -> None:
-        """Fill `excluded` and `report`."""
-        import polars as pl
-
-        every = pl.repeat(True, rows.height, eager=True)
-        points = {EVERY: every, BEFORE: every, AFTER: steps[-1][1]}
-        before = every
-        for reason, kept in steps:
-            lost = before & ~kept
-            for identity in rows.filter(lost).head(EXAMPLES // len(steps))["identity"]:
-                self.excluded.add(reason, f"{self.scores} {identity}")
-            self.excluded[reason] = int(lost.sum())
-            before = kept
-            points[BEFORE] = kept if reason != "unbalanced" else points[BEFORE]
-        kinds = rows.select("kind").unique().sort(_place_of_kind(), "kind")["kind"].to_list()
-        funnel = [("", every), *steps]
-        counts = [dict(rows.filter(kept).group_by("kind").len().iter_rows()) for _, kept in funnel]
-        names = [name for name in rows.columns if name.startswith("gap ")]
-        measured = rows.select("kind", **{name.removeprefix("gap "): name for name in names})
+    def _count(self, points: Mapping[str, pl.DataFrame], funnel: Sequence[tuple[str, pl.DataFrame]]) -> None:
+        """Fill `report`."""
+        rows = points[EVERY]
+        kinds = rows.unique("kind").sort(_place_of_kind(), "kind")["kind"].to_list()
+        counts = [(reason, dict(left.group_by("kind").len().iter_rows())) for reason, left in funnel]
+        names = [name for name in rows.columns if name.startswith("gap ") and rows[name].count()]
         self.report.clear()
         self.report |= {
             "rules": self.rules,
             "kinds": kinds,
             "steps": [
-                {"reason": reason, "kept": {kind: count.get(kind, 0) for kind in kinds}}
-                for (reason, _), count in zip(funnel, counts, strict=True)
+                {"reason": reason, "kept": {kind: count.get(kind, 0) for kind in kinds}} for reason, count in counts
             ],
             "gaps": {
-                name: _histogram(name, {point: measured[name].filter(kept) for point, kept in points.items()})
-                for name in measured.columns
-                if name not in ("kind", "characters") and measured[name].null_count() < measured.height
+                axis: _histogram(axis, {point: left[name] for point, left in points.items()})
+                for name in names
+                if (axis := name.removeprefix("gap ")) != "characters"
             },
         }
 
@@ -338,22 +285,11 @@ class SelectedNegatives(TableStage):
 
 
 _REMEDIES = {
-    "no-score": "see which scores {where} has, and name these in quality and refine",
+    "no-score": "name in quality, refine and similarity only scores that it has, of which each is a number: ",
     "same-meaning": "raise similarity, or set it to null",
-    "low-score": "lower quantile, now {quantile:g}",
-    "no-full-stop": "bring the captions into one format first, with negative-prompts or rules: paper",
-    "too-short": "look at its negative captions",
-    "question": "look at its negative captions",
-    "no-final-punctuation": "bring the captions into one format first, with negative-prompts",
-    "unbalanced": "no gap has an opposite one; lower grid, now {grid}, lower quantile, or set refine to []",
+    "low-score": "lower quantile",
+    "unbalanced": "no gap has an opposite one; lower grid or quantile, or set refine to []",
 }
-
-
-def _finite(name: str) -> pl.Expr:
-    """A column of scores, null where one is NaN or infinite."""
-    import polars as pl
-
-    return pl.when(pl.col(name).is_finite()).then(pl.col(name))
 
 
 def _place_of_kind() -> pl.Expr:
@@ -363,12 +299,75 @@ def _place_of_kind() -> pl.Expr:
     return pl.col("kind").replace_strict({name: place for place, name in enumerate(KINDS)}, default=len(KINDS))
 
 
+def reach_of(name: str) -> float:
+    """The gap in ``words`` or in a score that the grid's last bin ends with; 0: a bin for every whole number."""
+    return 0.0 if name == WORDS else scorer_of(name)[1].reach
+
+
+def balanced(reaches: Mapping[str, float], grid: int, rank: pl.Expr) -> pl.Expr:
+    """Adversarial refinement (SugarCrepe, section 3.3): as many gaps on one side as on the other, cell by cell.
+
+    The gap of a pair is the score of its caption less that of its negative. A grid lies over the gaps in one or several
+    scores. A cell and its opposite, which has all signs reversed, keep equally many pairs, the larger one those of
+    smallest rank; cell 0 keeps all. What a model without the image learns from the scores is then right of half.
+
+    Args:
+        reaches: by column of finite gaps (`reach_of`).
+        grid: bins on each side of zero.
+        rank: a random number a pair.
+    """
+    import polars as pl
+
+    cells = cells_of(reaches, grid)
+    # A cell and its opposite are one cell and two sides: the sign of the first bin that is not 0.
+    side = pl.coalesce(*(pl.when(cell != 0).then(cell.sign()) for cell in cells), pl.lit(0))
+    both = [(cell * side).alias(f"cell{axis}") for axis, cell in enumerate(cells)]
+    one = [*both, side.alias("side")]
+    own, pair = pl.len().over(one), pl.len().over(both)
+    return (side == 0) | (rank.rank("ordinal").over(one) <= pl.min_horizontal(own, pair - own))
+
+
+def cells_of(reaches: Mapping[str, float], grid: int) -> list[pl.Expr]:
+    """The cell of every pair: a signed bin of each gap.
+
+    A gap g of reach r is in bin floor(|g| n / r) + 1, at most n, with its sign; a gap of 0 is in bin 0. n is ``grid``,
+    but `COARSE` where the gap of another score is 0 (words aside: equal lengths are no rare event).
+    """
+    import polars as pl
+
+    zeros = [pl.col(name) == 0 for name, reach in reaches.items() if reach]
+    bins = pl.when(pl.any_horizontal(*zeros)).then(min(COARSE, grid)).otherwise(grid) if zeros else pl.lit(grid)
+    cells = []
+    for name, reach in reaches.items():
+        gap = pl.col(name)
+        size = pl.min_horizontal(gap.abs(), pl.lit(float(grid)))
+        if reach:
+            # A gap of the reach itself (1 of probabilities) would be in bin n + 1: a KeyError in the released code.
+            size = pl.min_horizontal((gap.abs() * (bins / reach)).floor(), bins - 1) + 1
+        cells.append((gap.sign() * size).cast(pl.Int64))
+    return cells
+
+
+def ranks_of(seed: int, stage: str, keys: pl.Series) -> pl.Series:
+    """A random number for each key, which does not depend on the others.
+
+    keys: of `contracts.canonical.sample_key`: their last 16 characters are a hash already.
+    """
+    import polars as pl
+
+    hashed = hashlib.blake2b(canonical_json(["refinement", seed, stage]), digest_size=8).digest()
+    secret = np.uint64(int.from_bytes(hashed, "big"))
+    ends: NDArray[Any] = np.array([key[-HASHED:].rjust(HASHED) for key in keys], f"S{HASHED}")
+    first, second = ends.view("<u8").reshape(-1, 2).T
+    return pl.Series(mixed(first + mixed(second + secret)))
+
+
 def _histogram(name: str, values: Mapping[str, pl.Series]) -> dict[str, list[float]]:
     reach = reach_of(name)
     edges = np.linspace(-reach, reach, BINS + 1) if reach else np.arange(-MOST_WORDS - 0.5, MOST_WORDS + 1)
-    lowest, highest = (-reach, reach) if reach else (-MOST_WORDS, MOST_WORDS)
+    furthest = reach or MOST_WORDS
     counts = {
-        point: np.histogram(series.drop_nulls().clip(lowest, highest).to_numpy(), edges)[0].tolist()
+        point: np.histogram(series.drop_nulls().clip(-furthest, furthest).to_numpy(), edges)[0].tolist()
         for point, series in values.items()
     }
     return {"edges": [round(edge, 4) for edge in edges.tolist()], **counts}
@@ -381,19 +380,11 @@ def _title(axis: str) -> str:
     return title_of(axis) + (f", {unit}" if unit else "")
 
 
-def _funnel(source: SelectedNegatives, funnel: Mapping[str, Any]) -> str:
-    kinds, rows = funnel["kinds"], []
-    before: dict[str, int] = {}
-    for step in funnel["steps"]:
-        kept = {ALL: sum(step["kept"].values()), **step["kept"]}
-        loss = [f"−{before[kind] - kept[kind]:,}" if before else f"{kept[kind]:,}" for kind in (ALL, *kinds)]
-        rows.append((step["reason"] or "scored", *loss))
-        before = kept
-    rows.append(("selected", *(f"{before[kind]:,}" for kind in (ALL, *kinds))))
-    text = table(("", ALL, *(kind.replace("_", " ") for kind in kinds)), rows)
-    meanings = "".join(
-        f"* `{step['reason']}`: {cell(source.reasons[step['reason']])}\n"
-        for step in funnel["steps"]
-        if step["reason"] in source.reasons
-    )
-    return f"{text}\n{meanings}"
+def _funnel(steps: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> str:
+    """A Markdown table of what each step takes away, of all kinds and of each."""
+    kept = [[sum(step["kept"].values()), *(step["kept"][kind] for kind in kinds)] for step in steps]
+    rows = [("scored", *(f"{count:,}" for count in kept[0]))]
+    for step, before, after in zip(steps[1:], kept, kept[1:], strict=False):
+        rows.append((step["reason"], *(f"−{first - last:,}" for first, last in zip(before, after, strict=True))))
+    rows.append(("selected", *(f"{count:,}" for count in kept[-1])))
+    return table(("", ALL, *(kind.replace("_", " ") for kind in kinds)), rows)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,16 +76,17 @@ def guess(signs: Signs, groups: Codes) -> Guess:
 
     Args:
         signs: of each pair, at least one: 1 right, 0 tied, -1 wrong.
-        groups: of each pair, a number; pairs of one group are not independent.
+        groups: of each pair, a small number, 0 or more; pairs of one group are not independent.
     """
     right, ties = int((signs > 0).sum()), int((signs == 0).sum())
     expected = (right + ties / 2) / len(signs)
-    _, codes = np.unique(groups, return_inverse=True)
-    low, high = _interval((signs + 1) / 2, codes, expected)
-    return Guess(len(signs), int(codes.max()) + 1, right, ties, expected, low, high)
+    there = np.bincount(groups) > 0
+    residuals = np.bincount(groups, weights=(signs + 1) / 2 - expected)[there]
+    low, high = _interval(residuals, len(signs), expected)
+    return Guess(len(signs), int(there.sum()), right, ties, expected, low, high)
 
 
-def _interval(scores: NDArray[np.float64], codes: NDArray[np.intp], mean: float) -> tuple[float | None, float | None]:
+def _interval(sums: NDArray[Any], pairs: int, mean: float) -> tuple[float | None, float | None]:
     """95 % interval of a mean of scores (0, 1/2, 1) of clustered pairs.
 
     Wilson's interval, with the number of independent pairs that would have the variance that the groups show:
@@ -94,14 +95,15 @@ def _interval(scores: NDArray[np.float64], codes: NDArray[np.intp], mean: float)
     effective n = mean · (1 − mean) / variance
 
     With the quantile t of Student's distribution of G − 1 degrees of freedom (Korn and Graubard, 1998).
+
+    sums: of each group, of what its scores exceed their mean by. pairs: of all groups.
     """
     from scipy.stats import t as student
 
-    sums = np.bincount(codes, weights=scores - mean)  # residuals of each group
     count = len(sums)
     if count < LEAST_GROUPS:
         return None, None
-    variance = count / (count - 1) * float(sums @ sums) / len(scores) ** 2
+    variance = count / (count - 1) * float(np.square(sums).sum()) / pairs**2
     spread = mean * (1 - mean)
     if variance == 0 and spread > 0:  # all are tied: no guess is made at all
         return mean, mean
@@ -184,8 +186,8 @@ class Guesses:
 
         self.names = [name for name in rows.collect_schema().names() if name not in ("group", "kind")]
         signs = [pl.col(name).sign().cast(pl.Int8) for name in self.names]
-        coded = [pl.col(name).cast(pl.Categorical) for name in rows.collect_schema().names() if name not in self.names]
-        self._rows = rows.select(*signs, *coded).collect()
+        coded = pl.col("group").rank("dense").cast(pl.Int32)
+        self._rows = rows.select(*signs, pl.col("^kind$").cast(pl.Categorical), group=coded).collect()
         self._known: dict[tuple[str, str, int], Guess | None] = {}
 
     def guess(self, name: str, kind: str = ALL, side: int = 1) -> Guess | None:
@@ -193,18 +195,15 @@ class Guesses:
 
         side: 1 where the larger number is guessed to be true, -1 where the smaller.
         """
-        if (name, kind, side) not in self._known:
-            self._known[name, kind, side] = self._count(name, kind, side) if name in self.names else None
-        return self._known[name, kind, side]
-
-    def _count(self, name: str, kind: str, side: int) -> Guess | None:
         import polars as pl
 
-        rows = self._rows if kind == ALL else self._rows.filter(pl.col("kind") == kind)
-        rows = rows.select(name, "group").drop_nulls(name)
-        if not rows.height:
-            return None
-        return guess(rows[name].to_numpy() * np.int8(side), rows["group"].to_physical().to_numpy())
+        attack = name, kind, side
+        if attack not in self._known and name in self.names:
+            rows = self._rows if kind == ALL else self._rows.filter(pl.col("kind") == kind)
+            rows = rows.select(name, "group").drop_nulls(name)
+            signs, groups = rows[name].to_numpy() * np.int8(side), rows["group"].to_numpy()
+            self._known[attack] = guess(signs, groups) if rows.height else None
+        return self._known.get(attack)
 
     def _tried(self, kind: str) -> list[tuple[str, Guess]]:
         attacks = ((words, self.guess(name, kind, side)) for name, side, words in attacks_on(self.names))
@@ -221,11 +220,8 @@ class Guesses:
 
     def solved(self, kinds: Collection[str]) -> list[tuple[str, str, Guess]]:
         """Kinds, `ALL` first, that an attack solves: kind, what it guesses, how often it is right; the best of each."""
-        best = []
-        for kind in (ALL, *kinds):
-            if solving := [attack for attack in self._tried(kind) if attack[1].solved]:
-                best.append((kind, *max(solving, key=lambda attack: attack[1].expected)))
-        return best
+        tried = {kind: [attack for attack in self._tried(kind) if attack[1].solved] for kind in (ALL, *kinds)}
+        return [(kind, *max(them, key=lambda attack: attack[1].expected)) for kind, them in tried.items() if them]
 
     def table(self, guessed: str, kinds: Collection[str]) -> str:
         """A Markdown table: how often each attack is right, in bold where it solves the kind; empty without pairs.

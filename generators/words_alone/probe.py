@@ -122,14 +122,12 @@ def word_counts(texts: Sequence[str]) -> Any:
         return csr_matrix((len(texts), 1))
 
 
-def out_of_fold(
-    features: Any, labels: Integers, groups: NDArray[Any], seed: int, weights: Floats | None = None
-) -> Floats:
+def out_of_fold(features: Any, labels: Integers, groups: NDArray[Any], seed: int) -> Floats:
     """What a logistic regression that has not seen a row's group says of it: (n,), above 0 where it says 1.
 
     Args:
         features: (n, d), sparse. labels: (n,), 0 or 1. groups: (n,), rows of one stay in one fold.
-        seed: deals groups into folds. weights: of rows that the model is trained on, else 1 each.
+        seed: deals groups into folds.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import GroupKFold, cross_val_predict
@@ -141,7 +139,6 @@ def out_of_fold(
         groups=groups,
         cv=GroupKFold(FOLDS, shuffle=True, random_state=seed),
         method="decision_function",
-        params=None if weights is None else {"sample_weight": weights},
     )
     return scores
 

@@ -1,7 +1,6 @@
 """CLIP's text tower: how alike two captions are to it (BiVLC, Appendix B, with OpenAI's ViT-B/32)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -9,7 +8,7 @@ from pydantic import Field
 
 from twinset.contracts.source import Place
 from twinset.generators.caption_scores.scorers.scorer import CHARACTERS_A_TOKEN, Scored, Scorer, ScorerSettings
-from twinset.models.encoders.contract import DualEncoder, unit
+from twinset.models.encoders.contract import unit
 from twinset.models.encoders.image_towers import InBuild, clip_files, open_clip_encoder
 from twinset.models.encoders.open_clip_files import CONFIG
 
@@ -37,20 +36,14 @@ class Clip(ScorerSettings):
         return clip_files(self.model).digest()
 
     def open(self, device: str) -> Scorer:
-        return ClipScorer(open_clip_encoder(self.model, InBuild("cpu" if device == "cpu" else "gpu")))
+        encoder = open_clip_encoder(self.model, InBuild("cpu" if device == "cpu" else "gpu"))
 
+        def embed(texts: Sequence[str], micro_batch: int) -> Scored:
+            read = [text[: TOKENS * CHARACTERS_A_TOKEN] for text in texts]
+            starts = range(0, len(read), micro_batch)
+            features = [encoder.text_features(read[start : start + micro_batch]) for start in starts]
+            cut = {*encoder.too_long(read)}
+            truncated = [text in cut or len(text) < len(whole) for text, whole in zip(read, texts, strict=True)]
+            return Scored(unit(np.concatenate(features)), np.array(truncated, dtype=np.bool_))
 
-@dataclass(frozen=True, slots=True)
-class ClipScorer:
-    """The text tower of an encoder."""
-
-    encoder: DualEncoder
-
-    def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
-        """As `Scorer.__call__`: unit embeddings."""
-        read = [text[: TOKENS * CHARACTERS_A_TOKEN] for text in texts]
-        starts = range(0, len(read), micro_batch)
-        features = [self.encoder.text_features(read[start : start + micro_batch]) for start in starts]
-        cut = {*self.encoder.too_long(read)}
-        truncated = [text in cut or len(text) < len(whole) for text, whole in zip(read, texts, strict=True)]
-        return Scored(unit(np.concatenate(features)), np.array(truncated, dtype=np.bool_))
+        return embed

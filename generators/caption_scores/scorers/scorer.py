@@ -1,4 +1,4 @@
-"""Caption scorers: their settings, the door that they come through, what they give, and the passes that they read in.
+"""Caption scorers: their settings, the door that they come through, what they give, and how networks read.
 
 A package brings one by an entry point of the group ``twinset.caption_scorers``, named as its kind::
 
@@ -17,7 +17,7 @@ A stage of ``caption-scores`` that names it has the columns ``commas_caption`` a
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
@@ -116,38 +116,44 @@ class Scorer(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """Texts as a model reads them. ids: of each text, at most as many as it reads. truncated: as in `Scored`."""
+class Network:
+    """A loaded network that scores passes of tokens, as a `Scorer`.
 
-    ids: list[list[int]]
-    truncated: NDArray[np.bool_]
-
-
-def tokenize(tokenizer: Any, texts: Sequence[str], most: int, special: bool = True) -> Tokens:
-    """Tokens of texts, cut to what a model reads.
-
-    Args:
-        tokenizer: of transformers.
-        most: tokens that the model reads.
-        special: whether marks of beginning and end are added; they stay when a text is cut.
+    tokenizer: of transformers. device: of the network. most: tokens that it reads.
+    score: gives the number of each text of a pass, a tensor (texts,), of what the tokenizer pads.
+    begin: a token put before each text; the tokenizer's own marks otherwise, which stay when a text is cut.
     """
-    looked_at = most * CHARACTERS_A_TOKEN
-    truncated = np.array([len(text) > looked_at for text in texts], dtype=np.bool_)
-    options = {"add_special_tokens": special, "padding": False, "verbose": False}
-    cut = [text[:looked_at] for text in texts]
-    ids: list[list[int]] = tokenizer(cut, truncation=True, max_length=most, **options)["input_ids"]
-    for number, found in enumerate(ids):
-        # One that fills the model may have been cut.
-        if len(found) >= most and not truncated[number]:
-            truncated[number] = len(tokenizer(cut[number], truncation=False, **options)["input_ids"]) > most
-    return Tokens(ids, truncated)
 
+    tokenizer: Any
+    device: str
+    most: int
+    score: Callable[[Any], Any]
+    begin: int | None = None
 
-def passes(ids: Sequence[Sequence[int]], micro_batch: int) -> Iterator[list[int]]:
-    """Places of texts, those of one pass at a time: texts of like length, in an order that they alone decide."""
-    order = sorted(range(len(ids)), key=lambda place: (len(ids[place]), ids[place]))
-    for start in range(0, len(order), micro_batch):
-        yield order[start : start + micro_batch]
+    def __call__(self, texts: Sequence[str], micro_batch: int) -> Scored:
+        """As `Scorer.__call__`: passes of texts of like length, in an order that they alone decide."""
+        cut = [text[: self.most * CHARACTERS_A_TOKEN] for text in texts]
+        truncated = np.array([len(short) < len(text) for short, text in zip(cut, texts, strict=True)], dtype=np.bool_)
+        ids = self._ids(cut, truncation=True, max_length=self.most)
+        for number, tokens in enumerate(ids):
+            # One that fills the model may have been cut.
+            if len(tokens) >= self.most and not truncated[number]:
+                truncated[number] = len(self._ids([cut[number]], truncation=False)[0]) > self.most
+        ids = [[*([] if self.begin is None else [self.begin]), *tokens] for tokens in ids]
+        values = np.empty(len(texts))
+        order = sorted(range(len(ids)), key=lambda place: (len(ids[place]), ids[place]))
+        for start in range(0, len(order), micro_batch):
+            places = order[start : start + micro_batch]
+            read = self.tokenizer.pad(
+                {"input_ids": [ids[place] for place in places]}, padding_side="right", return_tensors="pt"
+            )
+            values[places] = self.score(read.to(self.device)).cpu().numpy()
+        return Scored(values, truncated)
+
+    def _ids(self, texts: Sequence[str], **options: Any) -> list[list[int]]:
+        read = self.tokenizer(texts, add_special_tokens=self.begin is None, padding=False, verbose=False, **options)
+        ids: list[list[int]] = read["input_ids"]
+        return ids
 
 
 _HOME = "twinset.generators.caption_scores.scorers"

@@ -57,13 +57,9 @@ def stage_of(rows: Sequence[Mapping[str, Any]], folder: Path, row_group: int = 1
         "key": [sample_key("scores", name) for name in names],
         "identity": [identity_of(name) for name in names],
     }
-    doubles = dict.fromkeys((*TEXT_SCORES, *(name for row in rows for name, value in row.items() if _is_number(value))))
+    doubles = dict.fromkeys((*TEXT_SCORES, *(name for name, value in rows[0].items() if isinstance(value, float))))
     columns = {one.name: pa.array([row[one.name] for row in rows], one.type) for one in scored_schema(doubles)}
     return write_index(pa.table({**own, **columns}), folder, "scores", len(rows), row_group)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float)
 
 
 def selection(**settings: Any) -> SelectedNegatives:
