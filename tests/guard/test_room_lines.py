@@ -9,19 +9,19 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 17838,
-    "filters": 738,
+    "generators": 15263,
+    "filters": 536,
     "contracts": 4098,
     "stages": 4415,
-    "shards": 4511,
+    "shards": 4505,
     "models": 6617,
     "cards": 2526,
-    "review": 2720,
+    "review": 2654,
     "training": 7585,
     "evaluation": 12391,
     "cli": 2293,
     "demo": 166,
-    "extras": 5204,
+    "extras": 5250,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -28,7 +28,7 @@ from twinset.generators.decisions.pictures import Picture
 from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.review.neutral_images import in_one_form, without_metadata
 from twinset.shards.export.eqben import export_eqben
-from twinset.shards.media.decode import MOST_SCANS, UnreadableImage, decode, open_image, orientation
+from twinset.shards.media.decode import MOST_SCANS, UnreadableImage, decode, open_image
 from twinset.shards.media.media_folder import ImageFolder
 from twinset.shards.read import read_samples
 from twinset.shards.storage.tar_reader import BrokenTar, TarWriter
@@ -171,7 +171,6 @@ def test_an_image_is_upright_where_that_is_asked_for() -> None:
     exif[0x0112] = 6
     content = jpeg(Image.new("RGB", (8, 4)), exif=exif)
     assert open_image(content).size == (8, 4) and open_image(content, upright=True).size == (4, 8)
-    assert orientation(content) == 6 and orientation(jpeg(Image.new("RGB", (8, 4)))) == 1
 
 
 #: Where images of others may be opened; PyAV reads video.

@@ -87,12 +87,6 @@ def _on_white(picture: Image.Image) -> Image.Image:
     return flat
 
 
-def orientation(content: bytes) -> int:
-    """The EXIF orientation, 1 to 8 of a sound image, 1 where there is none; raises as `open_image`."""
-    with _opened(io.BytesIO(content), FORMATS) as picture:
-        return _orientation(picture)
-
-
 @contextmanager
 def _opened(source: io.BytesIO, formats: tuple[str, ...]) -> Iterator[Image.Image]:
     """An image whose header is read; whatever Pillow raises meanwhile is an `UnreadableImage`."""
