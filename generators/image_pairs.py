@@ -22,7 +22,6 @@ from twinset.generators.annotation_files import (
     Skipped,
     is_media_name,
     read_records,
-    refuse_unusable,
     text_of,
 )
 from twinset.generators.named_pairs import NamedPairCandidate, NamedPairSource
@@ -102,7 +101,7 @@ class ImagePairs(NamedPairSource):
         Raises `WrongUse` where the file cannot be read, or none of its records can be used.
         """
         self.cited.clear()
-        ids, groups, last, usable = Ids(), Ids(), "", False
+        ids, groups, last = Ids(), Ids(), ""
         for _, record, _ in self._records():
             ids.add(record["id"])
             if (group := record["group"]) and group != last:
@@ -121,12 +120,7 @@ class ImagePairs(NamedPairSource):
             elif group in scattered:
                 apart.setdefault(group, []).append(self._planned(record, terms))
             else:
-                usable = True
                 yield self._planned(record, terms)
-        if not usable and not apart:
-            refuse_unusable(
-                self.annotations, self.excluded, f"a record needs {', '.join(NEEDED)}, or set source.fields"
-            )
         for members in apart.values():
             yield from members
 

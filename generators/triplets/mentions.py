@@ -10,8 +10,8 @@ import polars as pl
 
 from twinset.contracts.recipe.strict_yaml import load_yaml
 from twinset.generators.scene_graphs.source import PHOTO
+from twinset.generators.triplets.ratings import CONCEPTS
 from twinset.generators.triplets.relations import Relations, identity
-from twinset.generators.triplets.source import CONCEPTS
 
 SEVERAL = 3  # captions of a photo, from which on it is counted
 PHOTOS = 1000  # that many of which it takes to estimate anything

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.locations import VOCABULARIES
 
 WORD, MEAN = "Word", "Conc.M"
+CONCEPTS = VOCABULARIES / "triplets.yaml"
 LOWEST, HIGHEST = 1.0, 5.0
 LONGEST_WORD = 200  # characters; inflect takes minutes for the plural of a million
 

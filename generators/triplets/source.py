@@ -20,14 +20,14 @@ from twinset.contracts.errors import WrongUse, naming
 from twinset.contracts.kinds.samples import Frame, Json, Rejected
 from twinset.contracts.kinds.triplet import PARTS, Triplet
 from twinset.contracts.licences.terms import TERMS, Terms
-from twinset.contracts.locations import VOCABULARIES, Location
+from twinset.contracts.locations import Location
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.contracts.source import Need, Place, StageName
 from twinset.generators.image_files import IMAGE_REASONS, SAME_IMAGE, ImageFiles, UnusableImage, looked_for_by
 from twinset.generators.papers import GENECIS
 from twinset.generators.scene_graphs.source import TEXTS
 from twinset.generators.triplets.draws import Draws
-from twinset.generators.triplets.ratings import load_ratings, with_plurals
+from twinset.generators.triplets.ratings import CONCEPTS, load_ratings, with_plurals
 from twinset.models.device import check_installed
 from twinset.shards.contracts import Source
 from twinset.shards.media.media_folder import ImageFolder, Media
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from twinset.generators.triplets.mining import Miner
 
 MINING = "mining.json"
-CONCEPTS = VOCABULARIES / "triplets.yaml"
 SAID = ("subject", "predicate", "object")
 MOST_BLOCKS = 32  # of numbers, for which texts are looked up at once
 LOOKED_AT = 64  # triplets whose images' names tell whether the captions name any files
