@@ -30,6 +30,7 @@ def check_filter(settings: Filter, samples: Sequence[CaptionedCandidate] | Seque
     expect(isinstance(settings.how_judged(), str), f"{name}.how_judged() gives no text; return empty for nothing")
     part: Any = called(f"{settings.kind}: open()", settings.open)
     expect(isinstance(getattr(part, "version", None), int), f"{type(part).__name__} has no version; set version = 1")
+    expect(len(samples) > 1, "give two or more samples that it judges differently")
     before = pickle.dumps(samples)
     if settings.judges == "captions":
         check = VerdictCheck(settings)

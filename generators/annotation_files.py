@@ -212,8 +212,14 @@ def records(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Ite
         WrongUse: the file is of another kind or cannot be read, or ``choose`` raises it.
     """
 
+    def chosen(names: Sequence[str]) -> Sequence[str]:
+        found = choose(names)
+        if repeated := next((name for name in found if names.count(name) > 1), ""):
+            raise WrongUse(f"{path}: two columns are called {repeated!r}; rename one")
+        return found
+
     def flat(schema: pa.Schema) -> Sequence[str]:
-        return choose([field.name for field in schema if not pa.types.is_struct(field.type)])
+        return chosen([field.name for field in schema if not pa.types.is_struct(field.type)])
 
     suffix = Path(path.name.removesuffix(".gz")).suffix.lower()
     numbered: Iterable[tuple[int, Any]]
@@ -227,7 +233,7 @@ def records(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) -> Ite
     elif suffix in (".jsonl", ".ndjson"):
         numbered, noun = read_json_lines(path), "line"
     elif suffix in TABLES:
-        numbered, noun = _table_rows(path, choose), "line"
+        numbered, noun = _table_rows(path, chosen), "line"
     else:
         raise WrongUse(f"{path}: records are {FORMS}, not {suffix or 'without a suffix'}")
     yield from ((noun, number, value) for number, value in numbered)
@@ -277,15 +283,14 @@ def _table_rows(path: Path, choose: Callable[[Sequence[str]], Sequence[str]]) ->
             number, problem = at, line.reason if isinstance(line, Skipped) else problem
             yield "\n" if isinstance(line, Skipped) else f"{line}\n"
 
+    csv.field_size_limit(LONGEST_LINE)  # a longer line is not held
     rows = csv.reader(texts(), delimiter=delimiter, strict=True, quoting=_quoting(path, delimiter))
     try:
         heads = (row for row in rows if "".join(row).strip())
         names = next(heads, [])
         if NAMED_DELIMITER.fullmatch(first):
             names = next(heads, [])
-        chosen = choose(names)
-        if repeated := next((name for name in chosen if names.count(name) > 1), ""):
-            raise WrongUse(f"{path}: two columns are called {repeated!r}; rename one")
+        choose(names)
         for row in rows:
             if not problem and len(row) < 2 and not "".join(row).strip():
                 continue  # an empty line

@@ -143,7 +143,8 @@ class ImagePairs(NamedPairSource):
         """Place of each record, its fields by the names that `Fields` has, and its terms or why it is left out."""
         names, renamed = self.fields.model_dump(), self.fields.model_dump(exclude_defaults=True)
         needed = (*(name for key, name in names.items() if key in (*NEEDED, *renamed)), *self.columns)
-        for place, read in read_records(self.annotations, needed, tuple(names.values())):
+        remedy = "correct source.fields or source.columns"
+        for place, read in read_records(self.annotations, needed, tuple(names.values()), remedy):
             given = {} if isinstance(read, Skipped) else read
             record: dict[str, Any] = {key: text_of(given.get(name)) for key, name in names.items()}
             record["columns"] = {name: text_of(given.get(name)) for name in self.columns}

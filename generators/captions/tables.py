@@ -96,9 +96,12 @@ def from_record(record: Any, place: str, default_id: str) -> Iterator[Read]:
             about |= {"image_id": fields.get("id"), "image": f"{text_of(fields.get('id'))}.jpg"}
         elif folder and file:
             about = {"image_id": file, **about, "image": f"{folder}/{file}"}
+        pictured = any(name in about for name in (*IMAGE, *IMAGE_ID))
         for number, caption in enumerate(fields[several]):
             said = caption if isinstance(caption, dict) else {"caption": caption}
             said = {"caption": said.get("raw", said.get("phrase")), **said}
+            if pictured:  # else a caption could name another image than the record does
+                said = {name: value for name, value in said.items() if name not in (*IMAGE, *IMAGE_ID)}
             yield from_fields({**about, **said}, place, f"{_text(about, IMAGE_ID)}#{number}")
 
 
@@ -326,8 +329,13 @@ def read_webdataset(*tars: Path) -> Iterator[Read]:
     for tar in tars:
         if (members := _members(tar, (*IMAGE_SUFFIXES, *_TEXTS))) is None:
             yield Skipped(tar.name, "broken-tar")
+        keys = set[str]()
         for key, sample in groupby(members or (), key=lambda member: member[0]):
-            yield from _sample(tar, key, list(sample))
+            if key in keys:
+                yield Skipped(f"{tar.name} {key}", "several-fields")
+            else:
+                keys.add(key)
+                yield from _sample(tar, key, list(sample))
 
 
 def _sample(tar: Path, key: str, members: list[_Member]) -> Iterator[Read]:
@@ -365,16 +373,23 @@ def read_sidecars(folder: Path) -> Iterator[Read]:
     texts, images = dict[str, Path](), dict[str, str]()
     for name in sorted(PurePosixPath(*found) for found in walk(folder)):
         if name.suffix.lower() == ".txt" and (folder / name).is_file():
-            texts[str(name.with_suffix(""))] = folder / name
-        elif name.suffix.lower() in IMAGE_SUFFIXES:
-            images.setdefault(str(name.with_suffix("")), str(name))
+            if texts.setdefault(str(name.with_suffix("")), folder / name) != folder / name:
+                yield Skipped(str(name), "several-fields")
+        elif name.suffix.lower() not in IMAGE_SUFFIXES:
+            continue
+        elif images.setdefault(str(name.with_suffix("")), str(name)) != str(name):
+            yield Skipped(str(name), "several-fields")
     for stem in sorted({*texts, *images}):
         if stem not in texts or stem not in images:
             yield Skipped(stem, "no-caption" if stem in images else "no-image")
             continue
         with texts[stem].open("rb") as stream:
-            said = stream.read(LONGEST_LINE).decode("utf-8-sig", "surrogateescape").split("\n")
-        for at, line in enumerate(line for line in said if line.strip() or len(said) == 1):
+            content = stream.read(LONGEST_LINE + 1)
+        if len(content) > LONGEST_LINE or not content.strip():
+            yield Skipped(f"{stem}.txt line 1", "too-long" if content.strip() else "empty-caption")
+            continue
+        said = content.decode("utf-8-sig", "surrogateescape").split("\n")
+        for at, line in enumerate(line for line in said if line.strip()):
             fields = {"image_id": images[stem], "image": images[stem], "caption": line.strip("\r")}
             yield from_fields(fields, f"{stem}.txt line {at + 1}", f"{stem}#{at}")
 

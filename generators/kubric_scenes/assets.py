@@ -30,15 +30,19 @@ from twinset.shards.media.media_folder import EscapesRoot, inside
 from twinset.shards.storage.store import Store
 
 MAX_FILES = 100
+LONGEST_NAME = 255  # bytes, of file systems
 MAX_BYTES = 1 << 28  # the largest asset of Google Scanned Objects has 60 MB
 TEXTURES = ("PNG", "JPEG")
 MAX_PIXELS = 1 << 26  # those of Google Scanned Objects have 4096 x 4096, 1 << 24
-#: What names another file, by the kind of file that it stands in. All other bytes are no name to any reader.
+#: What names another file, by the kind of file that it stands in.
 REFERENCES = {
     ".obj": re.compile(rb"(?im)^[ \t\v\f]*mtllib[ \t\v\f]+(\S.*)$"),
     ".mtl": re.compile(rb"(?im)^[ \t\v\f]*(?:map_\S*|bump|disp|decal|refl|norm)[ \t\v\f]+(\S.*)$"),
     ".urdf": re.compile(rb"filename\s*=\s*(\"[^\"]*\"|'[^']*')"),
 }
+#: Not in a text of meshes or materials: Blender takes some for white space.
+CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+KINDS = {"render_filename": ".obj", "simulation_filename": ".urdf"}  # the only ones whose references are checked
 REMEDY = (
     "name a manifest that can be read: in a local mirror of Kubric's bucket, or s3://…, https://…, gs://… (which needs"
     " gcsfs); archives are looked for beside it"
@@ -81,9 +85,10 @@ class AssetShelf:
         try:
             self.entries: dict[str, dict[str, Any]] = dict(json.loads(text)["assets"].items())
             for asset, entry in self.entries.items():
-                if "/" in asset or not isinstance(entry.get("kwargs", {}), dict):
+                if "/" in asset or asset == "." or not isinstance(entry.get("kwargs", {}), dict):
                     raise ValueError(f"entry {asset!r}")
                 for file in (asset, self._archive(asset)):
+                    file.encode()
                     inside(Path(), file)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
             raise WrongUse(f"{self.manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
@@ -95,11 +100,11 @@ class AssetShelf:
         """A new ``kubric.FileBasedObject``. kwargs: its traits (position, quaternion, scale, static …)."""
         from traitlets import TraitError  # which comes with Kubric
 
-        files = {key: str(self._file(asset, key)) for key in ("render_filename", "simulation_filename")}
+        files = {key: str(self._file(asset, key)) for key in KINDS}
         try:
             traits = {**self._entry(asset)["kwargs"], **files, **kwargs}
             return load_kubric().FileBasedObject(asset_id=asset, **traits)
-        except (KeyError, TypeError, TraitError) as error:
+        except (KeyError, TypeError, ValueError, TraitError) as error:
             raise WrongUse(f"{self.manifest}: assets.{asset} is no asset of Kubric's ({error}); correct it") from error
 
     def mesh(self, asset: str) -> Mesh:
@@ -143,6 +148,8 @@ class AssetShelf:
             path = inside(folder, named.removeprefix("{asset_dir}/"))
         except EscapesRoot as error:
             raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.{key} leaves its archive; correct it") from error
+        if path.suffix.lower() != KINDS[key]:
+            raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.{key} is no {KINDS[key]} file; correct it")
         if not path.is_file():
             raise self.unusable(asset, f"it holds no {path.name}")
         return path
@@ -153,7 +160,8 @@ class AssetShelf:
     def _folder(self, asset: str) -> Path:
         """Where the asset's archive lies unpacked."""
         if asset not in self._folders:
-            folder, archive = Path(self._scratch.name, asset), Path(self._scratch.name, "archive.tar.gz")
+            folder = Path(self._scratch.name, str([*self.entries].index(asset)))
+            archive = Path(self._scratch.name, "archive.tar.gz")
             shutil.rmtree(folder, ignore_errors=True)
             self._sources[asset] = self._fetch(self._archive(asset), archive)
             try:
@@ -206,6 +214,8 @@ def unpack(archive: Path, asset: str, folder: Path) -> None:
                 path.write_bytes(file.read())
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, UnicodeError) as error:
         raise ValueError(f"it is damaged ({error})") from error
+    except (RecursionError, IndexError, OverflowError) as error:  # of headers that tarfile does not expect
+        raise ValueError(f"it is damaged ({type(error).__name__})") from error
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:  # a file and a folder of one name
         raise ValueError(f"it is damaged ({error})") from error
     for path in files:
@@ -216,6 +226,8 @@ def _target(member: tarfile.TarInfo, asset: str, folder: Path) -> Path:
     """Where a member is written to."""
     if not member.isreg():
         raise ValueError(f"{member.name!r} is a link or a device")
+    if max(len(part.encode("utf-8", "replace")) for part in member.name.split("/")) > LONGEST_NAME:
+        raise ValueError(f"{member.name[:LONGEST_NAME]!r}… is no name of a file")
     try:
         return inside(folder, member.name.removeprefix("./").removeprefix(f"{asset}/"))
     except EscapesRoot as error:
@@ -270,6 +282,8 @@ def references(path: Path) -> list[str]:
     # Blender joins a line that ends with a backslash with the next one.
     content = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\\\n", b" ").replace(b"\r", b"\n")
     named = REFERENCES[kind].findall(content)
+    if kind != ".urdf" and CONTROL.search(content):
+        raise ValueError(f"{path.name} holds control characters")
     if kind == ".urdf":
         if b"&" in content or b"<!DOCTYPE" in content:
             raise ValueError(f"{path.name} holds entities or a document type")

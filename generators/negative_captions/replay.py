@@ -18,6 +18,7 @@ from twinset.generators.annotation_files import (
     TERM_REASONS,
     SeveralFiles,
     Skipped,
+    checked,
     read_json,
     read_records,
     text_of,
@@ -141,7 +142,8 @@ class ReplayedNegatives(Source):
         files: list[Path] = []
         for path in self.captions:
             of_kinds = [path / f"{kind}.json" for kind in _KINDS]
-            found = [path] if path.is_file() else [*filter(Path.is_file, of_kinds)] or sorted(path.glob("*.parquet"))
+            tables = sorted(filter(Path.is_file, path.glob("*.parquet")))
+            found = [path] if path.is_file() else [*filter(Path.is_file, of_kinds)] or tables
             if not found:
                 raise WrongUse(f"{path}: holds no negative captions; {_FORMS}")
             files += found
@@ -153,10 +155,10 @@ class ReplayedNegatives(Source):
 
 def _records(path: Path) -> Iterator[tuple[str, str, Any]]:
     """Key or number, place and fields of the records of a file. SugarCrepe has an object of records by number."""
-    whole = read_json(path) if path.suffix.lower() == ".json" else None
+    whole = read_json(path, leave_out=True) if path.suffix.lower() == ".json" else None
     if isinstance(whole, dict):
         for key, fields in whole.items():
-            yield key, f"{path.name} {key}", fields
+            yield key, f"{path.name} {key}", checked(fields, f"{path.name} {key}")
     else:
         for number, (place, record) in enumerate(read_records(path, _TEXTS[:2], _COLUMNS, _FORMS), 1):
             yield str(number), place, record

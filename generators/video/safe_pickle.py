@@ -30,7 +30,9 @@ def load(path: Path) -> Any:
     if len(raw) > MOST_EXPANDED:
         raise WrongUse(f"{path}: a pickle of more than {MOST_EXPANDED:,} bytes; convert it to JSON lines")
     try:
-        return _data(raw)
+        value = _data(raw)
+        _refuse_expanding(value, 4 * len(raw))
+        return value
     except _NotData as error:
         problem = f"this pickle holds more than plain data: {error}"
     except (ValueError, LookupError, TypeError, AttributeError) as error:
@@ -83,6 +85,18 @@ def _data(raw: bytes) -> Any:
             raise _NotData(f"{named} (at byte {at})")
     (value,) = stack
     return value
+
+
+def _refuse_expanding(value: Any, most: int) -> None:
+    """Raise `_NotData` where some parts are referred to so often that reading all would take for ever."""
+    left, parts = [value], 0
+    while left:
+        one = left.pop()
+        within = one.values() if isinstance(one, dict) else one if isinstance(one, list | tuple) else ()
+        parts += len(within)
+        if parts > most:
+            raise _NotData(f"more than {most:,} parts, of which some are referred to again and again")
+        left.extend(within)
 
 
 def _entries(items: list[Any], at: int) -> dict[str, Any]:

@@ -237,7 +237,7 @@ def test_an_empty_subset_can_be_looked_at(made_pairs: MadeDataset) -> None:
 
 def test_what_cannot_be_looked_at_is_said(made: MadeDataset) -> None:
     made.add("scores", {"source": {"kind": "test-scores"}}, [])
-    with pytest.raises(WrongUse, match=r"scores: tables, which have no samples"):
+    with pytest.raises(WrongUse, match=r"scores: no samples to look at yet"):
         write_look(made.store, ["scores"])
     with pytest.raises(WrongUse, match="eq-sd"):
         write_look(made.store, ["eq-sd"])

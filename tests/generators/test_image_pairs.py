@@ -199,7 +199,7 @@ def test_wrong_files_say_what_to_do(tmp_path: Path) -> None:
         "pairs.parquet": (b"PAR1", "not a Parquet file that can be read"),
         "pairs.csv": (
             b"id,image0,image1,caption0\n",
-            r"no column 'caption1' of text \(it has id, .*name it with source\.fields",
+            r"no column 'caption1' of text \(it has id, .*correct source\.fields or",
         ),
     }
     for name, (content, problem) in wrong.items():

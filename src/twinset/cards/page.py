@@ -51,7 +51,7 @@ def write_look(store: Store, homes: Sequence[str], count: int = COUNT) -> list[s
     stages = {home: planned_stage(store, home) for home in homes}
     stages = {home: stage for home, stage in stages.items() if stage.facts["makes"] in CARD_KINDS}
     if not stages:
-        raise WrongUse(f"{', '.join(homes)}: tables, which have no samples to look at; read _meta/index.parquet")
+        raise WrongUse(f"{', '.join(homes) or store.root}: no samples to look at yet; of tables, read index.parquet")
     name = "look" if count == COUNT else f"look-{count}"
     named = [home.rsplit("/", 1)[-1] for home in stages]
     page = name if set(homes) == set(subsets_in(store)) else "-".join([name, *named])

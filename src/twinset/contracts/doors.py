@@ -187,11 +187,12 @@ class KeyFor:
 
 @cache
 def marks(settings: type[BaseModel], mark: Any) -> dict[str, Any]:
-    """The marks of a type by the name of their setting."""
+    """The marks of a type by the name of their setting; they stand anywhere within it, as in ``Location | None``."""
     return {
         name: one
         for name, field in settings.model_fields.items()
-        for one in (*field.metadata, *_metadata(field.annotation))
+        for part in types_in(field.annotation)
+        for one in (*field.metadata, *getattr(part, "__metadata__", ()))
         if isinstance(one, mark)
     }
 
@@ -199,8 +200,3 @@ def marks(settings: type[BaseModel], mark: Any) -> dict[str, Any]:
 def types_in(annotation: Any) -> list[Any]:
     """All types within a type, such as those of a union or of a tuple."""
     return [annotation, *(one for inner in get_args(annotation) for one in types_in(inner))]
-
-
-def _metadata(annotation: Any) -> list[Any]:
-    """Everything that stands in ``Annotated[...]`` anywhere within a type, such as in ``Location | None``."""
-    return [one for inner in types_in(annotation) for one in getattr(inner, "__metadata__", ())]

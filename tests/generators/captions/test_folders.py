@@ -106,11 +106,23 @@ def test_a_tar_that_lacks_its_end_gives_no_sample(tmp_path: Path) -> None:
     assert read(tmp_path)[1:] == ([("00001/3", "00001/3", "A cow.", "00001.tar/3.jpg")], [("00000.tar", "broken-tar")])
 
 
+def test_a_caption_never_goes_to_another_image_than_that_of_its_key(tmp_path: Path) -> None:
+    other = b'{"captions": [{"caption": "red", "image": "00000.tar/b.jpg", "image_id": "00000/b"}]}'
+    members = [("a.jpg", b"j"), ("a.json", other), ("b.jpg", b"j"), ("b.txt", b"blue"), ("a.jpg", b"k")]
+    write_tar(tmp_path / "00000.tar", members)
+    _, captions, left_out = read(tmp_path)
+    assert [(caption, image) for *_, caption, image in captions] == [
+        ("red", "00000.tar/a.jpg"),
+        ("blue", "00000.tar/b.jpg"),
+    ]
+    assert left_out == [("00000.tar a", "several-fields")]
+
+
 def test_texts_beside_images(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     for name, content in {"a.jpg": b"", "a.txt": b"A dog.\r\n\nA dog runs.\n", "b/c.PNG": b"", "b/c.txt": b"A cat.",
                           "lost.txt": b"Of nothing.", "mute.webp": b"", "odd.jpg": b"", "odd.txt": b"\xff",
-                          "empty.jpg": b"", "empty.txt": b""}.items():  # fmt: skip
+                          "empty.jpg": b"", "empty.txt": b"\n", "a.png": b""}.items():  # fmt: skip
         (tmp_path / name).write_bytes(content)
     kind, captions, left_out = read(tmp_path)
     assert (kind, captions) == (
@@ -121,8 +133,8 @@ def test_texts_beside_images(tmp_path: Path) -> None:
             ("b/c#0", "b/c.PNG", "A cat.", "b/c.PNG"),
         ],
     )
-    assert left_out[:2] == [("empty.txt line 1", "empty-caption"), ("lost", "no-image")]
-    assert left_out[2:] == [("mute", "no-caption"), ("odd.txt line 1", "not-utf-8")]
+    assert left_out[:3] == [("a.png", "several-fields"), ("empty.txt line 1", "empty-caption"), ("lost", "no-image")]
+    assert left_out[3:] == [("mute", "no-caption"), ("odd.txt line 1", "not-utf-8")]
     before = caption_source(tmp_path).digest()
     (tmp_path / "b/c.txt").write_text("A cat sits.")
     assert caption_source(tmp_path).digest() != before

@@ -36,7 +36,12 @@ def test_a_manifest_that_is_none(tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.json"
     with pytest.raises(WrongUse, match=r"manifest\.json cannot be read: .*mirror"):
         AssetShelf(manifest)
-    for text in ("[" * 200_000, '{"assets": {"a/b": {}}}', '{"assets": {"a": {"path": "../up.tar.gz"}}}'):
+    for text in (
+        '{"assets": {".": {}}}',
+        "[" * 200_000,
+        '{"assets": {"a/b": {}}}',
+        '{"assets": {"a": {"path": "../up.tar.gz"}}}',
+    ):
         manifest.write_text(text)
         with pytest.raises(WrongUse, match=r"manifest\.json is no manifest"):
             AssetShelf(manifest)
@@ -48,6 +53,8 @@ def test_a_manifest_that_asks_for_the_wrong_thing(manifest: Path) -> None:
         ({"render_filename": "{asset_dir}/../../x.obj"}, "render_filename leaves its archive"),
         ({"simulation_filename": "{asset_dir}/none.urdf"}, "it holds no none.urdf"),
         ({"mass": "heavy"}, "is no asset of Kubric's"),
+        ({"velocity": "abc"}, "is no asset of Kubric's"),
+        ({"render_filename": "{asset_dir}/object.urdf"}, "render_filename is no .obj file"),
     ):
         changed = {**content["assets"]["box"], "kwargs": {**content["assets"]["box"]["kwargs"], **kwargs}}
         manifest.write_text(json.dumps({"assets": {"box": changed}}))
@@ -71,6 +78,7 @@ def file(name: str, size: int = 0, target: str = "") -> tarfile.TarInfo:
         ([file("box", target=".."), file("box/up.txt")], "a link or a device"),
         ([file(f"{n}.txt") for n in range(200)], "more than 100 files"),
         ([file("bomb.bin", 1 << 40)], "it is damaged"),
+        ([file("x" * 300)], "is no name of a file"),
     ],
 )
 def test_a_hostile_archive_is_not_unpacked(members: list[tarfile.TarInfo], said: str, tmp_path: Path) -> None:
@@ -110,6 +118,7 @@ def test_a_damaged_archive(shelf: AssetShelf, manifest: Path) -> None:
         ("visual_geometry.mtl", b"map_Kd \xff.png\n", "not UTF-8"),
         ("visual_geometry.obj", b" mtllib ../../x.mtl\n" + TRIANGLE, "refers to '"),
         ("visual_geometry.obj", b"mtllib texture.png\n" + TRIANGLE, "is no .mtl file"),
+        ("visual_geometry.obj", b"\x1cmtllib ../../x.mtl\n" + TRIANGLE, "holds control characters"),
     ],
 )
 def test_an_archive_that_holds_no_asset(

@@ -92,3 +92,9 @@ def test_a_broken_pickle_is_a_short_message_and_fills_no_memory(tmp_path: Path, 
         assert tracemalloc.get_traced_memory()[1] < 4_000_000 and len(str(refused.value)) < 1000
     finally:
         tracemalloc.stop()
+
+
+def test_parts_that_are_referred_to_again_and_again_are_refused(tmp_path: Path) -> None:
+    frames = [list(range(3000))] * 3000  # nine million parts in a file of 20 kB
+    with pytest.raises(WrongUse, match="referred to again and again"):
+        load(saved(tmp_path, frames))

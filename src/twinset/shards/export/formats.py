@@ -86,8 +86,8 @@ def export(store: Store, subsets: Sequence[str], format: str, to: Path, licences
             )
         if not count:
             raise WrongUse(
-                f"{store.root}: no finished shard of {', '.join(subsets)} keeps {plural(chosen.takes)}; twinset status "
-                f"{store.root} says what is still to be built, and what rejected the rest"
+                f"{store.root}: no finished shard of {', '.join(subsets) or 'a subset'} keeps {plural(chosen.takes)}; "
+                f"twinset status {store.root} says what is still to be built, and what rejected the rest"
             )
     return count
 
