@@ -8,7 +8,7 @@ import pytest
 
 from tests.generators.caption_scores.tiny_scorers import save_cola, save_language_model, save_vera
 from tests.generators.finished_stage import write_index
-from tests.generators.prompt_to_prompt.tiny_models import save_clip
+from tests.models.diffusion.tiny_models import save_clip
 from twinset.contracts.canonical import identity_of
 from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.shards.finished_stage import FinishedStage

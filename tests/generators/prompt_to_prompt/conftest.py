@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from tests.generators.prompt_to_prompt import tiny_models
+from tests.models.diffusion import tiny_models
 from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt, load_model
 from twinset.generators.prompt_to_prompt.source import StableDiffusion
 from twinset.shards.contracts import Context

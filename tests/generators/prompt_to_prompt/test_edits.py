@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, unet_14, unet_xl
+from tests.models.diffusion.tiny_models import CHANNELS_14, unet_14, unet_xl
 from twinset.generators.prompt_to_prompt.attention import Injection, LocalBlend, cross_attention_sizes
 from twinset.generators.prompt_to_prompt.edits import Alignment, Edit, EditError, Schedule, Tokens, align, occurrences
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.generators.caption_scores.tiny_scorers import save_cola, save_language_model, save_vera, settings
-from tests.generators.prompt_to_prompt.tiny_models import save_clip
+from tests.models.diffusion.tiny_models import save_clip
 from twinset import check_scorer
 from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS
 

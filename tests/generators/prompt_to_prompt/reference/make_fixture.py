@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from tests.generators.prompt_to_prompt.tiny_models import TOKENS, tokenizer
+from tests.models.diffusion.tiny_models import TOKENS, tokenizer
 
 FIXTURE = Path(__file__).parent / "attention_control.safetensors"
 HEADS, PIXELS, STEPS = 2, 4, 10
