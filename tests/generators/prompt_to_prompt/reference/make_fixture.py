@@ -1,4 +1,4 @@
-"""Makes attention_control.safetensors: what google/prompt-to-prompt computes, for test_published_code.py to compare.
+"""Makes attention_control.safetensors: what google/prompt-to-prompt computes, for test_edits.py to compare.
 
     git clone https://github.com/google/prompt-to-prompt
     python -m tests.generators.prompt_to_prompt.reference.make_fixture prompt-to-prompt
