@@ -7,7 +7,7 @@ import torch
 from transformers import AutoImageProcessor, CLIPModel
 
 from tests.filters.test_filters import CAPTIONS, FIRST, SECOND, pair
-from tests.generators.prompt_to_prompt.tiny_models import save_clip, tokenizer
+from tests.models.diffusion.tiny_models import save_clip, tokenizer
 from twinset_extras.directional_similarity import DirectionalSimilarity
 
 

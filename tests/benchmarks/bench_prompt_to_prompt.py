@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, save_stable_diffusion  # noqa: E402
+from tests.models.diffusion.tiny_models import CHANNELS_14, save_stable_diffusion  # noqa: E402
 from twinset.generators.prompt_to_prompt import pipeline as prompt_to_prompt  # noqa: E402
 from twinset.generators.prompt_to_prompt.attention import Injection  # noqa: E402
 from twinset.generators.prompt_to_prompt.edits import Edit  # noqa: E402

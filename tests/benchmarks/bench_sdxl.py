@@ -33,7 +33,7 @@ from torch.utils.flop_counter import FlopCounterMode
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.generators.prompt_to_prompt.tiny_models import REAL_XL, WidthsXL, save_sdxl  # noqa: E402
+from tests.models.diffusion.tiny_models import REAL_XL, WidthsXL, save_sdxl  # noqa: E402
 from twinset.models.diffusion.painter import DiffusionPainter  # noqa: E402
 from twinset.models.diffusion.settings import DiffusionImages  # noqa: E402
 from twinset.models.image_engine import Drawn, ImageGenerator, Request  # noqa: E402

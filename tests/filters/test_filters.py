@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from tests.generators.prompt_to_prompt.tiny_models import TOKENS, save_clip
+from tests.models.diffusion.tiny_models import TOKENS, save_clip
 from twinset import check_filter
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.errors import WrongUse

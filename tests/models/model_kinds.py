@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from tests.evaluation.scorers.opened import FAST
 from tests.evaluation.scorers.tiny_models import open_clip_config, open_clip_network, save_transformers
 from tests.generators.caption_scores import tiny_scorers
-from tests.generators.prompt_to_prompt.tiny_models import save_clip, save_small
+from tests.models.diffusion.tiny_models import save_clip, save_small
 from tests.models.language_models import tiny_model
 from tests.models.pipelines.tiny_pipelines import save as save_pipeline
 from tests.models.visual_questions.tiny_models import save_blip, save_vilt

@@ -19,7 +19,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.generators.prompt_to_prompt.tiny_models import save_clip
+from tests.models.diffusion.tiny_models import save_clip
 from tests.models.model_kinds import HOSTILE, KINDS, Kind, filtered
 from twinset.contracts.errors import WrongUse
 from twinset.models.encoders.checkpoints import read_weights

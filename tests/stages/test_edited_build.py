@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import twinset
-from tests.generators.prompt_to_prompt.tiny_models import save_small
+from tests.models.diffusion.tiny_models import save_small
 from twinset.cli.main import main
 from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.recipe import load_recipe

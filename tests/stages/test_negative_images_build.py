@@ -15,7 +15,7 @@ import pytest
 import torch
 import yaml
 
-from tests.generators.prompt_to_prompt.tiny_models import save_small
+from tests.models.diffusion.tiny_models import save_small
 from twinset.contracts.recipe import load_recipe
 from twinset.models.diffusion.model import Model
 from twinset.shards.read import read_samples

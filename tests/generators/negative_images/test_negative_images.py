@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.generators.finished_stage import finish, finished
-from tests.generators.prompt_to_prompt.tiny_models import save_small
+from tests.models.diffusion.tiny_models import save_small
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected

@@ -1,6 +1,7 @@
 """Random models on disk, one of each kind a session, prompt-to-prompt with them, and sources that draw so."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 from transformers import CLIPTokenizer
 
-from tests.generators.prompt_to_prompt import tiny_models
+from tests.models.diffusion import tiny_models
 from twinset.generators.prompt_to_prompt.pipeline import PromptToPrompt, load_model
 from twinset.generators.prompt_to_prompt.source import StableDiffusion
 from twinset.shards.contracts import Context
@@ -24,27 +25,13 @@ SAVED = {
 @pytest.fixture(scope="session")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """kind -> the folder of a model of this kind, written when it is first asked for."""
-    folders: dict[str, Path] = {}
-
-    def folder(kind: str) -> Path:
-        if kind not in folders:
-            folders[kind] = SAVED[kind](tmp_path_factory.mktemp(kind))
-        return folders[kind]
-
-    return folder
+    return cache(lambda kind: SAVED[kind](tmp_path_factory.mktemp(kind)))
 
 
 @pytest.fixture(scope="session")
 def load(saved: Callable[[str], Path]) -> Load:
     """kind -> its pipeline, loaded from disk on the CPU, once."""
-    pipelines: dict[str, PromptToPrompt] = {}
-
-    def loaded(kind: str) -> PromptToPrompt:
-        if kind not in pipelines:
-            pipelines[kind] = load_model(str(saved(kind)), "cpu", torch.float32)
-        return pipelines[kind]
-
-    return loaded
+    return cache(lambda kind: load_model(str(saved(kind)), "cpu", torch.float32))
 
 
 @pytest.fixture(scope="session")

@@ -1,14 +1,20 @@
-"""Edits: words, alignment, and fused injection against its definition: probabilities made, edited and used."""
+"""Edits: words, alignment, injection against its definition, and the tensors of google/prompt-to-prompt.
 
+Fused injection equals probabilities made, edited and used. reference/make_fixture.py says how the tensors were made.
+"""
+
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from transformers import CLIPTokenizer
 
-from tests.generators.prompt_to_prompt.tiny_models import CHANNELS_14, unet_14, unet_xl
+from tests.models.diffusion.tiny_models import CHANNELS_14, unet_14, unet_xl
 from twinset.generators.prompt_to_prompt.attention import Injection, LocalBlend, cross_attention_sizes
-from twinset.generators.prompt_to_prompt.edits import Alignment, Edit, EditError, Schedule, Tokens, align, occurrences
+from twinset.generators.prompt_to_prompt.edits import Alignment, Edit, EditError, Schedule, Step, align, occurrences
 
 CAPTIONS = ("A photo of a cat.", "A photo of a dog, a big Dog.")
 
@@ -16,15 +22,10 @@ CAPTIONS = ("A photo of a cat.", "A photo of a dog, a big Dog.")
 def test_words_are_found_whole_in_any_case_and_before_punctuation() -> None:
     assert [CAPTIONS[1][slice(*span)] for span in occurrences(CAPTIONS[1], "dog")] == ["dog", "Dog"]
     assert occurrences(CAPTIONS[0], "photo of") == [(2, 10)]
-    with pytest.raises(EditError, match="'pho' is not a word of the caption"):
-        occurrences(CAPTIONS[0], "pho")
-
-
-def test_an_edit_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(EditError, match="'pho' is not a word of the caption 'A photo of a cat"):
+        Edit(CAPTIONS, region=("pho", "dog"))
     with pytest.raises(EditError, match="self_replace_steps is nan"):
         Edit(CAPTIONS, self_replace_steps=float("nan"))
-    with pytest.raises(EditError, match="'dog' is not a word of the caption 'A photo of a cat"):
-        Edit(CAPTIONS, region=("dog", "dog"))
 
 
 EDITS = [
@@ -119,46 +120,65 @@ def test_the_random_unets_are_built_as_the_real_ones() -> None:
     assert cross_attention_sizes(xl, 128, 128) == [(64, 64), (32, 32)]
 
 
-LONGER = ("a cat eating soup", "a giraffe eating soup")  # giraffe: 7 tokens
-
-
-def aligned(captions: tuple[str, str], words: CLIPTokenizer) -> Alignment:
-    return align(Edit(captions), words)
-
-
-def sources_of(alignment_source: torch.Tensor, tokens: list[int]) -> list[list[int]]:
-    return [alignment_source[:, token].nonzero()[:, 0].tolist() for token in tokens]
-
-
-def test_tokens_know_their_words_by_offset(words: CLIPTokenizer) -> None:
-    tokens = Tokens.of("A photo of a  Giraffe, eating soup.", words)
-    assert [len(positions) for _, positions in tokens.words()] == [1, 1, 1, 1, 8, 1, 2]
-    assert tokens.of_word("giraffe") == [5, 6, 7, 8, 9, 10, 11]
-    assert tokens.of_word("soup") == [14]
-    assert tokens.of_word("a") == [1, 4]
-
-
 def test_a_longer_word_shares_the_source_words_attention_and_the_rest_follows_its_words(words: CLIPTokenizer) -> None:
-    alignment = aligned(LONGER, words)
+    alignment = align(Edit(("a cat eating soup", "a giraffe eating soup")), words)  # giraffe: 7 tokens
     source, edited = alignment.captions
     giraffe, cat = edited.of_word("giraffe"), source.of_word("cat")
     assert len(giraffe) == 7
     assert alignment.source[cat][:, giraffe].tolist() == [pytest.approx([1 / 7] * 7)]
-    for word in ("a", "eating", "soup"):
-        assert sources_of(alignment.source, edited.of_word(word)) == [source.of_word(word)]
-    assert sources_of(alignment.source, [len(edited.ids) - 1, len(edited.ids)]) == [
-        [len(source.ids) - 1],
-        [len(edited.ids)],
-    ]
+    ends = [(len(source.ids) - 1, len(edited.ids) - 1), (len(edited.ids), len(edited.ids))]  # the mark, a padding
+    same = [(*source.of_word(word), *edited.of_word(word)) for word in ("a", "eating", "soup")]
+    for place, token in same + ends:
+        assert alignment.source[:, token].nonzero().tolist() == [[place]]
 
 
-def test_a_shorter_word_takes_all_its_tokens_attention(words: CLIPTokenizer) -> None:
-    alignment = aligned((LONGER[1], LONGER[0]), words)
+FIXTURE = safe_open(Path(__file__).parent / "reference/attention_control.safetensors", "pt")
+CASES = json.loads(FIXTURE.metadata()["cases"])
+AT = json.loads(FIXTURE.metadata()["at"])
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_replacement_and_refinement(words: CLIPTokenizer, number: int) -> None:
+    case = CASES[number]
+    alignment = align(Edit((case["captions"][0], case["captions"][1]), case["cross"]["default_"], 0.4), words)
+    schedule = Schedule([alignment], STEPS)
+    source, own = FIXTURE.get_tensor(f"{number}.given")
+    expected = FIXTURE.get_tensor(f"{number}.edited")
+    compared = ~moved(alignment) if alignment.kind == "replacement" else torch.ones(77, dtype=torch.bool)
+    for index, published in zip(AT, expected, strict=True):
+        step = schedule.step(index, CPU, torch.float32)
+        edited = torch.zeros_like(own) if step.source is None else source @ step.source[0]
+        if step.edited is not None or step.source is None:
+            edited = edited + own * (1.0 if step.edited is None else step.edited[0])
+        torch.testing.assert_close(edited[..., compared], published[..., compared], atol=1e-5, rtol=0)
+
+
+def moved(alignment: Alignment) -> torch.Tensor:
+    """(77,) which tokens of an edited caption a swap moved, by a word that has more or fewer tokens than the source's.
+
+    After the last changed word the published code goes by position, this one by word; and where the caption got
+    shorter, it leaves as many paddings at the end without attention.
+    """
     source, edited = alignment.captions
-    assert sources_of(alignment.source, edited.of_word("cat")) == [source.of_word("giraffe")]
-    assert sources_of(alignment.source, edited.of_word("soup")) == [source.of_word("soup")]
+    tokens = torch.zeros(edited.length, dtype=torch.bool)
+    shorter = len(source.ids) - len(edited.ids)
+    if shorter:
+        changed = [
+            at[-1] for (word, at), (before, _) in zip(edited.words(), source.words(), strict=True) if word != before
+        ]
+        tokens[changed[-1] + 1 : len(edited.ids)] = True
+        tokens[edited.length - max(shorter, 0) :] = True
+    return tokens
 
 
-def test_a_caption_that_the_model_would_cut_is_refused(words: CLIPTokenizer) -> None:
-    with pytest.raises(EditError, match="has 80 tokens, the model reads 77: shorten it"):
-        aligned(("a cat", "a " * 78), words)
+def test_local_blend(words: CLIPTokenizer) -> None:
+    blend = json.loads(FIXTURE.metadata()["blend"])
+    captions = (blend["captions"][0], blend["captions"][1])
+    edit = Edit(captions, region=(blend["words"][0], blend["words"][1]), blend=True)
+    ours = LocalBlend([align(edit, words)], (16, 16), CPU)
+    for queries, keys in zip(FIXTURE.get_tensor("blend.queries"), FIXTURE.get_tensor("blend.keys"), strict=True):
+        ours.observe(queries, keys, 1.0, Step(None, None, None))
+    latents = FIXTURE.get_tensor("blend.latents")
+    blended = ours.blend(latents, STEPS - 1, STEPS)
+    torch.testing.assert_close(blended, FIXTURE.get_tensor("blend.blended"), atol=1e-5, rtol=0)
+    assert 0.02 < (blended[1] == latents[0]).float().mean() < 0.98

@@ -28,15 +28,14 @@ def row(number: int, kind: str = "replace_obj", **values: Any) -> dict[str, Any]
     return {**ids, **of, "type": type_, "subtype": subtype, **scores, **values}
 
 
-def drawn(count: int, seed: int = 0, kinds: Sequence[str] = tuple(KINDS)) -> list[dict[str, Any]]:
+def drawn(count: int) -> list[dict[str, Any]]:
     """Rows with drawn scores: negatives read a little worse than their captions; some repeat or are not sentences."""
-    rng = random.Random(seed)
-    rows = []
+    rng, rows = random.Random(0), []
     for number in range(count):
         plausible, grammatical = rng.random(), rng.random()
-        words = ["A", rng.choice(OBJECTS), *["near"] * rng.randrange(3), "the", rng.choice(OBJECTS)]
-        text = " ".join([*words, str(number % (count // 2 + 1))]) + rng.choice(["."] * 4 + ["", "?", "!"])
-        caption = " ".join(["A", "man", "sees", *["big"] * rng.randrange(3), "picture", f"{number}."])
+        end = rng.choice(["."] * 4 + ["", "?", "!"])
+        text = f"A {rng.choice(OBJECTS)} {'near ' * rng.randrange(3)}the bus {number % (count // 2 + 1)}{end}"
+        caption = f"A man sees {'big ' * rng.randrange(3)}picture {number}."
         scores = {
             "vera_caption": plausible,
             "vera_negative": min(max(plausible - rng.gauss(0.1, 0.2), 0.0), 1.0),
@@ -46,17 +45,14 @@ def drawn(count: int, seed: int = 0, kinds: Sequence[str] = tuple(KINDS)) -> lis
             "lm_negative": rng.gauss(-3.2, 0.4),
             "similarity": rng.uniform(0.8, 1.02),
         }
-        rows.append(row(number, rng.choice(kinds), caption=caption, negative_caption=text, **scores))
+        rows.append(row(number, rng.choice([*KINDS]), caption=caption, negative_caption=text, **scores))
     return rows
 
 
 def stage_of(rows: Sequence[Mapping[str, Any]], folder: Path, row_group: int = 1000) -> FinishedStage:
     """A finished stage called ``scores`` of these rows."""
     names = [one["caption_id"] for one in rows]
-    own = {
-        "key": [sample_key("scores", name) for name in names],
-        "identity": [identity_of(name) for name in names],
-    }
+    own = {"key": [sample_key("scores", name) for name in names], "identity": [*map(identity_of, names)]}
     doubles = dict.fromkeys((*TEXT_SCORES, *(name for name, value in rows[0].items() if isinstance(value, float))))
     columns = {one.name: pa.array([row[one.name] for row in rows], one.type) for one in scored_schema(doubles)}
     return write_index(pa.table({**own, **columns}), folder, "scores", len(rows), row_group)

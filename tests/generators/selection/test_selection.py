@@ -1,7 +1,4 @@
-"""A selection planned from a finished stage of scores: both sets of rules, what they report, and bad input.
-
-Adversarial refinement: as many pairs of a cell as of the opposite one, on any number of axes.
-"""
+"""Selection from a finished stage of scores: both sets of rules, adversarial refinement, reports and bad input."""
 
 import json
 import math
@@ -25,11 +22,8 @@ from twinset.contracts.recipe.models import Recipe
 from twinset.generators.caption_scores.source import CaptionScores
 from twinset.generators.negative_captions.kinds import KINDS
 from twinset.generators.selection.source import COARSE, balanced, cells_of, ranks_of, reach_of
-from twinset.shards.finished_stage import FinishedStage
 
 COUNT = 4000
-
-
 # The published selection, transcribed: one row after the other, in lists and dicts, with pandas' quantiles.
 
 
@@ -67,44 +61,25 @@ def before_refinement(rows: Iterable[Mapping[str, Any]], kinds: Sequence[str], q
         part = table[(table["kind"] == kind) & (table["similarity"] < 0.999)]
         vera, cola = part["vera_negative"].quantile(quantile), part["cola_negative"].quantile(quantile)
         parts.append(part[(part["vera_negative"] >= vera) & (part["cola_negative"] >= cola)])
-    found, prompts = [], set[str]()
-    for one in pd.concat(parts).to_dict("records"):
-        text = one["negative_caption"]
-        if text[-1] != "." or len(text) <= 10:
-            continue
-        prompt = text.replace(".", "")
-        if prompt not in prompts:
-            prompts.add(prompt)
-            found.append(one["caption_id"])
-    return found
+    pool = pd.concat(parts)
+    pool = pool[pool["negative_caption"].str.endswith(".") & (pool["negative_caption"].str.len() > 10)]
+    repeated = pool["negative_caption"].str.replace(".", "", regex=False).duplicated()
+    return [*pool[~repeated]["caption_id"]]
 
 
-@pytest.fixture(scope="module")
-def rows() -> list[dict[str, Any]]:
-    return drawn(COUNT)
-
-
-@pytest.fixture(scope="module")
-def earlier(rows: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> FinishedStage:
-    return stage_of(rows, tmp_path_factory.mktemp("scores"))
-
-
-def gaps_of(rows: list[dict[str, Any]]) -> list[tuple[float, float]]:
-    return [(one["vera_caption"] - one["vera_negative"], one["cola_caption"] - one["cola_negative"]) for one in rows]
-
-
-def test_published_rules_select_what_the_published_procedure_does(
-    rows: list[dict[str, Any]], earlier: FinishedStage
-) -> None:
+def test_published_rules_select_what_the_published_procedure_does_however_a_stage_was_cut(tmp_path: Path) -> None:
+    rows = drawn(COUNT)
+    earlier, again = (stage_of(rows, tmp_path / str(size), row_group=size) for size in (1000, 37))
     expected = before_refinement(rows, list(KINDS))
     found = selected(earlier, refine=[])
     assert sorted(found) == sorted(expected) and 200 < len(found) < COUNT / 4
     assert found == [one["caption_id"] for one in rows if one["caption_id"] in set(found)], "the order is not kept"
-    by_id = {one["caption_id"]: one for one in rows}
-    gaps = gaps_of([by_id[name] for name in expected])
-    slow = [gaps[place] for place in refine(gaps)]
-    fast = gaps_of([by_id[name] for name in selected(earlier)])
+    gaps = {one["caption_id"]: [one[f"{name}_caption"] - one[f"{name}_negative"] for name in PUBLISHED] for one in rows}
+    reached = [(first, second) for first, second in map(gaps.__getitem__, expected)]
+    slow = [reached[place] for place in refine(reached)]
+    fast = [tuple(gaps[name]) for name in selected(earlier)]
     assert Counter(cells(slow, PUBLISHED)) == Counter(cells(fast, PUBLISHED)) and 10 < len(fast) < len(found)
+    assert selected(again) == selected(earlier) != selected(earlier, seed=1)
 
 
 def test_rules_of_the_paper_differ_where_its_text_does(tmp_path: Path) -> None:
@@ -117,34 +92,14 @@ def test_rules_of_the_paper_differ_where_its_text_does(tmp_path: Path) -> None:
     assert selected(earlier, rules="paper", quantile=0, refine=[]) == [f"c/{n}" for n in (0, 1, 3, 6, 7)]
     assert selected(earlier, rules="paper", quantile=1, refine=[]) == ["c/7"]
     assert selected(earlier, quantile=0, similarity=None, refine=[]) == ["c/0", "c/6"]
-    paper, published = selection(rules="paper"), selection()
-    assert (paper.quantile, paper.similarity) == (0.65, None)
-    assert (published.quantile, published.similarity) == (0.645, 0.999)
-    assert selection(rules="paper", quantile=0.5, similarity=0.9).similarity == 0.9
-
-
-def test_how_the_stage_was_cut_makes_no_difference(
-    rows: list[dict[str, Any]], earlier: FinishedStage, tmp_path: Path
-) -> None:
-    again = stage_of(rows, tmp_path, row_group=37)
-    assert selected(again) == selected(earlier) != selected(earlier, seed=1)
-    # Distinct prompts in another order: the same are selected.
-    own = [{**one, "negative_caption": f"Number {place} is a bus."} for place, one in enumerate(rows)]
-    first, turned = stage_of(own, tmp_path / "own"), stage_of(own[::-1], tmp_path / "turned")
-    assert selected(turned) == selected(first)[::-1]
-
-
-def test_negatives_of_no_known_kind_are_one_pool(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    earlier = stage_of([{**one, "type": "", "subtype": ""} for one in rows], tmp_path)
-    source = selection().open(context(earlier))
-    assert source.transform(earlier.frame(tmp_path)).collect().height > 10
-    report = json.loads(source.report_files()["selection.json"])
-    assert report["kinds"] == ["unknown"] and "| unknown |" in selection().how_made({"selection.json": report})
+    defaults = [(chosen.quantile, chosen.similarity) for chosen in (selection(rules="paper"), selection())]
+    assert defaults == [(0.65, None), (0.645, 0.999)]
+    assert selection(rules="paper", similarity=0.9).similarity == 0.9
 
 
 def test_rows_have_all_columns_and_the_prompt(tmp_path: Path) -> None:
-    earlier = stage_of([row(0, negative_caption="A T.V. on a desk.", lm_negative=math.nan)], tmp_path)
-    (found,) = rows_of(earlier, suffix=", 4k").to_dicts()
+    rows = [row(0, negative_caption="A T.V. on a desk.", lm_negative=math.nan)]
+    (found,) = rows_of(stage_of(rows, tmp_path), suffix=", 4k").to_dicts()
     assert found["prompt"] == "A TV on a desk, 4k" and found["negative_caption"] == "A T.V. on a desk."
     assert (found["vera_caption"], found["lm_negative"], found["type"]) == (0.5, None, "replace")
     assert set(selection().row_schema.names) < found.keys()
@@ -153,64 +108,42 @@ def test_rows_have_all_columns_and_the_prompt(tmp_path: Path) -> None:
 def test_losses_are_counted_and_named(tmp_path: Path) -> None:
     rows = [row(n) for n in range(30)] + [row(30 + n, similarity=1.0) for n in range(30)]
     rows += [row(60, vera_negative=None), row(61, cola_caption=math.inf), row(62, negative_caption="A bus")]
-    earlier = stage_of(rows, tmp_path)
+    earlier = stage_of([{**one, "type": "", "subtype": ""} for one in rows], tmp_path)  # of no known kind: one pool
     source = selection(quantile=0).open(context(earlier))
     assert source.transform(earlier.frame(tmp_path)).collect().height == 30
     assert +source.excluded == {"no-score": 2, "same-meaning": 30, "no-full-stop": 1}
     assert ("no-full-stop", 'scores ["c/62"]') in source.excluded.examples
     report = json.loads(source.report_files()["selection.json"])
-    assert [step["kept"]["replace_obj"] for step in report["steps"]] == [63, 61, 31, 31, 30, 30, 30, 30]
+    assert [step["kept"]["unknown"] for step in report["steps"]] == [63, 61, 31, 31, 30, 30, 30, 30]
     text = source.how_made({"selection.json": report})
+    assert report["kinds"] == ["unknown"] and "| unknown |" in text
     assert "| same-meaning | −30 | −30 |" in text and "| selected | 30 | 30 |" in text
-    assert "* `question`" not in text and "_meta/gaps.png" in text
     gaps = report["gaps"]["vera"]
     assert (sum(gaps["all"]), sum(gaps["selected"]), gaps["edges"][0], gaps["edges"][-1]) == (62, 30, -1.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("changed", "settings", "said"),
-    [
-        ({"vera_negative": None}, {}, "left out as no-score .* only scores that it has.*: vera_caption, cola_caption"),
-        ({"negative_caption": "Is it?"}, {"rules": "paper"}, "left out as question"),
-        ({"vera_caption": 0.9}, {}, "left out as unbalanced .*lower grid"),
-    ],
-)
-def test_what_leaves_nothing_names_the_setting(
-    changed: dict[str, Any], settings: dict[str, Any], said: str, tmp_path: Path
-) -> None:
-    earlier = stage_of([row(number, **changed) for number in range(3)], tmp_path)
+def test_what_leaves_nothing_names_the_setting(tmp_path: Path) -> None:
+    said = "left out as no-score .* only scores that it has.*: vera_caption, cola_caption"
     with pytest.raises(WrongUse, match=said):
-        selected(earlier, **settings)
+        selected(stage_of([row(number, vera_negative=None) for number in range(3)], tmp_path))
 
 
 def test_scores_that_no_scorer_gives_are_refused_before_any_work() -> None:
-    scores = CaptionScores.model_validate(
-        {"kind": "caption-scores", "negatives": "n", "scorers": [{"kind": "language-model", "model": "smollm2"}]}
-    )
-    recipe = {
-        "name": "hard",
-        "stages": {
-            "n": {"source": {"kind": "negative-captions", "captions": "captions.json"}},
-            "scores": {"source": scores.model_dump()},
-        },
-        "subsets": {"selected": {"source": selection().model_dump()}},
-    }
+    scorers = [{"kind": "language-model", "model": "smollm2"}]
+    scores = CaptionScores.model_validate({"kind": "caption-scores", "negatives": "n", "scorers": scorers})
+    negatives = {"source": {"kind": "negative-captions", "captions": "captions.json"}}
+    stages = {"n": negatives, "scores": {"source": scores.model_dump()}}
+    recipe = {"name": "hard", "stages": stages, "subsets": {"selected": {"source": selection().model_dump()}}}
     with pytest.raises(ValidationError, match=r"selected: source\.quality needs the score vera, .* only lm\."):
         Recipe.model_validate(recipe)
     assert not selection(quality=["lm"], refine=["words", "lm"], similarity=None).misfit(scores)
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"refine": ["vera", "vera"]}, "name each score once"),
-        ({"rules": "paper", "quality": ["vera", "lm"]}, "lm is not a probability"),
-        ({"refine": ["similarity"]}, "similarity of clip is one number of both captions"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValidationError, match=said):
-        selection(**settings)
+def test_settings_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValidationError, match="lm is not a probability"):
+        selection(rules="paper", quality=["vera", "lm"])
+    with pytest.raises(ValidationError, match="similarity of clip is one number of both captions"):
+        selection(refine=["similarity"])
 
 
 PUBLISHED, FOUR = ("vera", "cola"), ("vera", "cola", "lm", "words")
@@ -263,24 +196,15 @@ def test_on_any_axes_a_cell_and_its_opposite_keep_the_smaller_number(
     assert kept_of(rows[order], grid).to_list() == mask[order].to_list(), "the order of pairs makes a difference"
 
 
-def test_bins_are_right_at_zero_at_one_and_of_words() -> None:
-    first, second = [0.0, 1.0, -1.0, 0.98, 0.0199, 0.02, 0.0, 0.0], [0.0, 1.0, 0.5, -0.5, -0.3, 0.3, 0.95, -1.0]
-    # Bins begin at their lower border: 0.98 * 50 is 49.
-    expected = [(0, 0), (50, 50), (-50, 26), (50, -26), (1, -16), (2, 16), (0, COARSE), (0, -COARSE)]
-    assert cells(list(zip(first, second, strict=True)), PUBLISHED) == expected
-    # A bin a word; equal lengths keep the grid of scores.
+def test_lengths_have_a_bin_a_word_and_scores_a_coarse_one_beside_a_gap_of_zero() -> None:
     assert cells([(0.30, 0.0), (0.30, -70.0), (0.0, -2.0)], ["vera", "words"]) == [(16, 0), (16, -50), (0, -2)]
+    assert cells([(0.0, 0.95), (0.98, -0.5)], PUBLISHED) == [(0, COARSE), (50, -26)]
 
 
-def test_the_seed_the_stage_and_the_key_decide_what_remains() -> None:
+def test_each_negative_of_a_cell_is_as_likely_to_stay_and_the_stage_decides_too() -> None:
     gaps = pl.DataFrame({"vera": [0.1] * 900 + [-0.1] * 100})
     names = pl.Series([sample_key("scores", number) for number in range(1000)])
-
-    def kept(seed: int, stage: str) -> set[int]:
-        return {*kept_of(gaps.with_columns(ranks_of(seed, stage, names).alias("rank"))).arg_true().to_list()}
-
-    assert kept(0, "a") == kept(0, "a") and len(kept(0, "a")) == 200
-    assert len(kept(0, "a") & kept(1, "a")) < 140 > len(kept(0, "a") & kept(0, "b"))
-    # Each of the 900 is as likely: over 20 seeds each remains some 2.2 times.
-    times = Counter(number for seed in range(20) for number in kept(seed, "a") if number < 900)
-    assert sum(number < 450 for number in times.elements()) == pytest.approx(1000, abs=100)
+    stages = [kept_of(gaps.with_columns(ranks_of(0, f"stage {n}", names).alias("rank"))) for n in range(20)]
+    assert {kept.sum() for kept in stages} == {200}
+    # Each of the 900 remains some 2.2 times.
+    assert sum(int(kept[:450].sum()) for kept in stages) == pytest.approx(1000, abs=100)

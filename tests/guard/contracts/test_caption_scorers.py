@@ -1,21 +1,12 @@
 """The contract of caption scorers: `twinset.check_scorer` of each kind, with tiny models."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.generators.caption_scores.tiny_scorers import save_cola, save_language_model, save_vera, settings
-from tests.generators.prompt_to_prompt.tiny_models import save_clip
+from tests.generators.caption_scores.tiny_scorers import MODELS, settings
 from twinset import check_scorer
 from twinset.generators.caption_scores.scorers.scorer import CAPTION_SCORERS
-
-MODELS: dict[str, Callable[[Path], Path]] = {
-    "clip": save_clip,
-    "cola": save_cola,
-    "language-model": save_language_model,
-    "vera": save_vera,
-}
 
 
 @pytest.mark.parametrize("kind", CAPTION_SCORERS.kinds())

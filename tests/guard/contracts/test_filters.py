@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tests.filters.test_image_filters import frame, noise, pair, plain
-from tests.generators.prompt_to_prompt.tiny_models import save_clip
+from tests.models.diffusion.tiny_models import save_clip
 from twinset import check_filter
 from twinset.contracts.candidate import CaptionedCandidate
 from twinset.contracts.source import FILTERS

@@ -18,8 +18,8 @@ from diffusers import StableDiffusionPipeline, StableDiffusionXLPipeline, UNet2D
 from PIL import Image
 from torch._dynamo.utils import counters
 
-from tests.generators.prompt_to_prompt.tiny_models import WidthsXL, sharpen
 from tests.models.diffusion.conftest import Painter, requests, watched
+from tests.models.diffusion.tiny_models import WidthsXL, sharpen
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Pixels, Rejected
 from twinset.contracts.parts import OutOfMemory

@@ -14,8 +14,8 @@ import torch
 from diffusers import EulerAncestralDiscreteScheduler, UNet2DConditionModel
 from torch.utils.flop_counter import FlopCounterMode
 
-from tests.generators.prompt_to_prompt.tiny_models import REAL_XL, WidthsXL, unet_14, unet_xl
 from tests.models.diffusion.conftest import Painter, requests
+from tests.models.diffusion.tiny_models import REAL_XL, WidthsXL, unet_14, unet_xl
 from twinset.contracts.errors import WrongUse
 from twinset.models.diffusion.model_files import unet_folder, used_files
 from twinset.models.diffusion.models import load_parts

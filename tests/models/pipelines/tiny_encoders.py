@@ -9,7 +9,7 @@ import diffusers
 import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from tests.generators.prompt_to_prompt.tiny_models import WORDS
+from tests.models.diffusion.tiny_models import WORDS
 
 CHATTED = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|image_pad|>")
 TEXT = [WORDS, "a red cup on the table. make the cat blue, please; remove it", "user assistant system", "0123456789"]

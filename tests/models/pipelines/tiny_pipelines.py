@@ -12,13 +12,13 @@ import diffusers
 import torch
 import transformers
 
-from tests.generators.prompt_to_prompt.tiny_models import (
+from tests.models.diffusion.tiny_models import (
     WidthsXL,
     autoencoder,
     text_config,
     unet_14,
 )
-from tests.generators.prompt_to_prompt.tiny_models import tokenizer as clip_words
+from tests.models.diffusion.tiny_models import tokenizer as clip_words
 from tests.models.pipelines.tiny_encoders import gemma, gemma_words, qwen3, qwen_vl, qwen_words, t5, t5_words
 
 LOUD = 2

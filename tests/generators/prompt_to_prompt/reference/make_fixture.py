@@ -1,4 +1,4 @@
-"""Makes attention_control.safetensors: what google/prompt-to-prompt computes, for test_published_code.py to compare.
+"""Makes attention_control.safetensors: what google/prompt-to-prompt computes, for test_edits.py to compare.
 
     git clone https://github.com/google/prompt-to-prompt
     python -m tests.generators.prompt_to_prompt.reference.make_fixture prompt-to-prompt
@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from tests.generators.prompt_to_prompt.tiny_models import TOKENS, tokenizer
+from tests.models.diffusion.tiny_models import TOKENS, tokenizer
 
 FIXTURE = Path(__file__).parent / "attention_control.safetensors"
 HEADS, PIXELS, STEPS = 2, 4, 10
