@@ -39,14 +39,9 @@ def make_video(
     ticks: Sequence[int] | None = None,
     codec: str = "libx264",
     options: dict[str, str] | None = None,
-    matrix: Sequence[int] | None = None,
     pix_fmt: str = "yuv420p",
 ) -> Path:
-    """Write ``count`` numbered pictures.
-
-    ticks: presentation times in 1/1000 s; 40 ms apart when absent. options: of the encoder. matrix: display matrix of
-    an MP4's track (nine 16.16 numbers), written into the finished file, since PyAV cannot set one.
-    """
+    """Write ``count`` numbered pictures. ticks: times in 1/1000 s; 40 ms apart when absent. options: of the encoder."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=RATE, options=options or {})
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pix_fmt
@@ -58,15 +53,7 @@ def make_video(
             frame.time_base = time_base
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
-    if matrix is not None:
-        data = path.read_bytes()
-        place = data.rindex(UPRIGHT)
-        path.write_bytes(data[:place] + np.array(matrix, ">i4").tobytes() + data[place + len(UPRIGHT) :])
     return path
-
-
-ONE, W = 1 << 16, 1 << 30
-UPRIGHT = np.array([ONE, 0, 0, 0, ONE, 0, 0, 0, W], ">i4").tobytes()
 
 
 def taken(path: Path, addresses: list[float], addressing: Addressing = "seconds") -> list[VideoFrame]:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from av.stream import Disposition
 
-from tests.generators.video.numbered_videos import ONE, RATE, WIDTH, W, digest, make_video, read, sequential, taken
+from tests.generators.video.numbered_videos import RATE, WIDTH, digest, make_video, read, sequential, taken
 from twinset.generators.image_files import UnusableImage
 from twinset.generators.video.frames import VideoFrame, frame_times, read_frames
 from twinset.generators.video.timeline import Timeline
@@ -21,18 +21,13 @@ from twinset.generators.video.video_file import BrokenMedia, open_video
 
 ROOT = Path(__file__).parents[3]
 CLIPS = ROOT / "../shared/data/videos"
-real_clips = pytest.mark.skipif(not CLIPS.is_dir(), reason="no ../shared/data/videos beside this checkout")
-
-
-def x264(params: str) -> tuple[str, dict[str, str]]:
-    return "libx264", {"x264-params": params + ":b-adapt=0:scenecut=0"}
 
 
 OPEN_GOP = "open-gop=1:keyint=12:min-keyint=12:bframes=3"
 ENCODINGS: dict[str, tuple[str, str, dict[str, str]]] = {
-    "b-pyramid": ("a.mkv", *x264("bframes=7:b-pyramid=normal:keyint=40")),
-    "open-gop": ("a.mp4", *x264(OPEN_GOP)),
-    "gradual-refresh": ("a.mp4", *x264("intra-refresh=1:keyint=15:bframes=0")),
+    "b-pyramid": ("a.mkv", "libx264", {"x264-params": "bframes=7:b-adapt=0:b-pyramid=normal:keyint=40:scenecut=0"}),
+    "open-gop": ("a.mp4", "libx264", {"x264-params": f"{OPEN_GOP}:b-adapt=0:scenecut=0"}),
+    "gradual-refresh": ("a.mp4", "libx264", {"x264-params": "intra-refresh=1:keyint=15:bframes=0"}),
     "one-key-frame": ("a.mov", "libx264", {"g": "999", "bf": "2"}),
     "hevc-open-gop": ("a.mkv", "libx265", {"x265-params": f"log-level=none:{OPEN_GOP}"}),
     "vp9": ("a.webm", "libvpx-vp9", {"g": "20", "deadline": "realtime", "cpu-used": "8", "lag-in-frames": "10"}),
@@ -82,19 +77,26 @@ def test_an_exact_middle_means_the_earlier_frame_at_any_rate(rate: Fraction) -> 
     assert [timeline.nearest(middle + 2e-6) for middle in middles] == list(range(1, 91))
 
 
-MATRICES = {
-    "quarter": ([0, ONE, 0, -ONE, 0, 0, 0, 0, W], lambda p: np.rot90(p, -1)),
-    "half": ([-ONE, 0, 0, 0, -ONE, 0, 0, 0, W], lambda p: np.rot90(p, 2)),
-    "mirrored": ([-ONE, 0, 0, 0, ONE, 0, 0, 0, W], lambda p: p[:, ::-1]),
-    "transposed": ([0, ONE, 0, ONE, 0, 0, 0, 0, W], lambda p: p.transpose(1, 0, 2)),
+TURNS = {
+    "quarter": ((0, 1, -1, 0), lambda p: np.rot90(p, -1)),
+    "half": ((-1, 0, 0, -1), lambda p: np.rot90(p, 2)),
+    "mirrored": ((-1, 0, 0, 1), lambda p: p[:, ::-1]),
+    "transposed": ((0, 1, 1, 0), lambda p: p.transpose(1, 0, 2)),
 }
 
 
-@pytest.mark.parametrize("name", MATRICES)
+def matrix(a: int, b: int, c: int, d: int) -> bytes:
+    """A display matrix in an MP4: 16.16 and 2.30 numbers."""
+    return np.array([a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30], ">i4").tobytes()
+
+
+@pytest.mark.parametrize("name", TURNS)
 def test_the_display_matrix_is_applied(name: str, tmp_path: Path) -> None:
-    matrix, turn = MATRICES[name]
-    plain = taken(make_video(tmp_path / "plain.mp4", count=20), [0.4])[0].pixels
-    path = make_video(tmp_path / "a.mp4", count=20, matrix=matrix)
+    numbers, turn = TURNS[name]
+    path = make_video(tmp_path / "a.mp4", count=20)
+    plain = taken(path, [0.4])[0].pixels
+    start, _, end = path.read_bytes().rpartition(matrix(1, 0, 0, 1))  # the track's; PyAV cannot set one
+    path.write_bytes(start + matrix(*numbers) + end)
     assert np.array_equal(taken(path, [0.4])[0].pixels, turn(plain))
 
 
@@ -157,18 +159,25 @@ def test_pixels_do_not_depend_on_the_instruction_set(tmp_path: Path) -> None:
     assert len(outputs) == 1
 
 
-@real_clips
+# Number in an ffmpeg 5.1.9 dump -> decoded frame, around the places where the two part.
+REAL_CLIPS: dict[str, dict[int, int]] = {
+    "cockatoo.mp4": {},  # 4:4:4 of an old x264, decoded otherwise unless the version in its first frame was seen
+    "mmaction2_part_0.mp4": {31: 30, 32: 31, 33: 31},
+    "mmaction2_test.avi": {1: 0, 2: 0, 3: 1, 165: 163},
+    "asl_book.mkv": {},
+    "pyscenedetect_goldeneye-vfr-drop3.mp4": {1: 0, 2: 1, 3: 2, 4: 2, 6: 4, 7: 4, 10: 6, 100: 66, 165: 110, 239: 159},
+    "pyscenedetect_issue-134-rotate.mp4": {},
+    "short_hamilton_clip.mp4": {1: 0, 26: 0, 27: 1, 31: 5, 300: 274},
+    "videollama_skateboarding_dog.mp4": {1: 0, 2: 0, 3: 1, 421: 419, 424: 419, 425: 420, 426: 420},
+    "nasa_13013.mp4": {},
+}
+
+
+@pytest.mark.skipif(not CLIPS.is_dir(), reason="no ../shared/data/videos beside this checkout")
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "clip",  # the first is 4:4:4 of an old x264, decoded otherwise unless the version in its first frame was seen
-    [
-        *("cockatoo.mp4", "mmaction2_test.avi", "asl_book.mkv", "pyscenedetect_goldeneye-vfr-drop3.mp4"),
-        *("pyscenedetect_issue-134-rotate.mp4", "short_hamilton_clip.mp4", "videollama_skateboarding_dog.mp4"),
-        "nasa_13013.mp4",
-    ],
-)
-def test_real_clips_equal_a_sequential_decode(clip: str) -> None:
-    path = CLIPS / clip
+@pytest.mark.parametrize("clip", REAL_CLIPS)
+def test_real_clips_equal_a_sequential_decode_and_an_ffmpeg_dump(clip: str) -> None:
+    path, numbers = CLIPS / clip, REAL_CLIPS[clip]
     expected = sequential(path)
     with open_video(path) as file:
         assert not file.damaged and not file.cut_off
@@ -178,26 +187,10 @@ def test_real_clips_equal_a_sequential_decode(clip: str) -> None:
     assert [digest(frame.pixels) for frame in together] == [expected[n] for n in picks]
     for n in picks[-4:-1]:
         assert digest(taken(path, [times[n]])[0].pixels) == expected[n]
-
-
-# Number in an ffmpeg 5.1.9 dump -> decoded frame, around the places where the two part.
-REAL_DUMPS = {
-    "pyscenedetect_goldeneye-vfr-drop3.mp4": {1: 0, 2: 1, 3: 2, 4: 2, 6: 4, 7: 4, 10: 6, 100: 66, 165: 110, 239: 159},
-    "short_hamilton_clip.mp4": {1: 0, 26: 0, 27: 1, 31: 5, 300: 274},
-    "mmaction2_part_0.mp4": {31: 30, 32: 31, 33: 31},
-    "mmaction2_test.avi": {1: 0, 2: 0, 3: 1, 165: 163},
-    "videollama_skateboarding_dog.mp4": {1: 0, 2: 0, 3: 1, 421: 419, 424: 419, 425: 420, 426: 420},
-}
-
-
-@real_clips
-@pytest.mark.parametrize("clip", REAL_DUMPS)
-def test_numbers_of_real_clips_are_those_of_an_ffmpeg_dump(clip: str) -> None:
-    expected = REAL_DUMPS[clip]
-    frames = taken(CLIPS / clip, [float(number) for number in expected], "numbers")
-    assert [frame.index for frame in frames] == list(expected.values())
-    last = float(max(expected))
-    assert isinstance(read_frames(CLIPS / clip, [last + 1], "numbers")[last + 1], UnusableImage)
+    dumped = taken(path, [float(number) for number in numbers], "numbers")
+    assert [frame.index for frame in dumped] == list(numbers.values())
+    beyond = [number + 1.0 for number in list(numbers)[-1:]]
+    assert all(isinstance(frame, UnusableImage) for frame in read_frames(path, beyond, "numbers").values())
 
 
 COUNT, GOP = 200, 40
