@@ -1,8 +1,11 @@
 """What pairs are planned of annotations: the papers' numbers on the real files, what cannot be used with its reason."""
 
 import json
+import os
 import pickle
 import re
+import struct
+import tracemalloc
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import groupby, product
@@ -22,6 +25,7 @@ from twinset.contracts.kinds.samples import Drop
 from twinset.contracts.source import SOURCES
 from twinset.filters.captions import EqualCaptions, MotionWords
 from twinset.generators.video.action_genome import SPELLED
+from twinset.generators.video.safe_pickle import load
 from twinset.shards.contracts import Context
 
 ROOT = Path(__file__).parents[3]
@@ -161,17 +165,15 @@ def test_captions_that_the_other_frame_lacks_lead_and_exclusive_asks_for_them(tm
 def test_order_and_form_of_the_file_do_not_matter_and_its_numbers_count_from_one(tmp_path: Path) -> None:
     make_video(tmp_path / "A.mp4", count=80)
     frames = story(HOLD, AWAY, AWAY, HOLD, HOLD, AWAY, HOLD, AWAY, name="cup_glass_bottle")
-    path = tmp_path / "frames.pkl"
-    path.write_bytes(pickle.dumps(dict(reversed(frames.items())), 2))
+    path = pickled(tmp_path / "frames.pkl", dict(reversed(frames.items())), 2)
     for skip in (0, 1, 2):
         pairs = planned("action-genome", path, skip=skip)
         assert planned("action-genome", graphs(tmp_path, frames), skip=skip) == pairs
         assert identities(pairs) == oracle(frames, skip) and len(pairs) == len({pair.key for pair in pairs}) > 2
     for pair, planned_pair in zip(opened("action-genome", path).make(pairs), pairs, strict=True):
         assert isinstance(pair, Pair) and read(pair.image0.pixels) == planned_pair.at0 - 1
-    path.write_bytes(pickle.dumps([1]))
     with pytest.raises(WrongUse, match=r"frames\.pkl.* holds a list, not frames by name"):
-        planned("action-genome", path)
+        planned("action-genome", pickled(path, [1]))
 
 
 @pytest.mark.slow
@@ -421,3 +423,73 @@ def test_unusable_records_are_counted_with_reason_and_place_and_change_nothing_e
         found = [place for given, place in made.excluded.examples if given == reason]
         assert any(re.match(rf"{path.name} {where} {number}\b", place) for place in found), (reason, found)
     assert sum(made.excluded.values()) == len(UNUSABLE[kind])
+
+
+# Attack: annotations are a stranger's pickle, which runs no code, fills no memory and takes no time.
+
+
+class Code(str):
+    """What an attacker puts into a pickle: a command."""
+
+    def __reduce__(self) -> Any:
+        return os.system, (str(self),)
+
+
+def pickled(path: Path, value: Any, protocol: int = 4) -> Path:
+    path.write_bytes(value if isinstance(value, bytes) else pickle.dumps(value, protocol))
+    return path
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_data_is_read_as_the_standard_library_reads_it_and_code_does_not_run(tmp_path: Path, protocol: int) -> None:
+    plain: dict[str, Any] = {
+        "text": "caf\N{LATIN SMALL LETTER E WITH ACUTE}",
+        "numbers": (1, -2.5, 10**30, True, None),
+        "nested": {"a": [{"b": ()}], "box": (1, 2), "triple": (1, 2, 3), "lone": ("x",), "again": "x"},
+        "long": list(range(3000)),
+    }
+    plain["one"] = plain["other"] = ["shared"]
+    read = load(pickled(tmp_path / "annotation.pkl", plain, protocol))
+    assert read == plain and read["one"] is read["other"]
+    assert [type(number) for number in read["numbers"]] == [int, float, int, bool, type(None)]
+    with pytest.raises(WrongUse, match=r"annotation\.pkl: this pickle holds more than plain data: .*fetch"):
+        load(pickled(tmp_path / "annotation.pkl", {"a.mp4/000001.png": [Code(f"touch '{tmp_path}/ran'")]}, protocol))
+    assert not (tmp_path / "ran").exists()
+    load(
+        pickled(tmp_path / "annotation.pkl", b"\x80\x02]" + b"(" * 1000 + b"t" * 1000 + b"a.")
+    )  # depth is harmless where nothing is hashed
+
+
+def doubled(depth: int, end: bytes) -> bytes:
+    """A tuple of twice a tuple of twice ..., each recalled from the memo, and what is done with it."""
+    return b"\x80\x02}" + b")" + b"".join(b"q" + bytes([n]) + b"h" + bytes([n]) + b"\x86" for n in range(depth)) + end
+
+
+NOT_DATA, BROKEN = "this pickle holds more than plain data", "broken pickle"
+REFUSED: dict[str, tuple[str, Any]] = {
+    "a class": (NOT_DATA, Path),
+    "a set": (NOT_DATA, {1, 2}),
+    "an object of a class": (NOT_DATA, b"(cos\nsystem\n(S'true'\nto."),
+    "a key of doubled tuples, whose hash takes for ever": (NOT_DATA, doubled(40, b"Ns.")),
+    "such a key of a dictionary from a mark": (NOT_DATA, b"(" + doubled(40, b"Nd.")[3:]),
+    "a deep key, whose hash overflows the stack": (NOT_DATA, b"\x80\x02})" + b"\x85" * 300_000 + b"Ns."),
+    "a number as key": (NOT_DATA, b"\x80\x02}K\x01Ns."),
+    "claimed text": (BROKEN, b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"."),
+    "text that is not UTF-8": (BROKEN, b"\x80\x04X" + struct.pack("<I", 100_000) + b"\xff" * 100_000 + b"."),
+    "no list": (BROKEN, b"\x80\x02(K\x01e."),
+    "nothing remembered": (BROKEN, b"\x80\x02h\x01."),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_anything_but_data_is_refused_by_a_short_message_and_fills_no_memory(name: str, tmp_path: Path) -> None:
+    problem, value = REFUSED[name]
+    path = pickled(tmp_path / "annotation.pkl", value)
+    tracemalloc.start()
+    try:
+        with pytest.raises(WrongUse, match=rf"annotation\.pkl: {problem}") as refused:
+            load(path)
+        assert problem is NOT_DATA or tracemalloc.get_traced_memory()[1] < 4_000_000
+        assert len(str(refused.value)) < 1000
+    finally:
+        tracemalloc.stop()
