@@ -1,17 +1,13 @@
 """Small videos that are odd in one way each, whose every picture shows its own number."""
 
-import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 
 import av
 import numpy as np
 
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.video.frames import Addressing, VideoFrame, read_frames, upright_rgb
-from twinset.generators.video.video_file import open_video
 
 WIDTH, HEIGHT, BITS = 128, 96, 8
 RATE = 25
@@ -54,21 +50,3 @@ def make_video(
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
     return path
-
-
-def taken(path: Path, addresses: list[float], addressing: Addressing = "seconds") -> list[VideoFrame]:
-    found = read_frames(path, addresses, addressing)
-    frames = [frame for at in addresses if isinstance(frame := found[at], VideoFrame)]
-    assert len(frames) == len(addresses), found
-    return frames
-
-
-@cache
-def sequential(path: Path) -> list[str]:
-    """Digest of every frame, decoded one after the other."""
-    with open_video(path) as file:
-        return [digest(upright_rgb(frame)) for _, frame in file.decode(file.packets())]
-
-
-def digest(pixels: np.ndarray) -> str:
-    return hashlib.sha256(pixels.tobytes()).hexdigest()

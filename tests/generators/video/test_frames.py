@@ -9,6 +9,7 @@ import hashlib
 import struct
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import av
@@ -17,15 +18,14 @@ import pytest
 from av.stream import Disposition
 from PIL import Image
 
-from tests.generators.video.numbered_videos import RATE, WIDTH, digest, draw, make_video, read, sequential, taken
+from tests.generators.video.numbered_videos import RATE, WIDTH, draw, make_video, read
 from twinset.contracts.canonical import canonical_json
-from twinset.contracts.kinds.pair import Pair
-from twinset.contracts.kinds.samples import MediaFile, Rejected
+from twinset.contracts.kinds.samples import MediaFile
 from twinset.generators.image_files import UnusableImage
 from twinset.generators.video import frames
 from twinset.generators.video.action_genome import ActionGenome
 from twinset.generators.video.frame_pairs import FramePairCandidate, FramePairSource, as_sentence
-from twinset.generators.video.frames import VideoFrame, frame_times, read_frames
+from twinset.generators.video.frames import Addressing, VideoFrame, frame_times, read_frames, upright_rgb
 from twinset.generators.video.segments import YouCook2
 from twinset.generators.video.timeline import Timeline
 from twinset.generators.video.video_file import BrokenMedia, open_video
@@ -33,6 +33,23 @@ from twinset.shards.contracts import Context
 
 ROOT = Path(__file__).parents[3]
 CLIPS = ROOT / "../shared/data/videos"
+
+
+def taken(path: Path, addresses: list[float], addressing: Addressing = "seconds") -> list[VideoFrame]:
+    found = read_frames(path, addresses, addressing)
+    frames = [frame for at in addresses if isinstance(frame := found[at], VideoFrame)]
+    assert len(frames) == len(addresses), found
+    return frames
+
+
+def sequential(path: Path) -> list[str]:
+    """Digest of every frame, decoded one after the other."""
+    with open_video(path) as file:
+        return [digest(upright_rgb(frame)) for _, frame in file.decode(file.packets())]
+
+
+def digest(pixels: np.ndarray) -> str:
+    return hashlib.sha256(pixels.tobytes()).hexdigest()
 
 
 OPEN_GOP = "open-gop=1:keyint=12:min-keyint=12:bframes=3"
@@ -313,7 +330,7 @@ def candidate(video: str, at0: float, at1: float) -> FramePairCandidate:
     )
 
 
-def made(folder: Path, *planned: tuple[str, float, float], dump: bool = False) -> list[Pair | Rejected]:
+def made(folder: Path, *planned: tuple[str, float, float], dump: bool = False) -> list[Any]:
     source: FramePairSource = YouCook2(kind="youcook2", annotations=folder / "none", media=folder)
     if dump:
         source = ActionGenome(kind="action-genome", annotations=folder / "none", media=folder, frames="dump")
@@ -323,20 +340,13 @@ def made(folder: Path, *planned: tuple[str, float, float], dump: bool = False) -
     return results
 
 
-def pair(result: Pair | Rejected) -> Pair:
-    assert isinstance(result, Pair), result
-    return result
-
-
-def rejected(result: Pair | Rejected) -> tuple[str, str | None, int | None]:
-    assert isinstance(result, Rejected), result
+def rejected(result: Any) -> tuple[str, str | None, int | None]:
     return result.reason, result.media, result.media_size
 
 
 def test_a_pair_holds_its_frames_source_and_provenance_and_shares_frames_with_others(tmp_path: Path) -> None:
     path = make_video(tmp_path / "clip.mp4")
-    results = made(tmp_path, ("clip", 0.4, 2.0), ("clip", 0.41, 1.2), ("clip", 2.0, 1.2))
-    sample, second, third = (pair(result) for result in results)
+    sample, second, third = made(tmp_path, ("clip", 0.4, 2.0), ("clip", 0.41, 1.2), ("clip", 2.0, 1.2))
     assert (read(sample.image0.pixels), read(sample.image1.pixels)) == (10, 50)
     assert (sample.image0.pts, sample.image1.pts) == (pytest.approx(0.4), pytest.approx(2.0))
     source = MediaFile("clip.mp4", path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
@@ -368,7 +378,7 @@ def test_what_gives_no_pair_rejects_its_own_candidate_only(tmp_path: Path) -> No
     }
     *bad, good = made(tmp_path, *expected, ("clip", 0.4, 0.8))
     assert [rejected(one) for one in bad] == list(expected.values())
-    assert read(pair(good).image0.pixels) == 10
+    assert read(good.image0.pixels) == 10
 
 
 @pytest.mark.parametrize(("reads_before", "number"), [(0, errno.EIO), (1, errno.EIO), (0, errno.EACCES)])
@@ -395,8 +405,7 @@ def test_frames_of_an_official_dump(tmp_path: Path) -> None:
     data = (folder / "000123.png").read_bytes()
     (folder / "000002.png").write_bytes(data[: len(data) // 2])
     planned = [("VIDEO.mp4", 7, number) for number in (123, 2, 7, 9)]
-    a, b, cut, same, gone = made(tmp_path, ("VIDEO.mp4", 123, 200), *planned, dump=True)
-    first, second = pair(a), pair(b)
+    first, second, cut, same, gone = made(tmp_path, ("VIDEO.mp4", 123, 200), *planned, dump=True)
     assert np.array_equal(second.image0.pixels, draw(7)) and np.array_equal(second.image1.pixels, draw(123))
     assert first.image0 is second.image1 and first.image0.pts == -1.0
     source = MediaFile("VIDEO.mp4/000123.png", len(data), hashlib.sha256(data).hexdigest())
