@@ -19,20 +19,18 @@ from av.stream import Disposition
 from PIL import Image
 
 from tests.generators.video.numbered_videos import RATE, WIDTH, draw, make_video, read
-from twinset.contracts.canonical import canonical_json
 from twinset.contracts.kinds.samples import MediaFile
 from twinset.generators.image_files import UnusableImage
 from twinset.generators.video import frames
 from twinset.generators.video.action_genome import ActionGenome
-from twinset.generators.video.frame_pairs import FramePairCandidate, FramePairSource, as_sentence
+from twinset.generators.video.frame_pairs import FramePairSource, as_sentence
 from twinset.generators.video.frames import Addressing, VideoFrame, frame_times, read_frames, upright_rgb
 from twinset.generators.video.segments import YouCook2
 from twinset.generators.video.timeline import Timeline
 from twinset.generators.video.video_file import BrokenMedia, open_video
 from twinset.shards.contracts import Context
 
-ROOT = Path(__file__).parents[3]
-CLIPS = ROOT / "../shared/data/videos"
+CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 
 
 def taken(path: Path, addresses: list[float], addressing: Addressing = "seconds") -> list[VideoFrame]:
@@ -227,12 +225,6 @@ def packets(path: Path) -> list[tuple[int, int, int]]:
         return [(round((one.pts or 0) * base), one.pos or 0, one.size) for one in container.demux(stream) if one.size]
 
 
-def overwrite(path: Path, start: int, size: int, fill: bytes = b"\0") -> None:
-    data = bytearray(path.read_bytes())
-    data[start : start + size] = (fill * size)[:size]
-    path.write_bytes(data)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("fill", [b"\0", b"\xff", b"noise, "])
 @pytest.mark.parametrize("name", DAMAGED)
@@ -245,7 +237,9 @@ def test_no_frame_after_a_hole_is_garbled_or_of_another_time(name: str, fill: by
     # From the start of a packet: of one that is damaged near its end a decoder may notice nothing.
     start = next(place for _, place, _ in packets(path) if place > 0.4 * size)
     # MPEG-TS counts its parts modulo 16: that 16, 32 ... of them are missing cannot be seen.
-    overwrite(path, start, size // 20 + 188 * (path.suffix == ".ts"), fill)
+    hole = size // 20 + 188 * (path.suffix == ".ts")
+    data = path.read_bytes()
+    path.write_bytes(data[:start] + (fill * hole)[:hole] + data[start + hole :])
     left = given(path, times)
     assert left == {at: whole[at] for at in left}
     assert len(left) >= COUNT // 4 and left.keys() < whole.keys()
@@ -262,7 +256,8 @@ def test_a_damaged_frame_to_which_none_refers_costs_only_itself(tmp_path: Path) 
     whole = given(path)
     row = packets(path)  # in decoding order: what is shown before its predecessor is a B-frame
     shown, place, size = next(one for n, one in enumerate(row) if n > 2 * GOP and one[0] < row[n - 1][0])
-    overwrite(path, place + 20, size - 20, b"\xff")
+    data = path.read_bytes()
+    path.write_bytes(data[: place + 20] + b"\xff" * (size - 20) + data[place + size :])
     assert given(path) == {at: whole[at] for n, at in enumerate(TIMES) if n != shown}
     after = TIMES[shown + 6]
     assert given(path, [TIMES[shown], after]) == given(path, [after]) == {after: whole[after]}
@@ -322,21 +317,14 @@ def test_a_title_that_is_not_utf_8_is_no_reason_to_refuse_a_video(tmp_path: Path
         assert video.stream.width == WIDTH
 
 
-def candidate(video: str, at0: float, at1: float) -> FramePairCandidate:
-    return FramePairCandidate(
-        **{"key": f"{video}-{at0}-{at1}", "group": video, "video": video, "at0": at0, "at1": at1},
-        **{"captions0": ("before", "more"), "captions1": ("after",), "change": "status"},
-        provenance=canonical_json({"video": video, "frame0": "000001"}).decode(),
-    )
-
-
-def made(folder: Path, *planned: tuple[str, float, float], dump: bool = False) -> list[Any]:
+def made(folder: Path, *wanted: tuple[str, float, float], dump: bool = False) -> list[Any]:
     source: FramePairSource = YouCook2(kind="youcook2", annotations=folder / "none", media=folder)
     if dump:
         source = ActionGenome(kind="action-genome", annotations=folder / "none", media=folder, frames="dump")
-    candidates = [candidate(*one) for one in planned]
-    results = list(source.open(Context("eq")).make(candidates))
-    assert [result.key for result in results] == [one.key for one in candidates]
+    source, captions = source.open(Context("eq")), (("before", "more"), ("after",))
+    planned = [source.planned(tuple(map(str, one)), captions, one[1:], "status", {"video": one[0]}) for one in wanted]
+    results = list(source.make(planned))
+    assert [result.key for result in results] == [one.key for one in planned]
     return results
 
 
@@ -351,7 +339,7 @@ def test_a_pair_holds_its_frames_source_and_provenance_and_shares_frames_with_ot
     assert (sample.image0.pts, sample.image1.pts) == (pytest.approx(0.4), pytest.approx(2.0))
     source = MediaFile("clip.mp4", path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
     assert sample.image0.source == sample.image1.source == source
-    assert sample.provenance == {"video": "clip", "frame0": "000001", "index0": 10, "index1": 50}
+    assert sample.provenance == {"video": "clip", "index0": 10, "index1": 50}
     assert (sample.group, sample.split, sample.change) == ("clip", "test", "status")
     assert (sample.captions0, sample.captions1) == (("before", "more"), ("after",))
     assert second.image0 is sample.image0 and third.image0 is sample.image1 and third.image1 is second.image1
@@ -408,9 +396,8 @@ def test_frames_of_an_official_dump(tmp_path: Path) -> None:
     first, second, cut, same, gone = made(tmp_path, ("VIDEO.mp4", 123, 200), *planned, dump=True)
     assert np.array_equal(second.image0.pixels, draw(7)) and np.array_equal(second.image1.pixels, draw(123))
     assert first.image0 is second.image1 and first.image0.pts == -1.0
-    source = MediaFile("VIDEO.mp4/000123.png", len(data), hashlib.sha256(data).hexdigest())
-    assert first.image0.source == source
-    assert first.provenance == {"video": "VIDEO.mp4", "frame0": "000001", "index0": -1, "index1": -1}
+    assert first.image0.source == MediaFile("VIDEO.mp4/000123.png", len(data), hashlib.sha256(data).hexdigest())
+    assert first.provenance == {"video": "VIDEO.mp4", "index0": -1, "index1": -1}
     assert rejected(cut) == ("broken-media", "VIDEO.mp4/000002.png", len(data) // 2)
     assert rejected(same)[0] == "same-frame"
     assert rejected(gone) == ("missing-media", "VIDEO.mp4/000009.png", None)
