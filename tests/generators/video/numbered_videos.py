@@ -1,17 +1,13 @@
 """Small videos that are odd in one way each, whose every picture shows its own number."""
 
-import hashlib
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 from pathlib import Path
 
 import av
 import numpy as np
 
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.video.frames import Addressing, VideoFrame, read_frames, upright_rgb
-from twinset.generators.video.video_file import open_video
 
 WIDTH, HEIGHT, BITS = 128, 96, 8
 RATE = 25
@@ -39,14 +35,9 @@ def make_video(
     ticks: Sequence[int] | None = None,
     codec: str = "libx264",
     options: dict[str, str] | None = None,
-    matrix: Sequence[int] | None = None,
     pix_fmt: str = "yuv420p",
 ) -> Path:
-    """Write ``count`` numbered pictures.
-
-    ticks: presentation times in 1/1000 s; 40 ms apart when absent. options: of the encoder. matrix: display matrix of
-    an MP4's track (nine 16.16 numbers), written into the finished file, since PyAV cannot set one.
-    """
+    """Write ``count`` numbered pictures. ticks: times in 1/1000 s; 40 ms apart when absent. options: of the encoder."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream(codec, rate=RATE, options=options or {})
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, pix_fmt
@@ -58,30 +49,4 @@ def make_video(
             frame.time_base = time_base
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
-    if matrix is not None:
-        data = path.read_bytes()
-        place = data.rindex(UPRIGHT)
-        path.write_bytes(data[:place] + np.array(matrix, ">i4").tobytes() + data[place + len(UPRIGHT) :])
     return path
-
-
-ONE, W = 1 << 16, 1 << 30
-UPRIGHT = np.array([ONE, 0, 0, 0, ONE, 0, 0, 0, W], ">i4").tobytes()
-
-
-def taken(path: Path, addresses: list[float], addressing: Addressing = "seconds") -> list[VideoFrame]:
-    found = read_frames(path, addresses, addressing)
-    frames = [frame for at in addresses if isinstance(frame := found[at], VideoFrame)]
-    assert len(frames) == len(addresses), found
-    return frames
-
-
-@cache
-def sequential(path: Path) -> list[str]:
-    """Digest of every frame, decoded one after the other."""
-    with open_video(path) as file:
-        return [digest(upright_rgb(frame)) for _, frame in file.decode(file.packets())]
-
-
-def digest(pixels: np.ndarray) -> str:
-    return hashlib.sha256(pixels.tobytes()).hexdigest()

@@ -1,43 +1,62 @@
-"""Frames by time and by number: exact on every odd kind of video, whatever else is asked for.
+"""Frames by time and by number: exact on every odd kind of video, whatever else is asked for; and pairs of them.
 
 Of several video streams ffmpeg's is taken: Action Genome's frame numbers are those of an ffmpeg dump.
 """
 
-import subprocess
-import sys
+import ctypes
+import errno
+import hashlib
+import struct
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import av
 import numpy as np
 import pytest
 from av.stream import Disposition
+from PIL import Image
 
-from tests.generators.video.numbered_videos import ONE, RATE, WIDTH, W, digest, make_video, read, sequential, taken
+from tests.generators.video.numbered_videos import RATE, WIDTH, draw, make_video, read
+from twinset.contracts.kinds.samples import MediaFile
 from twinset.generators.image_files import UnusableImage
-from twinset.generators.video.frames import VideoFrame, frame_times, read_frames
+from twinset.generators.video import frames
+from twinset.generators.video.action_genome import ActionGenome
+from twinset.generators.video.frame_pairs import FramePairSource, as_sentence
+from twinset.generators.video.frames import Addressing, VideoFrame, frame_times, read_frames, upright_rgb
+from twinset.generators.video.segments import YouCook2
 from twinset.generators.video.timeline import Timeline
 from twinset.generators.video.video_file import BrokenMedia, open_video
+from twinset.shards.contracts import Context
 
-ROOT = Path(__file__).parents[3]
-CLIPS = ROOT / "../shared/data/videos"
-real_clips = pytest.mark.skipif(not CLIPS.is_dir(), reason="no ../shared/data/videos beside this checkout")
+CLIPS = Path(__file__).parents[3] / "../shared/data/videos"
 
 
-ENCODINGS = {
+def taken(path: Path, addresses: list[float], addressing: Addressing = "seconds") -> list[VideoFrame]:
+    found = read_frames(path, addresses, addressing)
+    frames = [frame for at in addresses if isinstance(frame := found[at], VideoFrame)]
+    assert len(frames) == len(addresses), found
+    return frames
+
+
+def sequential(path: Path) -> list[str]:
+    """Digest of every frame, decoded one after the other."""
+    with open_video(path) as file:
+        return [digest(upright_rgb(frame)) for _, frame in file.decode(file.packets())]
+
+
+def digest(pixels: np.ndarray) -> str:
+    return hashlib.sha256(pixels.tobytes()).hexdigest()
+
+
+OPEN_GOP = "open-gop=1:keyint=12:min-keyint=12:bframes=3"
+ENCODINGS: dict[str, tuple[str, str, dict[str, str]]] = {
     "b-pyramid": ("a.mkv", "libx264", {"x264-params": "bframes=7:b-adapt=0:b-pyramid=normal:keyint=40:scenecut=0"}),
-    "open-gop": (
-        "a.mp4",
-        "libx264",
-        {"x264-params": "open-gop=1:keyint=12:min-keyint=12:bframes=3:b-adapt=0:scenecut=0"},
-    ),
+    "open-gop": ("a.mp4", "libx264", {"x264-params": f"{OPEN_GOP}:b-adapt=0:scenecut=0"}),
     "gradual-refresh": ("a.mp4", "libx264", {"x264-params": "intra-refresh=1:keyint=15:bframes=0"}),
     "one-key-frame": ("a.mov", "libx264", {"g": "999", "bf": "2"}),
-    "hevc-open-gop": (
-        "a.mkv",
-        "libx265",
-        {"x265-params": "log-level=none:keyint=12:min-keyint=12:bframes=3:open-gop=1"},
-    ),
+    "hevc-open-gop": ("a.mkv", "libx265", {"x265-params": f"log-level=none:{OPEN_GOP}"}),
     "vp9": ("a.webm", "libvpx-vp9", {"g": "20", "deadline": "realtime", "cpu-used": "8", "lag-in-frames": "10"}),
     "vp8-hidden-frames": ("a.webm", "libvpx", {"g": "20", "auto-alt-ref": "1", "lag-in-frames": "10", "cpu-used": "4"}),
     "av1": ("a.mkv", "libsvtav1", {"g": "20", "preset": "12", "svtav1-params": "lp=1"}),
@@ -67,15 +86,6 @@ def test_every_frame_is_exact_alone_and_with_others(name: str, tmp_path: Path) -
     assert [read(frame.pixels) for frame in taken(path, spread)] == [59, 13, 12]
 
 
-def test_variable_frame_rate_takes_the_nearest_frame(tmp_path: Path) -> None:
-    ticks = [0, 40, 80, 480, 500, 520, 2000, 2010, 2020, 2500]
-    path = make_video(tmp_path / "a.mkv", count=10, ticks=ticks, options={"bf": "2"})
-    wanted = {0.0: 0, 0.059: 1, 0.061: 2, 0.279: 2, 0.281: 3, 1.0: 5, 1.27: 6, 2.014: 7, 2.016: 8, 2.4: 9}
-    frames = taken(path, list(wanted))
-    assert [read(frame.pixels) for frame in frames] == list(wanted.values())
-    assert [frame.pts for frame in frames] == pytest.approx([ticks[n] / 1000 for n in wanted.values()], abs=1e-9)
-
-
 @pytest.mark.parametrize("rate", [Fraction(24), Fraction(25), Fraction(30), Fraction(30000, 1001)])
 def test_an_exact_middle_means_the_earlier_frame_at_any_rate(rate: Fraction) -> None:
     """1/60 s, the middle of the first two frames at 30 a second, is 0.016667 s to the microsecond: past the middle."""
@@ -85,56 +95,53 @@ def test_an_exact_middle_means_the_earlier_frame_at_any_rate(rate: Fraction) -> 
     assert [timeline.nearest(middle + 2e-6) for middle in middles] == list(range(1, 91))
 
 
-MATRICES = {
-    "quarter": ([0, ONE, 0, -ONE, 0, 0, 0, 0, W], lambda p: np.rot90(p, -1)),
-    "half": ([-ONE, 0, 0, 0, -ONE, 0, 0, 0, W], lambda p: np.rot90(p, 2)),
-    "mirrored": ([-ONE, 0, 0, 0, ONE, 0, 0, 0, W], lambda p: p[:, ::-1]),
-    "transposed": ([0, ONE, 0, ONE, 0, 0, 0, 0, W], lambda p: p.transpose(1, 0, 2)),
+TURNS = {
+    "quarter": ((0, 1, -1, 0), lambda p: np.rot90(p, -1)),
+    "half": ((-1, 0, 0, -1), lambda p: np.rot90(p, 2)),
+    "mirrored": ((-1, 0, 0, 1), lambda p: p[:, ::-1]),
+    "transposed": ((0, 1, 1, 0), lambda p: p.transpose(1, 0, 2)),
 }
 
 
-@pytest.mark.parametrize("name", MATRICES)
+def matrix(a: int, b: int, c: int, d: int) -> bytes:
+    """A display matrix in an MP4: 16.16 and 2.30 numbers."""
+    return np.array([a << 16, b << 16, 0, c << 16, d << 16, 0, 0, 0, 1 << 30], ">i4").tobytes()
+
+
+@pytest.mark.parametrize("name", TURNS)
 def test_the_display_matrix_is_applied(name: str, tmp_path: Path) -> None:
-    matrix, turn = MATRICES[name]
-    plain = taken(make_video(tmp_path / "plain.mp4", count=20), [0.4])[0].pixels
-    path = make_video(tmp_path / "a.mp4", count=20, matrix=matrix)
+    numbers, turn = TURNS[name]
+    path = make_video(tmp_path / "a.mp4", count=20)
+    plain = taken(path, [0.4])[0].pixels
+    start, _, end = path.read_bytes().rpartition(matrix(1, 0, 0, 1))  # the track's; PyAV cannot set one
+    path.write_bytes(start + matrix(*numbers) + end)
     assert np.array_equal(taken(path, [0.4])[0].pixels, turn(plain))
 
 
-def test_beyond_the_end(tmp_path: Path) -> None:
-    path = make_video(tmp_path / "a.mp4", count=25)  # ends at 1.0 s
-    found = read_frames(path, [1.0, 1.49, 1.51, 99.0, float("nan"), float("inf")], "seconds")
-    assert [isinstance(frame, VideoFrame) for frame in found.values()] == [True, True, False, False, False, False]
-    assert isinstance(late := found[99.0], UnusableImage) and late.reason == "beyond-end" and "25 frames" in late.detail
-    numbers = read_frames(path, [0.0, 1.0, 2.5, 25.0, 26.0], "numbers")
-    assert [isinstance(frame, VideoFrame) for frame in numbers.values()] == [False, True, False, True, False]
-
-
-# What `ffmpeg -i VIDEO %06d.png` of ffmpeg 5.1.9 wrote for frames at these times (ms): (frame, copies) in order.
+# What `ffmpeg -i VIDEO %06d.png` of ffmpeg 5.1.9 wrote for frames at these times (ms): how many copies of each.
 GAP = [0, 40, 80, 480, 500, 520, 2000, 2040, 2080, 2120]
-DUMPS: dict[str, tuple[list[int], list[tuple[int, int]]]] = {
-    "gap.mkv": (GAP, [(0, 1), (1, 1), (2, 9), (3, 2), (4, 1), (5, 35), (6, 2), (7, 1), (8, 1), (9, 1)]),
-    "gap.mp4": (GAP, [(0, 1), (1, 2), (2, 20), (3, 2), (4, 1), (5, 73), (6, 2), (7, 2), (8, 2), (9, 2)]),
-    "burst.mkv": (
-        [0, 40, 50, 60, 70, 80, 120, 160, 200, 240],
-        [(0, 1), (1, 1), (2, 1), (3, 1), (5, 1), (6, 1), (7, 1), (8, 1), (9, 1)],
-    ),
-    "late-start.mkv": (
-        [520, 560, 600, 640, 690, 740, 790, 840, 880, 920],
-        [(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 2), (6, 1), (7, 1), (8, 1), (9, 1)],
-    ),
+DUMPS = {
+    "gap.mkv": (GAP, [1, 1, 9, 2, 1, 35, 2, 1, 1, 1]),
+    "gap.mp4": (GAP, [1, 2, 20, 2, 1, 73, 2, 2, 2, 2]),
+    "burst.mkv": ([0, 40, 50, 60, 70, 80, 120, 160, 200, 240], [1, 1, 1, 1, 0, 1, 1, 1, 1, 1]),
+    "late-start.mkv": ([520, 560, 600, 640, 690, 740, 790, 840, 880, 920], [1, 1, 1, 1, 1, 2, 1, 1, 1, 1]),
 }
 
 
 @pytest.mark.parametrize("file", DUMPS)
 def test_numbers_are_those_of_an_ffmpeg_dump(file: str, tmp_path: Path) -> None:
-    ticks, runs = DUMPS[file]
+    ticks, copies = DUMPS[file]
     path = make_video(tmp_path / file, count=len(ticks), ticks=ticks, options={"bf": "2"})
-    expected = [frame for frame, copies in runs for _ in range(copies)]
+    times = [(tick - ticks[0]) / 1000 for tick in ticks]
+    for late in (0.004, -0.004):  # of a variable rate, too, the nearest frame is taken
+        frames = taken(path, [max(at + late, 0.0) for at in times])
+        assert [read(frame.pixels) for frame in frames] == list(range(len(ticks)))
+        assert [frame.pts for frame in frames] == pytest.approx(times, abs=1e-9)
+    expected = np.repeat(range(len(ticks)), copies).tolist()
     numbers = [float(n + 1) for n in range(len(expected))]
     assert [read(frame.pixels) for frame in taken(path, numbers, "numbers")] == expected
-    beyond = read_frames(path, [len(expected) + 1.0], "numbers")
-    assert isinstance(beyond[len(expected) + 1.0], UnusableImage)
+    beyond = read_frames(path, [0.0, 2.5, len(expected) + 1.0], "numbers").values()
+    assert all(isinstance(frame, UnusableImage) for frame in beyond)
 
 
 def test_a_playlist_named_like_a_video_opens_nothing(tmp_path: Path) -> None:
@@ -144,49 +151,44 @@ def test_a_playlist_named_like_a_video_opens_nothing(tmp_path: Path) -> None:
         read_frames(tmp_path / "list.mp4", [0.0], "seconds")
 
 
-CPU_PROBE = """
-import ctypes, glob, hashlib, pathlib, sys
-import av
-library = glob.glob(str(pathlib.Path(av.__file__).parent.parent / "av.libs" / "libavutil*"))
-if not library:
-    sys.exit(3)
-ctypes.CDLL(library[0]).av_force_cpu_flags(int(sys.argv[1]))
-from twinset.generators.video.frames import read_frames
-for path in sys.argv[2:]:
-    frames = read_frames(pathlib.Path(path), [0.0, 0.36, 1.0], "seconds")
-    print(*(hashlib.sha256(frame.pixels.tobytes()).hexdigest() for frame in frames.values()))
-"""
-
-
 @pytest.mark.slow
 def test_pixels_do_not_depend_on_the_instruction_set(tmp_path: Path) -> None:
-    paths = [
-        str(make_video(tmp_path / "b.avi", codec="mpeg4", options={"b": "1M"})),
-        str(make_video(tmp_path / "c.mp4", pix_fmt="yuvj420p")),
-        str(make_video(tmp_path / "d.mp4", pix_fmt="yuv444p")),
-    ]
+    library = next(Path(av.__file__).parents[1].glob("av.libs/libavutil*"), None)
+    if library is None:
+        pytest.skip("PyAV's libavutil is not bundled here")
+    force = ctypes.CDLL(str(library)).av_force_cpu_flags
+    mpeg4 = make_video(tmp_path / "b.avi", codec="mpeg4", options={"b": "1M"})
+    paths = mpeg4, *(make_video(tmp_path / f"{name}.mp4", pix_fmt=name) for name in ("yuvj420p", "yuv444p"))
     outputs = set()
-    for flags in ("0", "24", "-1"):  # none, those up to SSE2, and all
-        run = subprocess.run([sys.executable, "-c", CPU_PROBE, flags, *paths], cwd=ROOT, capture_output=True, text=True)
-        if run.returncode == 3:
-            pytest.skip("PyAV's libavutil is not bundled here")
-        assert run.returncode == 0, run.stderr
-        outputs.add(run.stdout)
+    try:
+        for flags in (0, 24, -1):  # none, those up to SSE2, and all
+            force(flags)
+            frames = [frame for path in paths for frame in taken(path, [0.0, 0.36, 1.0])]
+            outputs.add(tuple(digest(frame.pixels) for frame in frames))
+    finally:
+        force(-1)
     assert len(outputs) == 1
 
 
-@real_clips
+# Number in an ffmpeg 5.1.9 dump -> decoded frame, around the places where the two part.
+REAL_CLIPS: dict[str, dict[int, int]] = {
+    "cockatoo.mp4": {},  # 4:4:4 of an old x264, decoded otherwise unless the version in its first frame was seen
+    "mmaction2_part_0.mp4": {31: 30, 32: 31, 33: 31},
+    "mmaction2_test.avi": {1: 0, 2: 0, 3: 1, 165: 163},
+    "asl_book.mkv": {},
+    "pyscenedetect_goldeneye-vfr-drop3.mp4": {1: 0, 2: 1, 3: 2, 4: 2, 6: 4, 7: 4, 10: 6, 100: 66, 165: 110, 239: 159},
+    "pyscenedetect_issue-134-rotate.mp4": {},
+    "short_hamilton_clip.mp4": {1: 0, 26: 0, 27: 1, 31: 5, 300: 274},
+    "videollama_skateboarding_dog.mp4": {1: 0, 2: 0, 3: 1, 421: 419, 424: 419, 425: 420, 426: 420},
+    "nasa_13013.mp4": {},
+}
+
+
+@pytest.mark.skipif(not CLIPS.is_dir(), reason="no ../shared/data/videos beside this checkout")
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "clip",  # the first is 4:4:4 of an old x264, decoded otherwise unless the version in its first frame was seen
-    [
-        *("cockatoo.mp4", "mmaction2_test.avi", "asl_book.mkv", "pyscenedetect_goldeneye-vfr-drop3.mp4"),
-        *("pyscenedetect_issue-134-rotate.mp4", "short_hamilton_clip.mp4", "videollama_skateboarding_dog.mp4"),
-        "nasa_13013.mp4",
-    ],
-)
-def test_real_clips_equal_a_sequential_decode(clip: str) -> None:
-    path = CLIPS / clip
+@pytest.mark.parametrize("clip", REAL_CLIPS)
+def test_real_clips_equal_a_sequential_decode_and_an_ffmpeg_dump(clip: str) -> None:
+    path, numbers = CLIPS / clip, REAL_CLIPS[clip]
     expected = sequential(path)
     with open_video(path) as file:
         assert not file.damaged and not file.cut_off
@@ -196,36 +198,15 @@ def test_real_clips_equal_a_sequential_decode(clip: str) -> None:
     assert [digest(frame.pixels) for frame in together] == [expected[n] for n in picks]
     for n in picks[-4:-1]:
         assert digest(taken(path, [times[n]])[0].pixels) == expected[n]
-
-
-# Number in an ffmpeg 5.1.9 dump -> decoded frame, around the places where the two part.
-REAL_DUMPS = {
-    "pyscenedetect_goldeneye-vfr-drop3.mp4": {1: 0, 2: 1, 3: 2, 4: 2, 6: 4, 7: 4, 10: 6, 100: 66, 165: 110, 239: 159},
-    "short_hamilton_clip.mp4": {1: 0, 26: 0, 27: 1, 31: 5, 300: 274},
-    "mmaction2_part_0.mp4": {31: 30, 32: 31, 33: 31},
-    "mmaction2_test.avi": {1: 0, 2: 0, 3: 1, 165: 163},
-    "videollama_skateboarding_dog.mp4": {1: 0, 2: 0, 3: 1, 421: 419, 424: 419, 425: 420, 426: 420},
-}
-
-
-@real_clips
-@pytest.mark.parametrize("clip", REAL_DUMPS)
-def test_numbers_of_real_clips_are_those_of_an_ffmpeg_dump(clip: str) -> None:
-    expected = REAL_DUMPS[clip]
-    frames = taken(CLIPS / clip, [float(number) for number in expected], "numbers")
-    assert [frame.index for frame in frames] == list(expected.values())
-    last = float(max(expected))
-    assert isinstance(read_frames(CLIPS / clip, [last + 1], "numbers")[last + 1], UnusableImage)
+    dumped = taken(path, [float(number) for number in numbers], "numbers")
+    assert [frame.index for frame in dumped] == list(numbers.values())
+    beyond = [number + 1.0 for number in list(numbers)[-1:]]
+    assert all(isinstance(frame, UnusableImage) for frame in read_frames(path, beyond, "numbers").values())
 
 
 COUNT, GOP = 200, 40
 TIMES = [n / RATE for n in range(COUNT)]
 DAMAGED = ["b-pyramid", "open-gop", "gradual-refresh", "vp9", "vp8-hidden-frames", "avi-without-pts", "mpeg-ts"]
-
-
-def video(folder: Path, name: str) -> Path:
-    file, codec, options = ENCODINGS[name]
-    return make_video(folder / file, count=COUNT, codec=codec, options=options)
 
 
 def given(path: Path, times: list[float] = TIMES) -> dict[float, str]:
@@ -244,29 +225,29 @@ def packets(path: Path) -> list[tuple[int, int, int]]:
         return [(round((one.pts or 0) * base), one.pos or 0, one.size) for one in container.demux(stream) if one.size]
 
 
-def overwrite(path: Path, start: int, size: int, fill: bytes = b"\0") -> None:
-    data = bytearray(path.read_bytes())
-    data[start : start + size] = (fill * size)[:size]
-    path.write_bytes(data)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("fill", [b"\0", b"\xff", b"noise, "])
 @pytest.mark.parametrize("name", DAMAGED)
 def test_no_frame_after_a_hole_is_garbled_or_of_another_time(name: str, fill: bytes, tmp_path: Path) -> None:
-    path = video(tmp_path, name)
+    file, codec, options = ENCODINGS[name]
+    path = make_video(tmp_path / file, count=COUNT, codec=codec, options=options)
     times = [at for at in TIMES if at >= 0.08]  # H.264 in AVI comes up to two frames late
     whole = given(path, times)
     size = path.stat().st_size
     # From the start of a packet: of one that is damaged near its end a decoder may notice nothing.
     start = next(place for _, place, _ in packets(path) if place > 0.4 * size)
     # MPEG-TS counts its parts modulo 16: that 16, 32 ... of them are missing cannot be seen.
-    overwrite(path, start, size // 20 + 188 * (path.suffix == ".ts"), fill)
+    hole = size // 20 + 188 * (path.suffix == ".ts")
+    data = path.read_bytes()
+    path.write_bytes(data[:start] + (fill * hole)[:hole] + data[start + hole :])
     left = given(path, times)
     assert left == {at: whole[at] for at in left}
     assert len(left) >= COUNT // 4 and left.keys() < whole.keys()
     if path.suffix != ".avi" and name != "gradual-refresh":  # those two have no way back in after a hole
         assert len(left) >= COUNT - 3 * GOP and times[-1] in left
+        numbers = read_frames(path, [float(n + 1) for n in range(COUNT)], "numbers")
+        frames = {int(at): read(frame.pixels) for at, frame in numbers.items() if isinstance(frame, VideoFrame)}
+        assert frames == {at: at - 1 for at in frames} and COUNT - 3 * GOP <= len(frames) < COUNT
 
 
 def test_a_damaged_frame_to_which_none_refers_costs_only_itself(tmp_path: Path) -> None:
@@ -275,7 +256,8 @@ def test_a_damaged_frame_to_which_none_refers_costs_only_itself(tmp_path: Path) 
     whole = given(path)
     row = packets(path)  # in decoding order: what is shown before its predecessor is a B-frame
     shown, place, size = next(one for n, one in enumerate(row) if n > 2 * GOP and one[0] < row[n - 1][0])
-    overwrite(path, place + 20, size - 20, b"\xff")
+    data = path.read_bytes()
+    path.write_bytes(data[: place + 20] + b"\xff" * (size - 20) + data[place + size :])
     assert given(path) == {at: whole[at] for n, at in enumerate(TIMES) if n != shown}
     after = TIMES[shown + 6]
     assert given(path, [TIMES[shown], after]) == given(path, [after]) == {after: whole[after]}
@@ -290,46 +272,37 @@ def test_of_a_file_that_was_cut_off_the_last_frame_does_not_stand_for_later_ones
     assert frames == list(range(len(frames))) and 30 < len(frames) < 70
 
 
-def test_numbers_within_a_hole_are_refused(tmp_path: Path) -> None:
-    path = video(tmp_path, "b-pyramid")
-    size = path.stat().st_size
-    overwrite(path, int(0.4 * size), size // 20)
-    found = read_frames(path, [float(n + 1) for n in range(COUNT)], "numbers")
-    frames = {at: read(frame.pixels) for at, frame in found.items() if isinstance(frame, VideoFrame)}
-    assert frames == {at: int(at) - 1 for at in frames}
-    assert COUNT - 3 * GOP < len(frames) < COUNT
-
-
 @pytest.mark.parametrize(("file", "first"), [("a.mkv", 8005), ("a.mp4", 8005), ("a.avi", 0), ("a.ts", 8005)])
 def test_a_time_past_the_end_of_a_whole_file_is_beyond_the_end(file: str, first: int, tmp_path: Path) -> None:
     ticks = [first + 40 * n for n in range(100)]  # in ms: AVI fills the time between frames with empty packets
     path = make_video(tmp_path / file, count=100, ticks=ticks, options={"bf": "2"})
-    found = read_frames(path, [3.0, 6.0], "seconds")
-    assert isinstance(there := found[3.0], VideoFrame) and there.pts == pytest.approx(3.0, abs=0.002)
-    assert isinstance(late := found[6.0], UnusableImage) and late.reason == "beyond-end", late
+    found = read_frames(path, [3.0, 4.49, 4.7, 99.0, float("nan"), float("inf")], "seconds")
+    there, tolerated, *late = found.values()
+    assert isinstance(there, VideoFrame) and there.pts == pytest.approx(3.0, abs=0.002)
+    assert isinstance(tolerated, VideoFrame) and tolerated.index == 99
+    assert [isinstance(frame, UnusableImage) and frame.reason for frame in late] == ["beyond-end"] * 4
 
 
 SMALL, LARGE = (64, 48), (128, 96)
 # Sizes and default flags of the streams, and which one ffmpeg 4.2.2 took.
 CHOICES = {
-    "larger": ("a.mkv", [SMALL, LARGE], [False, False], 1),
-    "first-of-equals": ("a.mkv", [SMALL, SMALL], [False, False], 0),
-    "default-before-larger": ("a.mkv", [SMALL, LARGE], [True, False], 0),
-    "first-track-of-mp4-is-default": ("a.mp4", [SMALL, LARGE], [False, False], 0),
+    "larger": ("a.mkv", [(SMALL, 0), (LARGE, 0)], 1),
+    "first-of-equals": ("a.mkv", [(SMALL, 0), (SMALL, 0)], 0),
+    "default-before-larger": ("a.mkv", [(SMALL, Disposition.default), (LARGE, 0)], 0),
+    "first-track-of-mp4-is-default": ("a.mp4", [(SMALL, 0), (LARGE, 0)], 0),
 }
 
 
 @pytest.mark.parametrize("name", CHOICES)
 def test_the_stream_that_ffmpeg_chooses_is_read(name: str, tmp_path: Path) -> None:
-    file, sizes, default, chosen = CHOICES[name]
+    file, kinds, chosen = CHOICES[name]
     with av.open(str(tmp_path / file), "w") as container:
-        streams = [container.add_stream("libx264", rate=25) for _ in sizes]
-        for stream, size, flag in zip(streams, sizes, default, strict=True):
+        streams = [container.add_stream("libx264", rate=25) for _ in kinds]
+        for stream, (size, flag) in zip(streams, kinds, strict=True):
             (stream.width, stream.height), stream.pix_fmt = size, "yuv420p"
-            stream.disposition = Disposition.default if flag else Disposition(0)
+            stream.disposition = Disposition(flag)
         for stream in streams:
-            picture = np.zeros((stream.height, stream.width, 3), np.uint8)
-            container.mux(stream.encode(av.VideoFrame.from_ndarray(picture, format="rgb24")))
+            container.mux(stream.encode(av.VideoFrame(stream.width, stream.height, "yuv420p")))
             container.mux(stream.encode())
     with open_video(tmp_path / file) as video:
         assert video.stream.index == chosen
@@ -342,3 +315,104 @@ def test_a_title_that_is_not_utf_8_is_no_reason_to_refuse_a_video(tmp_path: Path
     path.write_bytes(whole.replace(b"Lavf", b"\xff\xfevf"))
     with open_video(path) as video:
         assert video.stream.width == WIDTH
+
+
+def made(folder: Path, *wanted: tuple[str, float, float], dump: bool = False) -> list[Any]:
+    source: FramePairSource = YouCook2(kind="youcook2", annotations=folder / "none", media=folder)
+    if dump:
+        source = ActionGenome(kind="action-genome", annotations=folder / "none", media=folder, frames="dump")
+    source, captions = source.open(Context("eq")), (("before", "more"), ("after",))
+    planned = [source.planned(tuple(map(str, one)), captions, one[1:], "status", {"video": one[0]}) for one in wanted]
+    results = list(source.make(planned))
+    assert [result.key for result in results] == [one.key for one in planned]
+    return results
+
+
+def rejected(result: Any) -> tuple[str, str | None, int | None]:
+    return result.reason, result.media, result.media_size
+
+
+def test_a_pair_holds_its_frames_source_and_provenance_and_shares_frames_with_others(tmp_path: Path) -> None:
+    path = make_video(tmp_path / "clip.mp4")
+    sample, second, third = made(tmp_path, ("clip", 0.4, 2.0), ("clip", 0.41, 1.2), ("clip", 2.0, 1.2))
+    assert (read(sample.image0.pixels), read(sample.image1.pixels)) == (10, 50)
+    assert (sample.image0.pts, sample.image1.pts) == (pytest.approx(0.4), pytest.approx(2.0))
+    source = MediaFile("clip.mp4", path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
+    assert sample.image0.source == sample.image1.source == source
+    assert sample.provenance == {"video": "clip", "index0": 10, "index1": 50}
+    assert (sample.group, sample.split, sample.change) == ("clip", "test", "status")
+    assert (sample.captions0, sample.captions1) == (("before", "more"), ("after",))
+    assert second.image0 is sample.image0 and third.image0 is sample.image1 and third.image1 is second.image1
+    assert len({sample.image0.id, sample.image1.id, second.image1.id}) == 3
+
+
+def test_what_gives_no_pair_rejects_its_own_candidate_only(tmp_path: Path) -> None:
+    whole = make_video(tmp_path / "clip.mp4").read_bytes()
+    (tmp_path / "empty.mp4").touch()
+    (tmp_path / "text.mp4").write_text("not a video")
+    (tmp_path / "cut.mp4").write_bytes(whole[:2000])
+    runs = whole.index(b"stts") + 8  # a count for which FFmpeg asks for absurd memory
+    (tmp_path / "huge.mp4").write_bytes(whole[:runs] + struct.pack(">I", 0x7FFFFFFF) + whole[runs + 4 :])
+    expected: dict[tuple[str, float, float], tuple[str, str | None, int | None]] = {
+        ("gone", 0.4, 0.8): ("missing-media", "gone", None),
+        ("empty", 0.4, 0.8): ("broken-media", "empty", 0),
+        ("text", 0.4, 0.8): ("broken-media", "text", 11),
+        ("cut", 0.4, 0.8): ("broken-media", "cut", 2000),
+        ("huge", 0.4, 0.8): ("broken-media", "huge", len(whole)),
+        ("../clip", 0.4, 0.8): ("unsafe-path", None, None),
+        ("clip", 0.4, 0.41): ("same-frame", None, None),
+        ("clip", 0.4, 9.0): ("beyond-end", "clip", len(whole)),
+        ("clip", float("nan"), 0.4): ("beyond-end", "clip", len(whole)),
+    }
+    *bad, good = made(tmp_path, *expected, ("clip", 0.4, 0.8))
+    assert [rejected(one) for one in bad] == list(expected.values())
+    assert read(good.image0.pixels) == 10
+
+
+@pytest.mark.parametrize(("reads_before", "number"), [(0, errno.EIO), (1, errno.EIO), (0, errno.EACCES)])
+def test_trouble_of_the_machine_ends_the_shard_that_of_one_file_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_before: int, number: int
+) -> None:
+    """FFmpeg cannot tell a disk that fails from a broken video: the file is read again to tell."""
+    (tmp_path / "clip.mp4").write_text("no video")
+    # Root may read everything: permissions alone would not do.
+    reads = Mock(side_effect=[("0" * 64, 8)] * reads_before + [OSError(number, "trouble")])
+    monkeypatch.setattr(frames, "sha256_of_file", reads)
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="trouble"):
+            made(tmp_path, ("clip", 0.0, 0.4))
+    else:
+        assert rejected(made(tmp_path, ("clip", 0.0, 0.4))[0]) == ("broken-media", "clip", 8)
+
+
+def test_frames_of_an_official_dump(tmp_path: Path) -> None:
+    folder = tmp_path / "VIDEO.mp4"
+    folder.mkdir()
+    for number in (7, 123, 200):
+        Image.fromarray(draw(number)).save(folder / f"{number:06d}.png")
+    data = (folder / "000123.png").read_bytes()
+    (folder / "000002.png").write_bytes(data[: len(data) // 2])
+    planned = [("VIDEO.mp4", 7, number) for number in (123, 2, 7, 9)]
+    first, second, cut, same, gone = made(tmp_path, ("VIDEO.mp4", 123, 200), *planned, dump=True)
+    assert np.array_equal(second.image0.pixels, draw(7)) and np.array_equal(second.image1.pixels, draw(123))
+    assert first.image0 is second.image1 and first.image0.pts == -1.0
+    assert first.image0.source == MediaFile("VIDEO.mp4/000123.png", len(data), hashlib.sha256(data).hexdigest())
+    assert first.provenance == {"video": "VIDEO.mp4", "index0": -1, "index1": -1}
+    assert rejected(cut) == ("broken-media", "VIDEO.mp4/000002.png", len(data) // 2)
+    assert rejected(same)[0] == "same-frame"
+    assert rejected(gone) == ("missing-media", "VIDEO.mp4/000009.png", None)
+
+
+def test_phrases_become_sentences() -> None:
+    sentences = {
+        ("man in yellow t-shirt", "take back\none  leg"): "Man in yellow t-shirt take back one leg.",
+        ("man in printed shirt , grey pant",): "Man in printed shirt, grey pant.",
+        ("add the onion to the pand]",): "Add the onion to the pand.",
+        ("heat tortillas with the green onions '",): "Heat tortillas with the green onions.",
+        ("stir it...",): "Stir it.",
+        ("is it done ?",): "Is it done?",
+        ("add salt (a pinch)",): "Add salt (a pinch).",
+        ("nul\x00byte",): "Nul byte.",
+        ("...",): "",
+    }
+    assert {phrases: as_sentence(*phrases) for phrases in sentences} == sentences

@@ -1,0 +1,486 @@
+"""What pairs are planned of annotations: the papers' numbers on the real files, what cannot be used with its reason."""
+
+import json
+import os
+import pickle
+import re
+import struct
+import tracemalloc
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby, product
+from operator import itemgetter, ne
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.generators.video.numbered_videos import RATE, make_video, read
+from twinset.cli.main import main
+from twinset.contracts.canonical import sha256_of_file
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
+from twinset.contracts.kinds.samples import Drop
+from twinset.contracts.source import SOURCES
+from twinset.filters.captions import EqualCaptions, MotionWords
+from twinset.generators.video.action_genome import SPELLED
+from twinset.generators.video.safe_pickle import load
+from twinset.shards.contracts import Context
+
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "../shared/data"
+
+
+def opened(kind: str, *annotations: Path, **settings: Any) -> Any:
+    """A source that is ready to plan, its media beside the annotations."""
+    paths = annotations if len(annotations) > 1 else annotations[0]
+    fields = {"kind": kind, "annotations": paths, "media": annotations[0].parent, **settings}
+    source: Any = SOURCES.find(kind).model_validate(fields)
+    return source.open(Context("eq"))
+
+
+def planned(kind: str, *annotations: Path, **settings: Any) -> list[Any]:
+    return list(opened(kind, *annotations, **settings).plan())
+
+
+def saved(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value), "utf-8")
+    return path
+
+
+def written(kind: str, folder: Path, records: Sequence[Any]) -> Path:
+    """An annotation of one video, or of lines; a text is a line that is no JSON."""
+    whole = {"gebc": {"v": records}, "youcook2": {"database": {"v": {"annotations": records}}}}.get(kind)
+    if whole:
+        return saved(folder / f"{kind}.json", whole)
+    path = folder / f"{kind}.jsonl"
+    path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in records), "utf-8")
+    return path
+
+
+def real(name: str) -> Path:
+    if not (DATA / name).is_file():
+        pytest.skip(f"there is no ../shared/data/{name} beside this checkout")
+    return DATA / name
+
+
+BAD_FILES: dict[str, tuple[str, Any]] = {
+    "not a mapping of videos": ("gebc", []),
+    "video 'v': video-malformed": ("gebc", {"v": {}}),
+    "no mapping under 'database'": ("youcook2", []),
+    "two segments of one video": ("video-segments", [{"video": "a", "start": 0, "end": 1, "caption": "b"}]),
+}
+
+
+@pytest.mark.parametrize("problem", BAD_FILES)
+def test_bad_files_say_where(problem: str, tmp_path: Path) -> None:
+    kind, annotation = BAD_FILES[problem]
+    with pytest.raises(WrongUse, match=rf"annotation\.json.*{problem}"):
+        planned(kind, saved(tmp_path / "annotation.json", annotation))
+
+
+# Action Genome
+
+KINDS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
+HOLD = (["looking_at"], ["in_front_of"], ["holding"])
+AWAY = (["not_looking_at"], ["behind"], ["not_contacting"])
+
+
+def thing(name: str, attention: Any, spatial: Any, contacting: Any, **more: Any) -> dict[str, Any]:
+    return {"class": name, **dict(zip(KINDS, (attention, spatial, contacting), strict=True)), **more}
+
+
+def story(*relations: tuple[Any, Any, Any], name: str = "bag") -> list[Any]:
+    return [{"frame": f"A.mp4/{n}0.png", "objects": [thing(name, *three)]} for n, three in enumerate(relations, 1)]
+
+
+def oracle(frames: list[Any], skip: int, exclusive: bool = False) -> set[tuple[str, str, int, int]]:
+    """The issue's loop, written down again from the file's own lists, without the generator's parts."""
+    tracks = defaultdict[tuple[str, str], list[Any]](list)
+    for frame in sorted(frames, key=itemgetter("frame")):
+        video, number = frame["frame"].removesuffix(".png").split("/")
+        for one in frame["objects"]:
+            if one.get("visible", True):
+                pairs = product(one[KINDS[2]] or [], one[KINDS[1]] or [])
+                said = {pair for pair in pairs if not {"other_relationship", "unsure"} & set(pair)}
+                relations = [set(one[kind] or ()) for kind in KINDS]
+                tracks[video, one["class"].replace("_", "")].append((int(number), relations, said))
+    emitted = set()
+    for (video, name), track in tracks.items():
+        i = 0
+        while i < len(track):
+            chosen, j = False, i + 1
+            while j < len(track):
+                (number0, relations0, mine), (number1, relations1, theirs) = track[i], track[j]
+                differ = mine - theirs and theirs - mine if exclusive else mine and theirs and mine != theirs
+                found = bool(differ) and sum(map(ne, relations0, relations1)) >= 2
+                if found:
+                    emitted.add((video, name, number0, number1))
+                chosen |= found
+                j += 1 + skip * found
+            i += 1 + skip * chosen
+    return emitted
+
+
+def identities(pairs: Sequence[Any]) -> set[tuple[str, str, int, int]]:
+    return {(pair.video, json.loads(pair.provenance)["object"], int(pair.at0), int(pair.at1)) for pair in pairs}
+
+
+def test_captions_are_worded_as_published(tmp_path: Path) -> None:
+    published = {  # EqBen, Figure 16
+        ("dish", "in_front_of", "holding"): "holding the dish which is in front of",
+        ("clothes", "in_front_of", "holding"): "holding the clothes which is in front of",
+        ("cup_glass_bottle", "in_front_of", "drinking_from"): "drinking from the bottle which is in front of",
+        ("sofa/couch", "beneath", "lying_on"): "lying on the sofa which is beneath",
+    }
+    for (name, spatial, contacting), caption in published.items():
+        frames = story((["unsure"], [spatial], [contacting]), AWAY, name=name)
+        (pair,) = planned("action-genome", written("action-genome", tmp_path, frames))
+        assert pair.captions0 == (f"The person is {caption} him/her.",)
+        assert (pair.video, pair.group, pair.at0, pair.at1) == ("A.mp4", "A.mp4", 10.0, 20.0)
+        assert (pair.change, pair.split) == ("relation", "test")
+
+
+def test_captions_that_the_other_frame_lacks_lead_and_exclusive_asks_for_them(tmp_path: Path) -> None:
+    both = story((["looking_at"], ["behind"], ["holding", "touching"]), (["unsure"], ["behind"], ["holding", "wiping"]))
+    (pair,) = planned("action-genome", written("action-genome", tmp_path, both), exclusive=True)
+    assert [caption.split()[3] for caption in pair.captions0] == ["touching", "holding"]
+    assert [caption.split()[3] for caption in pair.captions1] == ["wiping", "holding"]
+    path = written("action-genome", tmp_path, story(HOLD, (["unsure"], ["in_front_of"], ["holding", "touching"])))
+    (pair,) = planned("action-genome", path)
+    assert [pair.captions0[0].split()[3], pair.captions1[0].split()[3]] == ["holding", "touching"]
+    made = opened("action-genome", path, exclusive=True)
+    assert list(made.plan()) == [] and made.excluded == {"pair-said-alike": 1}
+    for contacting in (None, ["other_relationship"]):  # what cannot be said
+        made = opened(
+            "action-genome", written("action-genome", tmp_path, story(HOLD, (["unsure"], ["behind"], contacting)))
+        )
+        assert list(made.plan()) == [] and made.excluded == {"pair-unsayable": 1}
+
+
+def test_order_and_form_of_the_file_do_not_matter_and_its_numbers_count_from_one(tmp_path: Path) -> None:
+    make_video(tmp_path / "A.mp4", count=80)
+    frames = story(HOLD, AWAY, AWAY, HOLD, HOLD, AWAY, HOLD, AWAY, name="cup_glass_bottle")
+    path = pickled(tmp_path / "frames.pkl", {one["frame"]: one["objects"] for one in reversed(frames)}, 2)
+    for skip in (0, 1, 2):
+        pairs = planned("action-genome", path, skip=skip)
+        assert planned("action-genome", written("action-genome", tmp_path, frames), skip=skip) == pairs
+        assert identities(pairs) == oracle(frames, skip) and len(pairs) == len({pair.key for pair in pairs}) > 2
+    for pair, planned_pair in zip(opened("action-genome", path).make(pairs), pairs, strict=True):
+        assert isinstance(pair, Pair) and read(pair.image0.pixels) == planned_pair.at0 - 1
+    with pytest.raises(WrongUse, match=r"frames\.pkl.* holds a list, not frames by name"):
+        planned("action-genome", pickled(path, [1]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("skip", "exclusive", "count"), [(0, False, 4510), (1, False, 2788), (2, False, 2409), (1, True, 2392)]
+)
+def test_the_real_graphs_give_the_counts_in_the_readme(skip: int, exclusive: bool, count: int) -> None:
+    path = real("action_genome/ag_scene_graphs.jsonl")
+    made = opened("action-genome", path, skip=skip, exclusive=exclusive)
+    pairs = list(made.plan())
+    assert len(pairs) == len({pair.key for pair in pairs}) == count
+    frames = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    assert identities(pairs) == oracle(frames, skip, exclusive)
+    for pair in pairs:
+        assert pair.captions0[0] != pair.captions1[0]
+    groups = [group for group, _ in groupby(pair.group for pair in pairs)]
+    assert len(groups) == len(set(groups)), "candidates of one video lie together"
+    assert "unknown-relation" not in made.excluded
+    assert sorted(real("action_genome/relationship_classes.txt").read_text("utf-8").split()) == sorted(SPELLED)
+
+
+# GEBC
+
+
+def boundary(name: str, previous: Any, time: Any, following: Any, **more: Any) -> dict[str, Any]:
+    return {
+        **{"boundary_id": name, "timestamp": time, "prev_timestamp": previous, "next_timestamp": following},
+        **{"subject": "man in red cap", "status_before": f"sitting at {name}", "status_after": f"stand at {name}"},
+        **more,
+    }
+
+
+THREE = [boundary("v_0A", 0, 2.0, 4.0), boundary("v_1A", 2.0, 4.0, 8.0), boundary("v_2A", 4.0, 8.0, 10.0)]
+
+
+def twins(folder: Path, boundaries: Sequence[Any], **settings: Any) -> list[Any]:
+    return planned("gebc", written("gebc", folder, boundaries), **settings)
+
+
+def test_twins_lie_before_a_boundary_and_after_the_next(tmp_path: Path) -> None:
+    first, second = twins(tmp_path, THREE)
+    assert [(pair.at0, pair.at1) for pair in (first, second)] == [(1.0, 6.0), (3.0, 9.0)]
+    assert (first.video, first.group, first.split, first.change) == ("v", "v", "test", "status")
+    for skip, times in ((0, [(1, 3), (3, 6), (6, 9)]), (2, [(1, 9)]), (3, [])):
+        assert [(pair.at0, pair.at1) for pair in twins(tmp_path, THREE, skip=skip)] == times
+    (pair,) = twins(tmp_path, THREE, skip=2, before=0.25, after=1.0)
+    assert (pair.at0, pair.at1) == (0.5, 10.0)
+
+
+def test_captions_of_one_moment_are_no_neighbours(tmp_path: Path) -> None:
+    more = [boundary("v_0B", 0, 2.0, 4.0, subject="dog"), boundary("v_1B", 2.0, 4.0, 8.0, subject="dog")]
+    flag = boundary("v_0C", 0, 2.0, 4.0, status_before="/0", status_after="/1")
+    first, _ = twins(tmp_path, [*THREE[:1], more[0], flag, *THREE[1:], more[1]])
+    assert (first.at0, first.at1) == (1.0, 6.0)
+    assert first.captions0 == ("Man in red cap sitting at v_0A.", "Dog sitting at v_0B.")
+    assert first.captions1 == ("Man in red cap stand at v_1A.", "Dog stand at v_1B.")
+    assert json.loads(first.provenance)["boundaries1"] == "v_1A,v_1B"
+    for status in (" /1 ", "...", None):  # a boundary without words is still the neighbour of the next
+        assert [pair.at0 for pair in twins(tmp_path, [THREE[0] | {"status_before": status}, *THREE[1:]])] == [3.0]
+
+
+def test_order_and_form_of_the_file_do_not_matter(tmp_path: Path) -> None:
+    clean = twins(tmp_path, THREE)
+    assert twins(tmp_path, THREE[::-1]) == clean
+    assert twins(tmp_path, [one | {"timestamp": str(one["timestamp"])} for one in THREE]) == clean
+    # Where a record lacks its neighbours, or has them too far away or on the wrong side, the other boundaries tell.
+    for previous, following in ((None, None), (0, 10.0), ("soon", "late"), (99, -1), (8.0, 0)):
+        broken = THREE[1] | {"prev_timestamp": previous, "next_timestamp": following}
+        assert twins(tmp_path, [THREE[0], broken, THREE[2]]) == clean
+    nameless = {key: value for key, value in THREE[1].items() if key != "boundary_id"}
+    made = opened("gebc", written("gebc", tmp_path, [THREE[0], nameless, THREE[2] | {"next_timestamp": 8.0}]))
+    (pair,) = made.plan()
+    assert json.loads(pair.provenance)["boundaries1"] == "" and made.excluded == {"pair-without-interval": 1}
+
+
+def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
+    other = [one | {"boundary_id": one["boundary_id"].replace("v", "a")} for one in THREE]
+    val = saved(tmp_path / "val.json", {"v": THREE[:1]})
+    train = saved(tmp_path / "train.json", {"v": THREE[1:], "a": other, "b": 3, "../x": THREE})
+    both, whole = opened("gebc", val, train), planned("gebc", saved(tmp_path / "whole.json", {"v": THREE, "a": other}))
+    assert list(both.plan()) == whole == planned("gebc", train, val)
+    assert planned("gebc", val, train, val) == whole, "a boundary that two files have counts once"
+    assert [pair.video for pair in whole] == ["a", "a", "v", "v"]
+    places = [("unsafe-path", "train.json video '../x'"), ("video-malformed", "train.json video 'b'")]
+    assert both.excluded.examples == places
+    urls = opened("gebc", saved(tmp_path / "urls.json", {"--33Lscn_sk": THREE, "-v.1": []})).media_urls()
+    assert urls == {"--33Lscn_sk": "https://www.youtube.com/watch?v=--33Lscn_sk"}
+    # One file has the digest that it had when there could be no other, so that datasets stay valid.
+    assert opened("gebc", val).inputs() == sha256_of_file(val)[0]
+    assert len({opened("gebc", *files).inputs() for files in ((val,), (train,), (val, train))}) == 3
+
+
+@pytest.mark.parametrize(("skip", "count", "left"), [(0, 5930, 2254), (1, 3927, 1429), (2, 2413, 850)])
+def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: int, left: int) -> None:
+    path = real("gebc/val.json")
+    made = opened("gebc", path, skip=skip)
+    pairs = list(made.plan())
+    assert len(pairs) == len({pair.key for pair in pairs}) == count
+    assert set(made.excluded) == {"pair-unsayable"}
+    moments = json.loads(path.read_text("utf-8")).values()
+    distinct = (len({one["timestamp"] for one in boundaries}) for boundaries in moments)
+    assert count + made.excluded["pair-unsayable"] == sum(max(0, n - skip) for n in distinct)
+    motion, equal = MotionWords(kind="motion-words").open(), EqualCaptions(kind="equal-captions").open()
+    kept = 0
+    for pair in pairs:
+        assert 0 <= pair.at0 < pair.at1
+        for caption in pair.captions0 + pair.captions1:
+            assert caption == " ".join(caption.split()) and "/" not in caption and " ," not in caption
+            assert caption[0].isupper() and caption.endswith(".") and not caption.endswith("..")
+        still = motion.judge(pair)
+        kept += not isinstance(still, Drop) and not isinstance(equal.judge(still), Drop)
+    assert kept == left
+
+
+# YouCook2
+
+
+def segment(name: Any, start: Any, end: Any, sentence: Any = "chop it") -> dict[str, Any]:
+    return {"id": name, "segment": [start, end], "sentence": sentence}
+
+
+def test_middle_frames_of_all_pairs_of_segments(tmp_path: Path) -> None:
+    segments = [segment(0, 8, 23, "crush garlic"), segment(1, 23, 47), segment(2, 50, 51, "serve it")]
+    pairs = planned("youcook2", written("youcook2", tmp_path, segments))
+    assert planned("youcook2", written("youcook2", tmp_path, segments[::-1])) == pairs
+    assert [(pair.at0, pair.at1) for pair in pairs] == [(15.5, 35.0), (15.5, 50.5), (35.0, 50.5)]
+    assert (pairs[1].captions0, pairs[1].captions1) == (("Crush garlic.",), ("Serve it.",))
+    assert {(pair.video, pair.group, pair.split, pair.change) for pair in pairs} == {("v", "v", "test", "step")}
+
+
+@pytest.mark.slow
+def test_the_real_annotation_has_53550_pairs() -> None:
+    made = opened("youcook2", real("youcook2/youcookii_annotations_trainval.json"))
+    pairs = list(made.plan())
+    assert len(pairs) == len({pair.key for pair in pairs}) == 53_550
+    assert made.excluded == {}
+    assert len({pair.group for pair in pairs}) <= 1_790
+    # Two segments of oJZUxU9szWA have one interval: planned as the paper counts, rejected when their frames are read.
+    assert sum(pair.at0 == pair.at1 for pair in pairs) == 1
+
+
+# Segments of one's own videos
+
+ROWS = [
+    ("clip", 0, 0.8, "a man opens the door"),
+    ("clip", 1.0, 1.4, 'he says "hello", and waves'),
+    ("clip", 1.0, 1.4, "he waves"),
+    ("clip", 1.6, 2.0, "a man opens the door"),
+    ("clip", 0.2, 0.36, "he turns the handle"),
+    ("lone", 0, 1, "nothing to pair it with"),
+]
+COLUMNS = ("video", "start", "end", "caption")
+
+
+def table(path: Path) -> Path:
+    pl.DataFrame(ROWS, COLUMNS, strict=False, orient="row").write_csv(path)
+    return path
+
+
+def test_every_two_segments_of_a_video_are_a_pair_of_their_middle_frames(tmp_path: Path) -> None:
+    made = opened("video-segments", table(tmp_path / "segments.csv"))
+    pairs = list(made.plan())
+    middles = [(0.4, 1.2), (0.28, 1.2), (0.28, 1.8), (1.2, 1.8)]
+    assert [(pair.at0, pair.at1) for pair in pairs] == middles and {pair.video for pair in pairs} == {"clip"}
+    assert pairs[0].captions0 == ("A man opens the door.",)
+    assert pairs[0].captions1 == ('He says "hello", and waves.', "He waves.")
+    assert made.excluded == {"pair-said-alike": 1, "pair-overlaps": 1}
+    make_video(tmp_path / "clip.mp4.webm", codec="libvpx")  # youtube-dl left two suffixes
+    shown = [(read(pair.image0.pixels), read(pair.image1.pixels)) for pair in made.make(pairs)]
+    assert shown == [(round(at0 * RATE), round(at1 * RATE)) for at0, at1 in middles]
+
+
+def test_the_docs_command_builds_a_dataset_with_its_citation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/frames.md").read_text("utf-8")
+    (recipe,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (command,) = re.findall(r"^    twinset (build own\.yaml.*)$", page, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    Path("own.yaml").write_text(recipe)
+    table(Path("segments.csv"))
+    Path("videos").mkdir()
+    make_video(Path("videos/clip.mp4"))
+    assert main(command.split()) == 0
+    card = Path(command.split()[-1], "README.md").read_text("utf-8")
+    assert "Kitchen videos of our group" in card and "doe2026kitchen" in card
+    assert "YouCook" not in card and "Zhou" not in card
+
+
+# Records that can be used, and others with the reason why they cannot.
+CLEAN: dict[str, list[Any]] = {
+    "action-genome": story(HOLD, AWAY),
+    "gebc": THREE,
+    "youcook2": [segment(0, 8, 23), segment(1, 23, 47)],
+    "video-segments": [dict(zip(COLUMNS, row, strict=True)) for row in ROWS[:2]],
+}
+UNUSABLE: dict[str, list[tuple[str, Any]]] = {
+    "action-genome": [
+        ("not-json", '{"frame": '),
+        ("frame-malformed", {"frame": 3, "objects": []}),
+        ("frame-name", {"frame": "A.mp4/zero.png", "objects": [thing("bag", *HOLD)]}),
+        ("repeated-frame", {"frame": "A.mp4/20.png", "objects": [thing("bag", *HOLD)]}),
+        ("unsafe-path", {"frame": "../A.mp4/000030.png", "objects": []}),
+        ("object-malformed", {"frame": "A.mp4/000040.png", "objects": [3, thing("bag", *AWAY, visible=False)]}),
+        ("object-malformed", {"frame": "A.mp4/000050.png", "objects": [thing("bag", "looking_at", [], [])]}),
+        ("repeated-object", {"frame": "A.mp4/000060.png", "objects": [thing("dish", *HOLD)] * 2}),
+        ("unknown-relation", {"frame": "A.mp4/000070.png", "objects": [thing("bed", [], ["behind"], ["juggling"])]}),
+    ],
+    "gebc": [
+        ("boundary-malformed", "not a boundary"),
+        ("boundary-without-time", boundary("v_9B", 0, float("nan"), 4.0)),
+        ("boundary-repeated", THREE[0] | {"status_before": "again"}),
+    ],
+    "youcook2": [
+        ("segment-repeated", segment(0, 53, 54, "again")),
+        ("segment-without-time", segment(3, 9, 8)),
+        ("segment-without-time", segment(4, 1e308, 1.7e308)),
+        ("segment-unsayable", segment(6, 1, 2, " ")),
+        ("segment-malformed", "not a segment"),
+    ],
+    "video-segments": [
+        ("segment-without-video", {"start": 0, "end": 1, "caption": "no video"}),
+        ("unsafe-path", {"video": "../clip", "start": 0, "end": 1, "caption": "another folder"}),
+        ("segment-without-time", {"video": "clip", "start": "soon", "end": 1, "caption": "no time"}),
+        ("segment-unsayable", {"video": "clip", "start": 3, "end": 4, "caption": " ... "}),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_unusable_records_are_counted_with_reason_and_place_and_change_nothing_else(kind: str, tmp_path: Path) -> None:
+    clean = planned(kind, written(kind, tmp_path, CLEAN[kind]))
+    path = written(kind, tmp_path, CLEAN[kind] + [record for _, record in UNUSABLE[kind]])
+    made = opened(kind, path)
+    assert list(made.plan()) == clean != []
+    where = {"gebc": "video 'v' boundary", "youcook2": "video 'v' segment"}.get(kind, "line")
+    for number, (reason, _) in enumerate(UNUSABLE[kind], len(CLEAN[kind]) + 1):
+        found = [place for given, place in made.excluded.examples if given == reason]
+        assert any(re.match(rf"{path.name} {where} {number}\b", place) for place in found), (reason, found)
+    assert sum(made.excluded.values()) == len(UNUSABLE[kind])
+
+
+# Attack: annotations are a stranger's pickle, which runs no code, fills no memory and takes no time.
+
+
+class Code(str):
+    """What an attacker puts into a pickle: a command."""
+
+    def __reduce__(self) -> Any:
+        return os.system, (str(self),)
+
+
+def pickled(path: Path, value: Any, protocol: int = 4) -> Path:
+    path.write_bytes(value if isinstance(value, bytes) else pickle.dumps(value, protocol))
+    return path
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_data_is_read_as_the_standard_library_reads_it_and_code_does_not_run(tmp_path: Path, protocol: int) -> None:
+    plain: dict[str, Any] = {
+        "text": "caf\N{LATIN SMALL LETTER E WITH ACUTE}",
+        "numbers": (1, -2.5, 10**30, True, None),
+        "nested": {"a": [{"b": ()}], "box": (1, 2), "triple": (1, 2, 3), "lone": ("x",), "again": "x"},
+        "long": list(range(3000)),
+    }
+    plain["one"] = plain["other"] = ["shared"]
+    read = load(pickled(tmp_path / "annotation.pkl", plain, protocol))
+    assert read == plain and read["one"] is read["other"]
+    assert [type(number) for number in read["numbers"]] == [int, float, int, bool, type(None)]
+    with pytest.raises(WrongUse, match=r"annotation\.pkl: this pickle holds more than plain data: .*fetch"):
+        load(pickled(tmp_path / "annotation.pkl", {"a.mp4/000001.png": [Code(f"touch '{tmp_path}/ran'")]}, protocol))
+    assert not (tmp_path / "ran").exists()
+    load(
+        pickled(tmp_path / "annotation.pkl", b"\x80\x02]" + b"(" * 1000 + b"t" * 1000 + b"a.")
+    )  # depth is harmless where nothing is hashed
+
+
+def doubled(depth: int, end: bytes) -> bytes:
+    """A tuple of twice a tuple of twice ..., each recalled from the memo, and what is done with it."""
+    return b"\x80\x02}" + b")" + b"".join(b"q" + bytes([n]) + b"h" + bytes([n]) + b"\x86" for n in range(depth)) + end
+
+
+NOT_DATA, BROKEN = "this pickle holds more than plain data", "broken pickle"
+REFUSED: dict[str, tuple[str, Any]] = {
+    "a set": (NOT_DATA, {1, 2}),
+    "an object of a class": (NOT_DATA, b"(cos\nsystem\n(S'true'\nto."),
+    "a key of doubled tuples, whose hash takes for ever": (NOT_DATA, doubled(40, b"Ns.")),
+    "such a key of a dictionary from a mark": (NOT_DATA, b"(" + doubled(40, b"Nd.")[3:]),
+    "a deep key, whose hash overflows the stack": (NOT_DATA, b"\x80\x02})" + b"\x85" * 300_000 + b"Ns."),
+    "a number as key": (NOT_DATA, b"\x80\x02}K\x01Ns."),
+    "claimed text": (BROKEN, b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"."),
+    "text that is not UTF-8": (BROKEN, b"\x80\x04X" + struct.pack("<I", 100_000) + b"\xff" * 100_000 + b"."),
+    "no list": (BROKEN, b"\x80\x02(K\x01e."),
+    "nothing remembered": (BROKEN, b"\x80\x02h\x01."),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_anything_but_data_is_refused_by_a_short_message_and_fills_no_memory(name: str, tmp_path: Path) -> None:
+    problem, value = REFUSED[name]
+    path = pickled(tmp_path / "annotation.pkl", value)
+    tracemalloc.start()
+    try:
+        with pytest.raises(WrongUse, match=rf"annotation\.pkl: {problem}") as refused:
+            load(path)
+        assert problem is NOT_DATA or tracemalloc.get_traced_memory()[1] < 4_000_000
+        assert len(str(refused.value)) < 1000
+    finally:
+        tracemalloc.stop()
+
+
+def test_parts_that_are_referred_to_again_and_again_are_refused(tmp_path: Path) -> None:
+    frames = [list(range(3000))] * 3000  # nine million parts in a file of 20 kB
+    with pytest.raises(WrongUse, match="referred to again and again"):
+        load(pickled(tmp_path / "annotation.pkl", frames))
