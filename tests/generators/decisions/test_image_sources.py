@@ -1,7 +1,7 @@
 """Decisions about generated images: what is asked, what people say to it, and what becomes of that."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -194,7 +194,6 @@ def test_gold_tasks_tell_how_careful_people_are(tmp_path: Path) -> None:
     for text, problem in (
         ("key,right", "not a CSV file with columns key and answer"),
         ("key,answer\nelsewhere,0", "'elsewhere' and the other keys are not tasks of this stage"),
-        (f"key,answer\n{first.key},0\n{first.key},0", "has more than one answer"),
         (f"key,answer\n{first.key},first", "the answer 'first' to .* is none of 0, 1, 2, none"),
     ):
         gold.write_text(text)
@@ -202,15 +201,12 @@ def test_gold_tasks_tell_how_careful_people_are(tmp_path: Path) -> None:
             source.open(context(tmp_path)).waiting()
 
 
-@pytest.mark.parametrize(
-    ("use", "problem"),
-    [
-        (lambda _: choice(answers="s3://bucket/answers.sqlite"), "is a URL, and SQLite needs a file"),
-        (lambda at: choice().open(replace(at, out=None)).waiting(), "not in a local folder; name their file with"),
-        (lambda at: choice().open(at).waiting(), "10 images of a caption"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(tmp_path: Path, use: Callable[[Context], object], problem: str) -> None:
-    write_stages(tmp_path, [Caption((1.0,) * 10) if problem.startswith("10") else FITS])
-    with pytest.raises((ValueError, WrongUse), match=problem):
-        use(context(tmp_path))
+def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS])
+    with pytest.raises(ValueError, match="is a URL, and SQLite needs a file"):
+        choice(answers="s3://bucket/answers.sqlite")
+    with pytest.raises(WrongUse, match="not in a local folder; name their file with"):
+        choice().open(replace(context(tmp_path), out=None)).waiting()
+    write_stages(tmp_path, [Caption((1.0,) * 10)])
+    with pytest.raises(WrongUse, match="10 images of a caption"):
+        choice().open(context(tmp_path)).waiting()

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,16 +13,21 @@ import twinset
 from tests.evaluation.report.made_scores import save
 from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import say
-from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, answer, asking, build_pairs, recipe_of
+from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, build_pairs, recipe_of
 from twinset.cli.main import main
 from twinset.contracts.errors import DecisionsMissing, WrongUse
-from twinset.contracts.recipe import load_recipe
+from twinset.contracts.recipe import Recipe, load_recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.people import Answered, Outcome, answered_of, outcome_table, people
 from twinset.evaluation.report.results import as_json, measured_run
+from twinset.generators.decisions.answers import FILE
+from twinset.generators.decisions.pairs import HumanBaseline
+from twinset.shards.contracts import Context
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
 
 FIGURES = ("text", "image", "group")
 
@@ -29,6 +35,25 @@ FIGURES = ("text", "image", "group")
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_pairs(tmp_path_factory.mktemp("pairs"))
+
+
+def asking(out: Path, answers: Path, seed: int = 0, sample: int = PAIRS, **more: Any) -> HumanBaseline:
+    """A stage with a file of answers of its own, opened without the engine."""
+    source = HumanBaseline(kind="human-baseline", pairs="mine", sample=sample, answers=str(answers), **more)
+    return source.open(Context("human-baseline", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name)))
+
+
+def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
+    """One annotator answers everything, and is wrong in some queries, each by place of its pair and name of the query.
+
+    Returns the keys of the pairs.
+    """
+    asked: Any = Job(recipe, Store(str(out))).worker("human-baseline").generator
+    pairs = list(dict.fromkeys(task.subject for task in asked.gathered.tasks))
+    for task in asked.gathered.tasks:
+        missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong
+        say(out / FILE, [answer_to(task, "ann", str(int(task.truth) ^ missed), stage="human-baseline")])
+    return pairs
 
 
 def test_four_questions_a_pair_each_with_its_right_answer(out: Path) -> None:

@@ -13,7 +13,6 @@ from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets.ratings import load_ratings
 from twinset.generators.triplets.relations import Relations, load_relations
 
-REAL_CAPTIONS = 2000
 LEMMAS = {"hats": "hat", "glasses": "glass", "dogs": "dog", "men": "man"}
 RATED = {
     **dict.fromkeys(("horse", "ball", "tree"), 5.0),
@@ -97,7 +96,7 @@ def real_relations(tmp_path_factory: pytest.TempPathFactory) -> Relations:
     """The relations of the first captions of Flickr8k."""
     folder = tmp_path_factory.mktemp("real")
     path = real_data("captions/flickr8k_token.txt")
-    captions = path.read_text("utf-8").splitlines(keepends=True)[:REAL_CAPTIONS]
+    captions = path.read_text("utf-8").splitlines(keepends=True)[:2000]
     (folder / path.name).write_text("".join(captions), "utf-8")
     graphs = finish(SceneGraphs(kind="scene-graphs", captions=(folder / path.name,)), folder)
     return load_relations(graphs, folder)

@@ -44,16 +44,14 @@ def test_any_split_gives_the_same_triplets_and_more_keep_the_first(rules: str) -
     whole = miner(OWN, rules, distractors=True).mine(DRAWS, 0, last)
     assert whole["passes"].all()
     again = miner(OWN, rules, distractors=True)
-    parts = [again.mine(DRAWS, *ends) for ends in ((2 * BLOCK - 1, last), (5, 2 * BLOCK - 1), (0, 5))]
-    assert whole.equals(pl.concat(parts[::-1]))
+    split = [again.mine(DRAWS, *ends) for ends in ((2 * BLOCK - 1, last), (5, 2 * BLOCK - 1), (0, 5))]
+    assert whole.equals(pl.concat(split[::-1]))
     assert whole[: 2 * BLOCK].equals(pl.concat(islice(again.stream(DRAWS), 2)))
     for draws in (Draws(4, "triplets"), Draws(3, "others")):
         assert (again.mine(draws, 0, 1000)["reference"] != whole["reference"][:1000]).mean() > 0.5
     # A change to what is drawn raises the source's version, then this digest.
-    drawn = hashlib.blake2b(whole["number"][:5000].to_numpy().tobytes(), digest_size=16)
-    for name in ("reference", "target", "distractor"):
-        drawn.update(whole[name][:5000].cast(pl.Int32).to_numpy().tobytes())
-    drawn.update(whole["concreteness"][:5000].to_numpy().tobytes())
+    parts = whole[:5000].select("number", pl.col("reference", "target", "distractor").cast(pl.Int32), "concreteness")
+    drawn = hashlib.blake2b(b"".join(column.to_numpy().tobytes() for column in parts), digest_size=16)
     assert (Triplets.version, drawn.hexdigest()) == (7, DIGESTS[rules])
 
 

@@ -20,6 +20,9 @@ from twinset.generators.triplets.relations import Relations, load_relations
 from twinset.generators.triplets.strict import StrictRules, judged
 
 RATINGS = {**RATED, **dict.fromkeys(("pair", "photo", "hand", "ground", "city", "son", "jacket", "frisbee"), 4.9)}
+SAID = "a man on horse, b man near ball, c man with hat"
+HEADER = "Word\tBigram\tConc.M\tConc.SD\n"
+WORDS = "glass\t0\t4.82\t0.1\nglasses\t0\t4.86\t0.1\nHat\t0\t5\t0\nfire truck\t1\t4.9\t0.2\nthen\t0\t1.4\t0.9\n"
 
 
 def mined(said: str, min_support: int = 1, ratings: dict[str, float] = RATINGS, **columns: list[Any]) -> list[int]:
@@ -43,8 +46,8 @@ def test_grammar_that_no_relation_is_mined_of() -> None:
     wrong = {"subject_pos": "PRON", "negated": True, "subject_start": 4, "verb": "look", "confirmed": False}
     for name in plain:
         assert mined("a man at tree, b dog at tree", **{name: [plain[name], wrong[name]]}) == [0], name
-    said, confirmed = "a man on horse, b dog with ball", [False, True]
-    assert mined(said, confirmed=confirmed, plain=[True, False]) == [0, 1], "what a sentence begins with needs none"
+    columns = {"confirmed": [False, True], "plain": [True, False]}  # what a sentence begins with needs no parser more
+    assert mined("a man on horse, b dog with ball", **columns) == [0, 1]
 
 
 def test_captions_that_no_relation_is_mined_of() -> None:
@@ -111,9 +114,6 @@ def test_no_caption_of_the_reference_names_the_object(tmp_path: Path) -> None:
         graphs_of(tmp_path, captions[1])
 
 
-SAID = "a man on horse, b man near ball, c man with hat"
-
-
 def test_other_names_and_what_implies_a_thing_bar_a_reference() -> None:
     assert (1, 0) in triplets(SAID, [("b", "The coward waits, unhorsed")])
     for caption in ("Two PONIES", "At the rodeo", "a jockey", "One horse-man."):
@@ -177,10 +177,6 @@ def test_one_caption_a_photo_tells_nothing_of_what_is_unsaid() -> None:
     assert triplets(ends, unsaid=0.99) == {(0, 1), (1, 0), (0, 2), (1, 2)}
 
 
-HEADER = "Word\tBigram\tConc.M\tConc.SD\n"
-WORDS = "glass\t0\t4.82\t0.1\nglasses\t0\t4.86\t0.1\nHat\t0\t5\t0\nfire truck\t1\t4.9\t0.2\nthen\t0\t1.4\t0.9\n"
-
-
 def test_ratings_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "ratings.txt"
     expected = {"glass": 4.82, "glasses": 4.86, "hat": 5, "fire truck": 4.9, "then": 1.4}
@@ -195,6 +191,7 @@ def test_ratings_of_a_file(tmp_path: Path) -> None:
 def test_a_file_of_another_shape_is_refused_with_its_place(tmp_path: Path) -> None:
     for content, message in (
         (b"word,conc\nhat,5\n", "has no columns 'Word' and 'Conc.M'"),
+        (HEADER.encode(), "no word in it"),
         (f"{HEADER}{'z' * 300}\t0\t4.8\t0\n".encode(), "line 2: 'z{200}' rated 4.8"),
         (f"{HEADER}{WORDS}".encode() + b"caf\xe9\t0\t4.8\t0\n", "line 7: .*UTF-8"),
     ):
