@@ -162,4 +162,3 @@ def test_a_recipe_can_ask_about_a_finished_build_alone(
     assert main(["eval", "human", stage, "--out", str(run)]) == 2
     said = capsys.readouterr().err
     assert f"pairs of mine, which {asked} does not hold" in said and "with --data DIR" in said
-    assert main(["eval", "human", stage, "--out", str(run), "--data", str(out)]) == 2, "a folder without scores"

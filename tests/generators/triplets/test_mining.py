@@ -114,10 +114,9 @@ def test_a_limit_of_uses_keeps_the_first_of_each_thousand(monkeypatch: pytest.Mo
             if len(expected) % 16 == 0:
                 uses.clear()
     source = opened(max_uses=2)
-    candidates = list(source.plan())
-    planned = [candidate.number for candidate in candidates]
-    assert {(one.images[2], one.captions[2]) for one in candidates} == {("", "")}, "no distractor was asked for"
-    assert 48 < len(planned) < 200 and planned == expected[: len(planned)]
+    planned, distractors = zip(*((candidate.number, candidate.images[2]) for candidate in source.plan()), strict=True)
+    assert {*distractors} == {""}, "none is asked for"
+    assert 48 < len(planned) < 200 and [*planned] == expected[: len(planned)]
     assert not source.excluded, "what a limit refuses is not left out"
 
 
@@ -125,11 +124,8 @@ def test_where_nothing_can_pass_the_message_says_what_is_left_and_what_to_do(mon
     men = ", ".join(said for said in OWN.split(", ") if said.split()[1] == "man")
     with pytest.raises(WrongUse, match=r"1 eligible subjects.* lower the threshold"):
         miner(men, distractors=True)  # none of their objects has a distractor
-    assert miner(men).mine(DRAWS, 0, 10)["passes"].all()
     with pytest.raises(WrongUse, match=r"0 eligible subjects.*min_images"):
         miner(OWN, min_images=1000)
-    with pytest.raises(WrongUse, match=r"0 relations with both words rated.*min_support"):
-        miner("a unheard of words", min_images=1)
     said = "a man with hat, a man on horse, a dog with hat, b tree with hat, c bird on horse"
     alike = miner(said, min_images=1, distractors=True)  # of one image, always
     assert alike.mine(DRAWS, 0, 50)["passes"].null_count() == 50
@@ -161,8 +157,7 @@ def test_the_report_counts_and_the_card_tells_it() -> None:
     source = opened(distractors=True)
     report = json.loads(source.report_files()["mining.json"])
     funnel, relations = report["funnel"], len(OWN.split(", "))
-    assert funnel["relations"] == relations and funnel["relations with both words rated"] == relations - 1
-    assert (funnel["eligible subjects"], funnel["subjects"]) == (4, 7)
+    assert (funnel["relations with both words rated"], funnel["eligible subjects"]) == (relations - 1, 4)
     card = source.how_made({"mining.json": report})
     last, relations_of_eligible = (
         funnel["references within reach of the threshold"],

@@ -41,9 +41,9 @@ def p_value(relations: Relations, slow: Ratings, fast: Ratings, threshold: float
     mined = PublishedRules(relations, fast, threshold, 5).mine(Draws(1, "triplets"), 0, FAST)
     assert mined["passes"].all()
     pairs = (procedure.triplet()[:2] for _ in range(triplets)), mined.select("reference", "target").iter_rows()
-    both = [cells(relations, drawn) for drawn in pairs]
-    often = [cell for cell, count in both[1].items() if count * triplets >= SMALLEST * FAST]
-    table = np.array([[*(counts[cell] for cell in often), 0] for counts in both])
+    slow_cells, fast_cells = (cells(relations, drawn) for drawn in pairs)
+    often = [cell for cell, count in fast_cells.items() if count * triplets >= SMALLEST * FAST]
+    table = np.array([[*(counts[cell] for cell in often), 0] for counts in (slow_cells, fast_cells)])
     table[:, -1] = (triplets, FAST) - table.sum(axis=1)
     return float(chi2_contingency(table[:, table.any(axis=0)]).pvalue), len(often)
 
