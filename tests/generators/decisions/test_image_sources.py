@@ -1,31 +1,77 @@
 """Decisions about generated images: what is asked, what people say to it, and what becomes of that."""
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import twinset
-from tests.generators.decisions.made_stages import KINDS, Caption, context, write_stages
 from tests.generators.decisions.tasks import answer, say
-from twinset.contracts.canonical import sample_key
+from tests.generators.finished_stage import write_index
+from twinset.contracts.canonical import identity_of, sample_key
 from twinset.contracts.errors import DecisionsMissing, WrongUse
 from twinset.contracts.recipe import Recipe, parse_recipe
 from twinset.generators.decisions.answers import FILE
 from twinset.generators.decisions.generated_images import ImageChoice
 from twinset.generators.decisions.question import TaskCandidate, planned_tasks
 from twinset.generators.generated_pairs.source import GeneratedPairs
+from twinset.generators.negative_captions.kinds import COLUMNS
 from twinset.shards.contracts import Context
 from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.storage.store import Store
 from twinset.stages.run_here import build_here
 
 STAGES = {"negatives": "negatives", "images": "images", "verified": "verified"}
-FITS, FAILS = Caption((0.5, 1.0, 1.0), (0.0, 0.0, 0.0)), Caption((0.5, 0.5, 0.0), (0.0, 0.0, 0.0))
-ADDED = Caption((1.0, 0.5, 0.5), (1.0, 0.0, 0.0), KINDS[1])
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """A negative caption. scores, originals: of each of its images, by its own and by the original caption."""
+
+    scores: Sequence[float] = (0.5, 1.0, 1.0)
+    originals: Sequence[float] = (0.0,) * 10
+    type: str = "replace"
+    photo: str = "photo.png"
+
+
+FITS, FAILS, ADDED = Caption(), Caption((0.5, 0.5, 0.0)), Caption((1.0, 0.5, 0.5), (1.0, 0.0, 0.0), "add")
+
+
+def write_stages(folder: Path, captions: Sequence[Caption], rebuilt: Mapping[tuple[int, int], str] = {}) -> None:
+    """Write the stages ``negatives``, ``images`` and ``verified`` below a folder, without pictures.
+
+    rebuilt: sha256 of images that were made again, by numbers of caption and image.
+    """
+    negatives, images, verified = list[Any](), list[Any](), list[Any]()
+    for n, caption in enumerate(captions):
+        texts = {"caption_id": f"{n}", "caption": f"caption {n}", "negative_caption": f"negative {n}"}
+        kind = {"type": caption.type, "subtype": "obj", "image_id": f"{n}", "image": caption.photo}
+        negatives.append({"key": sample_key("negatives", n), "identity": identity_of(n), **texts, **kind})
+        for number, score in enumerate(caption.scores):
+            made, told = (n, "negative_caption", number), {"caption_id": f"{n}-{number}"}
+            key, sha256 = sample_key("images", *made), rebuilt.get((n, number), f"{n:032x}{number:032x}")
+            about = {
+                "key": key,
+                "identity": identity_of(*made),
+                "group": sample_key("images", n),
+                "image_sha256": sha256,
+            }
+            images.append({**about, **told, "tar": "test/00000.tar", "caption": texts["negative_caption"]})
+            scores = {"caption_score": score, "original_score": caption.originals[number]}
+            verified.append({"key": f"v{n}-{number}", "image_key": key, **told, **scores})
+    ids = [pa.field("key", pa.string()), pa.field("identity", pa.string())]
+    write_index(pa.Table.from_pylist(negatives, pa.schema([*ids, *COLUMNS])), folder, "negatives", len(negatives))
+    for name, rows in (("images", images), ("verified", verified)):
+        write_index(pa.Table.from_pylist(rows), folder, name, len(rows))
+
+
+def context(folder: Path) -> Context:
+    """The context of a stage that is planned from them."""
+    return Context("chosen", earlier=lambda stage: FinishedStage(Store(str(folder)), stage), out=Store(str(folder)))
 
 
 def choice(**settings: Any) -> ImageChoice:
@@ -63,7 +109,7 @@ def counts(out: Path, name: str) -> tuple[int, int, dict[str, int]]:
 
 
 def test_ambiguity_is_asked_of_the_image_that_was_chosen(tmp_path: Path) -> None:
-    write_stages(tmp_path, [FITS, ADDED, FAILS, Caption((), ()), replace(FITS, photo="")])
+    write_stages(tmp_path, [FITS, ADDED, FAILS, Caption(()), replace(FITS, photo="")])
     out, store = tmp_path / "out", Store(str(tmp_path / "out"))
     fits = {"kind": "image-ambiguity", "photos": str(tmp_path), "choices": "best"}
     recipe = recipe_of(tmp_path, best={"kind": "image-choice"}, fits=fits)
@@ -83,8 +129,9 @@ def test_ambiguity_is_asked_of_the_image_that_was_chosen(tmp_path: Path) -> None
 def test_people_are_waited_for_and_a_new_image_asks_for_one_new_decision(tmp_path: Path) -> None:
     def rows() -> dict[str, Any]:
         columns = ["task_key", "choice", "image_key", "image_sha256", "binding", "annotators", "votes"]
-        found = FinishedStage(Store(str(out)), "_stages/best").read(columns).to_pylist()
-        return {row["task_key"]: row for row in found}
+        return {
+            row["task_key"]: row for row in FinishedStage(Store(str(out)), "_stages/best").read(columns).to_pylist()
+        }
 
     write_stages(tmp_path, [FITS, FAILS, ADDED])
     out, answers = tmp_path / "out", tmp_path / "answers.sqlite"
@@ -135,35 +182,31 @@ def test_pairs_are_planned_from_what_people_chose(tmp_path: Path) -> None:
 def test_gold_tasks_tell_how_careful_people_are(tmp_path: Path) -> None:
     write_stages(tmp_path, [FITS, FAILS])
     gold, source = tmp_path / "gold.csv", choice(gold=tmp_path / "gold.csv")
-    first, second = choice().open(context(tmp_path, "chosen")).plan()
+    first, second = choice().open(context(tmp_path)).plan()
     gold.write_text(f"\ufeffkey,why,answer\n{first.key},,1\n{second.key},,none\n", "utf-8")
     say(tmp_path / FILE, [answer(one, "a", "1", stage="chosen") for one in (first, second)])
-    stage = source.open(context(tmp_path, "chosen"))
+    stage = source.open(context(tmp_path))
     assert stage.waiting() is None
     report = json.loads(stage.report_files()["decisions.json"])
     assert (report["gold"]["a"]["count"], report["gold"]["a"]["of"]) == (1, 2)
     card = source.how_made({"decisions.json": report})
     assert "was asked in 2 tasks; 1 person gave 2 answers" in card and "are right: 50.0 % (9.5 % to 90.5 %)" in card
-    for lines, problem in (
-        (["key,right"], "not a CSV file with columns key and answer"),
-        (["key,answer", "elsewhere,0"], "'elsewhere' and the other keys are not tasks of this stage"),
-        (["key,answer", f"{first.key},0", f"{first.key},0"], "has more than one answer"),
-        (["key,answer", "elsewhere,0", f"{first.key},first"], "the answer 'first' to .* is none of 0, 1, 2, none"),
+    for text, problem in (
+        ("key,right", "not a CSV file with columns key and answer"),
+        ("key,answer\nelsewhere,0", "'elsewhere' and the other keys are not tasks of this stage"),
+        (f"key,answer\n{first.key},first", "the answer 'first' to .* is none of 0, 1, 2, none"),
     ):
-        gold.write_text("\n".join(lines))
-        with pytest.raises(WrongUse, match=rf"gold\.csv: .*{problem}|gold\.csv: {problem}"):
-            source.open(context(tmp_path, "chosen")).waiting()
+        gold.write_text(text)
+        with pytest.raises(WrongUse, match=rf"gold\.csv: .*{problem}"):
+            source.open(context(tmp_path)).waiting()
 
 
-@pytest.mark.parametrize(
-    ("use", "problem"),
-    [
-        (lambda _: choice(answers="s3://bucket/answers.sqlite"), "is a URL, and SQLite needs a file"),
-        (lambda at: choice().open(replace(at, out=None)).waiting(), "not in a local folder; name their file with"),
-        (lambda at: choice().open(at).waiting(), "10 images of a caption"),
-    ],
-)
-def test_what_cannot_be_asked_is_refused(tmp_path: Path, use: Callable[[Context], object], problem: str) -> None:
-    write_stages(tmp_path, [Caption((1.0,) * 10, (0.0,) * 10) if problem.startswith("10") else FITS])
-    with pytest.raises((ValueError, WrongUse), match=problem):
-        use(context(tmp_path, "chosen"))
+def test_what_cannot_be_asked_is_refused(tmp_path: Path) -> None:
+    write_stages(tmp_path, [FITS])
+    with pytest.raises(ValueError, match="is a URL, and SQLite needs a file"):
+        choice(answers="s3://bucket/answers.sqlite")
+    with pytest.raises(WrongUse, match="not in a local folder; name their file with"):
+        choice().open(replace(context(tmp_path), out=None)).waiting()
+    write_stages(tmp_path, [Caption((1.0,) * 10)])
+    with pytest.raises(WrongUse, match="10 images of a caption"):
+        choice().open(context(tmp_path)).waiting()

@@ -7,15 +7,7 @@ from typing import Any
 from PIL import Image
 
 import twinset
-from tests.generators.decisions.tasks import answer as answer_to
-from tests.generators.decisions.tasks import say
 from twinset.contracts.recipe import Recipe, parse_recipe
-from twinset.generators.decisions.answers import FILE
-from twinset.generators.decisions.pairs import HumanBaseline
-from twinset.shards.contracts import Context
-from twinset.shards.finished_stage import FinishedStage
-from twinset.shards.storage.store import Store
-from twinset.stages.job import Job
 
 PAIRS, SAMPLE = 150, 6
 
@@ -45,26 +37,3 @@ def build_pairs(folder: Path) -> Path:
     write_pairs(folder, PAIRS)
     twinset.build(recipe_of(folder), str(folder / "out"))
     return folder / "out"
-
-
-def asking(out: Path, answers: Path, seed: int = 0, sample: int = PAIRS, **more: Any) -> HumanBaseline:
-    """A stage with a file of answers of its own, opened without the engine."""
-    settings = {"kind": "human-baseline", "pairs": "mine", "sample": sample, "answers": str(answers), **more}
-    source = HumanBaseline.model_validate(settings)
-    return source.open(Context("human-baseline", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name)))
-
-
-def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
-    """One annotator answers everything, and is wrong in some queries, each by place of its pair and name of the query.
-
-    Returns the keys of the pairs.
-    """
-    generator: Any = Job(recipe, Store(str(out))).worker("human-baseline").generator
-    tasks = generator.gathered.tasks
-    pairs = list(dict.fromkeys(task.subject for task in tasks))
-    given = []
-    for task in tasks:
-        missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong
-        given.append(answer_to(task, "ann", str(int(task.truth) ^ missed), stage="human-baseline"))
-    say(out / FILE, given)
-    return pairs

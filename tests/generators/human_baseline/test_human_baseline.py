@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,16 +13,21 @@ import twinset
 from tests.evaluation.report.made_scores import save
 from tests.generators.decisions.tasks import answer as answer_to
 from tests.generators.decisions.tasks import say
-from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, answer, asking, build_pairs, recipe_of
+from tests.generators.human_baseline.asked_pairs import PAIRS, SAMPLE, build_pairs, recipe_of
 from twinset.cli.main import main
 from twinset.contracts.errors import DecisionsMissing, WrongUse
-from twinset.contracts.recipe import load_recipe
+from twinset.contracts.recipe import Recipe, load_recipe
 from twinset.evaluation.benchmarks.built_dataset import BuiltDataset
 from twinset.evaluation.examples import MATCHING_SCORES
 from twinset.evaluation.people import Answered, Outcome, answered_of, outcome_table, people
 from twinset.evaluation.report.results import as_json, measured_run
+from twinset.generators.decisions.answers import FILE
+from twinset.generators.decisions.pairs import HumanBaseline
+from twinset.shards.contracts import Context
+from twinset.shards.finished_stage import FinishedStage
 from twinset.shards.read import read_samples
 from twinset.shards.storage.store import Store
+from twinset.stages.job import Job
 
 FIGURES = ("text", "image", "group")
 
@@ -29,6 +35,25 @@ FIGURES = ("text", "image", "group")
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_pairs(tmp_path_factory.mktemp("pairs"))
+
+
+def asking(out: Path, answers: Path, seed: int = 0, sample: int = PAIRS, **more: Any) -> HumanBaseline:
+    """A stage with a file of answers of its own, opened without the engine."""
+    source = HumanBaseline(kind="human-baseline", pairs="mine", sample=sample, answers=str(answers), **more)
+    return source.open(Context("human-baseline", seed=seed, earlier=lambda name: FinishedStage(Store(str(out)), name)))
+
+
+def answer(recipe: Recipe, out: Path, wrong: set[tuple[int, str]]) -> list[str]:
+    """One annotator answers everything, and is wrong in some queries, each by place of its pair and name of the query.
+
+    Returns the keys of the pairs.
+    """
+    asked: Any = Job(recipe, Store(str(out))).worker("human-baseline").generator
+    pairs = list(dict.fromkeys(task.subject for task in asked.gathered.tasks))
+    for task in asked.gathered.tasks:
+        missed = (pairs.index(task.subject), json.loads(task.identity)[1]) in wrong
+        say(out / FILE, [answer_to(task, "ann", str(int(task.truth) ^ missed), stage="human-baseline")])
+    return pairs
 
 
 def test_four_questions_a_pair_each_with_its_right_answer(out: Path) -> None:
@@ -55,21 +80,20 @@ def test_the_sample_depends_on_seed_and_keys_alone(out: Path) -> None:
         return {task.subject for task in asking(out, out / "absent.sqlite", seed, sample).gathered.tasks}
 
     assert len(sampled(1, 40)) == 40 and sampled(1, 40) < sampled(1, 60)
-    assert len(sampled(1, 40) & sampled(2, 40)) < 25
-    assert len(sampled(1, 10 * PAIRS)) == PAIRS
+    assert len(sampled(1, 40) & sampled(2, 40)) < 25 and len(sampled(1, 10 * PAIRS)) == PAIRS
 
 
 def test_annotators_who_overlap_have_figures_of_their_own_and_a_kappa(out: Path, tmp_path: Path) -> None:
     place = tmp_path / "answers.sqlite"
     tasks = asking(out, place, sample=10, overlap=1.0).gathered.tasks
     # The second is wrong in each fifth task: both say the same of 32, by chance of 20.
-    wrong = [int(at % 5 == 0) for at in range(len(tasks))]
-    told = [answer_to(one, "ann", one.truth, stage="human-baseline") for one in tasks]
-    for one, missed in zip(tasks, wrong, strict=True):
-        told.append(answer_to(one, "ben", str(int(one.truth) ^ missed), stage="human-baseline"))
-        if missed:
-            told.append(answer_to(one, "admin", one.truth, stage="human-baseline", adjudicated=True))
-    say(place, told)
+    told = [(task, name, task.truth) for name in ("ann", "ben") for task in tasks]
+    told[len(tasks) :: 5] = [(task, "ben", str(1 - int(task.truth))) for task in tasks[::5]]
+    given = [answer_to(*about, stage="human-baseline") for about in told]
+    say(
+        place,
+        given + [answer_to(task, "admin", task.truth, stage="human-baseline", adjudicated=True) for task in tasks[::5]],
+    )
     report = json.loads(asking(out, place, sample=10, overlap=1.0).report_files()["decisions.json"])
     found = people(answered_of(report, "made", "made"), resamples=50)
     assert found.undecided == 0 and found.pooled.all.figures["group"].value == 100
@@ -84,8 +108,7 @@ def test_a_circle_of_answers_is_measured_though_no_scores_give_it() -> None:
     assert outcome_table([circle, half], "mine")["key"].to_pylist() == ["a"]
     given = Answered("made", "made", "mine", "", 2, [circle, half], {"pairs": [], "mean": None})
     found = people(given, resamples=0)
-    assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0]
-    assert found.undecided == 1
+    assert [found.pooled.all.figures[name].value for name in FIGURES] == [100.0, 0.0, 0.0] and found.undecided == 1
     with pytest.raises(WrongUse, match="no pair has all four answers"):
         people(Answered("made", "made", "mine", "", 2, [half], {"pairs": [], "mean": None}))
 
@@ -96,9 +119,6 @@ def test_people_are_asked_measured_and_shown_beside_a_model(
     recipe, stage = recipe_of(out.parent), str(out / "_stages/human-baseline")
     with pytest.raises(DecisionsMissing, match="human-baseline: 24 of 24 decisions are missing"):
         twinset.build(recipe, str(out), only=["human-baseline"])
-    assert main(["eval", "human", stage]) == 2
-    assert "not finished" in capsys.readouterr().err
-
     pairs = answer(recipe, out, {(0, "image1"), (1, "caption0"), (2, "image0"), (2, "caption1")})
     twinset.build(recipe, str(out), only=["human-baseline"])
     rows = pq.read_table(out / "_stages/human-baseline/_meta/index.parquet", columns=["right"])
@@ -106,26 +126,23 @@ def test_people_are_asked_measured_and_shown_beside_a_model(
     assert main(["eval", "human", stage, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [found["all"][name] for name in FIGURES] == pytest.approx([200 / 3, 200 / 3, 50.0])
-    assert found["annotators"]["ann"]["answers"]["count"] == 20
     assert main(["eval", "human", stage]) == 0
     said = capsys.readouterr().out
-    assert [words for words in ("people", "66.67", "Table 2", "90.40", "93.00", "86.80") if words not in said] == []
+    assert "66.67" in said and all(figure in said for figure in ("Table 2", "90.40", "93.00", "86.80"))
 
     run, data = tmp_path / "run", BuiltDataset(out)
-    identity = [
-        {"key": one.key, "subset": one.subset, "category": one.category, "group": one.group} for one in data.examples()
-    ]
-    scores = [{**one, "s00": 0.9, "s01": 0.1, "s10": 0.1, "s11": 0.9} for one in identity]
+    examples = {example.key: example for example in data.examples()}
+    named = [{name: getattr(one, name) for name in ("key", "subset", "category", "group")} for one in examples.values()]
+    scores = [{**names, "s00": 0.9, "s01": 0.1, "s10": 0.1, "s11": 0.9} for names in named]
     save(run, "twinset", "clip", scores, MATCHING_SCORES, data_digest=data.digest(), left_out={})
     assert main(["eval", "human", stage, "--out", str(run)]) == 0
     table = pq.read_table(run / "scores/twinset/people.parquet")
     assert table["key"].to_pylist() == sorted(pairs)
-    assert table["group"].to_pylist() == [one["group"] for one in sorted(identity, key=str) if one["key"] in pairs]
+    assert table["group"].to_pylist() == [examples[key].group for key in sorted(pairs)]
     results = as_json(measured_run(run, resamples=20))["benchmarks"]["twinset"]
     assert results["models"]["people"]["all"]["group"] == 50.0 and results["same_data"]
     assert results["models"]["people"]["left_out"] == {"people were not asked": PAIRS - SAMPLE}
-    differences = {one["figure"]: (one["n"], one["difference"]) for one in results["differences"]}
-    assert differences["group"] == (SAMPLE, 50.0)
+    assert {"figure": "group", "n": SAMPLE, "difference": 50.0}.items() <= results["differences"][-1].items()
 
     save(tmp_path / "other", "twinset", "clip", scores, MATCHING_SCORES, data_digest="d" * 64)
     assert main(["eval", "human", stage, "--out", str(tmp_path / "other")]) == 2
@@ -145,5 +162,3 @@ def test_a_recipe_can_ask_about_a_finished_build_alone(
     assert main(["eval", "human", stage, "--out", str(run)]) == 2
     said = capsys.readouterr().err
     assert f"pairs of mine, which {asked} does not hold" in said and "with --data DIR" in said
-    assert main(["eval", "human", stage, "--out", str(run), "--data", str(out)]) == 2
-    assert "no score files" in capsys.readouterr().err

@@ -14,7 +14,6 @@ from tests.models.diffusion.tiny_models import save_small
 from twinset.contracts.canonical import canonical_json
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.samples import Rejected
-from twinset.contracts.kinds.text_pair import TextPair
 from twinset.generators.negative_captions.prompts import NegativePrompts
 from twinset.generators.negative_captions.replay import ReplayedNegatives
 from twinset.generators.negative_images import NegativeImages
@@ -29,7 +28,7 @@ NEGATIVES = {
 Earlier = Callable[[str], FinishedStage]
 
 
-def prompts(folder: Path, suffix: str, negatives: Any) -> Earlier:
+def prompts(folder: Path, negatives: Any, suffix: str = "") -> Earlier:
     """The finished stage ``prompts`` of some negatives."""
     (folder / "replace_obj.json").write_text(json.dumps(negatives))
     finish(ReplayedNegatives(kind="replayed-negatives", captions=(folder / "replace_obj.json",)), folder, "negatives")
@@ -40,7 +39,7 @@ def prompts(folder: Path, suffix: str, negatives: Any) -> Earlier:
 
 @pytest.fixture(scope="module")
 def earlier(tmp_path_factory: pytest.TempPathFactory) -> Earlier:
-    return prompts(tmp_path_factory.mktemp("out"), ", 4k", NEGATIVES)
+    return prompts(tmp_path_factory.mktemp("out"), NEGATIVES, ", 4k")
 
 
 @pytest.fixture(scope="module")
@@ -65,21 +64,16 @@ def test_images_of_a_caption_come_together_and_have_seeds_of_their_own(earlier: 
     assert (one.type, one.subtype) == ("replace", "obj") and one.group == other.group != last.group
     about: dict[str, Any] = dict(one.provenance)
     assert (about["prompt"], about["image"], about["number"]) == ("A dog on grass, 4k", "1.jpg", 0)
-    assert about["engine"]["steps"] == 1 and about["type"] == "replace"
-    assert {"caption_id", "image_id", "subtype", "seed"} <= about.keys()
-    assert about["seed"] != other.provenance["seed"]
-    assert not np.array_equal(one.image.pixels, other.image.pixels)
+    assert about["engine"]["steps"] == 1 and about["seed"] != other.provenance["seed"]
     assert one.image.source.path == "unet/diffusion_pytorch_model.safetensors" and one.sources
     canonical_json(about)
 
-
-def test_more_images_of_a_caption_keep_the_first_ones_and_another_seed_none(earlier: Earlier, model: str) -> None:
-    def pixels(count: int, seed: int) -> dict[str, bytes]:
+    def pixels(count: int, seed: int) -> set[tuple[str, bytes]]:
         results = made(source(model, images_per_caption=count), earlier, seed)
-        return {one.key: one.image.pixels.tobytes() for one in results if isinstance(one, TextPair) and one.image}
+        return {(drawn.key, drawn.image.pixels.tobytes()) for drawn in results if not isinstance(drawn, Rejected)}
 
-    one, three, other = pixels(1, 0), pixels(3, 0), pixels(1, 1)
-    assert len(one) == 2 and len(three) == 6 and one.items() <= three.items() and not one.items() & other.items()
+    few, many, others = pixels(1, 0), pixels(3, 0), pixels(1, 1)
+    assert len(few) == 2 and len(many) == 6 and few <= many and not few & others, "another seed keeps none"
 
 
 def test_both_sides_are_drawn_from_one_seed(earlier: Earlier, model: str) -> None:
@@ -95,7 +89,7 @@ def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
     known = {"0": {"filename": "", "caption": "A photo of a blue box.", "negative_caption": "A photo of a red ball."}}
     drawing = source("small", engine={"kind": "diffusion", "model": "small", "micro_batch": 1})
     assert "CC0" in drawing.licence
-    (one,) = made(drawing, prompts(tmp_path, "", known))
+    (one,) = made(drawing, prompts(tmp_path, known))
     centre = np.asarray(Image.fromarray(one.image.pixels).crop((28, 30, 36, 38)), np.int16).mean((0, 1))
     assert centre[0] > 150 and centre[1] < 110 and centre[2] < 110, "the middle of the picture is red"
 
@@ -103,11 +97,9 @@ def test_the_small_model_draws_what_it_knows(tmp_path: Path) -> None:
 def test_settings_are_those_of_the_engine(earlier: Earlier, model: str) -> None:
     opened = source(model).open(Context("trohn-img", earlier=earlier))
     assert opened.weights().keys() == {"engine", "model"} and opened.with_micro_batch(1).batch_size() == 1
+    assert "steps is 1" in source(model).notes() and "rombach2022high" in source(model).engine.reference.bibtex
     chosen = source(model, engine={"kind": "diffusion", "model": "small", "device": "gpu"})
     assert (chosen.pool, chosen.shards_at_a_time) == ("gpu", 1) and source(model).pool == "cpu"
     assert source(model).licence == "other: of the model" and source(model, licence="MIT").licence == "MIT"
-    assert "steps is 1" in source(model).notes() and "rombach2022high" in source(model).engine.reference.bibtex
     with pytest.raises(WrongUse, match=r"s.engine.model: there is no model folder /nowhere"):
         source("/nowhere").check_inputs("s", ("models",))
-    with pytest.raises(ValueError, match="licence"):
-        source("owner/unknown", engine={"kind": "diffusion", "model": "owner/unknown"})

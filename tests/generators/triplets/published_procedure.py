@@ -4,6 +4,7 @@ What GeneCIS's released code does, told step by step: dictionaries of subjects a
 that begins again until the six words of a triplet are concrete enough.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,14 +13,7 @@ import numpy as np
 from twinset.generators.triplets.relations import Relations
 
 TARGET_DRAWS = 101
-
-
-class Drawn(NamedTuple):
-    """Rows of the table."""
-
-    reference: int
-    target: int
-    distractor: int
+Drawn = tuple[int, int, int]  # rows of the table: reference, target, distractor
 
 
 class Said(NamedTuple):
@@ -49,33 +43,27 @@ class PublishedProcedure:
         seed: int,
         rows: Any = None,
     ) -> None:
-        self.rows = table if rows is None else rows
-        self.ratings = ratings
-        self.threshold = threshold
+        self.rows, self.ratings, self.threshold = table if rows is None else rows, ratings, threshold
         self.random = np.random.RandomState(seed)
-        self.rows_of_subject: dict[str, list[int]] = {}
-        self.rows_of_pair: dict[str, dict[str, list[int]]] = {}
-        self.rows_of_object: dict[str, list[int]] = {}
-        images: dict[str, set[str]] = {}
+        self.rows_of_subject = defaultdict[str, list[int]](list)
+        self.rows_of_pair = defaultdict[str, dict[str, list[int]]](dict)
+        self.rows_of_object = defaultdict[str, list[int]](list)
+        images = defaultdict[str, set[str]](set)
         for row, (image, subject, _, object_) in enumerate(table):
-            self.rows_of_subject.setdefault(subject, []).append(row)
-            self.rows_of_pair.setdefault(subject, {}).setdefault(object_, []).append(row)
-            self.rows_of_object.setdefault(object_, []).append(row)
-            images.setdefault(subject, set()).add(image)
-        self.subjects = [
-            subject
-            for subject, found in images.items()
-            if len(found) >= min_images and len(self.rows_of_pair[subject]) >= 2
-        ]
-        numbers = np.array([len(images[subject]) for subject in self.subjects], dtype=float)
+            self.rows_of_subject[subject].append(row)
+            self.rows_of_pair[subject].setdefault(object_, []).append(row)
+            self.rows_of_object[object_].append(row)
+            images[subject].add(image)
+        many = {name: len(found) for name, found in images.items() if len(found) >= min_images}
+        self.subjects = [name for name in many if len(self.rows_of_pair[name]) >= 2]
+        numbers = np.array([many[subject] for subject in self.subjects], dtype=float)
         self.chances = numbers / numbers.sum()
 
     def triplet(self) -> Drawn:
         """One triplet whose mean rating exceeds the threshold."""
-        while True:
-            drawn = self.draw()
-            if self.concreteness(drawn) > self.threshold:
-                return drawn
+        while self.concreteness(drawn := self.draw()) <= self.threshold:
+            pass
+        return drawn
 
     def draw(self) -> Drawn:
         """One triplet of any concreteness."""
@@ -88,11 +76,8 @@ class PublishedProcedure:
             other = self.rows[target]
             if other.object != said.object and other.image != said.image:
                 break
-        return Drawn(reference, target, int(self.random.choice(self.rows_of_object[object_])))
+        return reference, target, int(self.random.choice(self.rows_of_object[object_]))
 
     def concreteness(self, drawn: Drawn) -> float:
-        found = []
-        for row in drawn:
-            said = self.rows[row]
-            found += [self.ratings.get(said.subject, -1), self.ratings.get(said.object, -1)]
-        return float(np.mean(found))
+        words = [word for row in drawn for word in (self.rows[row].subject, self.rows[row].object)]
+        return float(np.mean([self.ratings.get(word, -1) for word in words]))

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.generators.finished_stage import finish
-from tests.generators.triplets.conftest import RATED, Said, relations_of
+from tests.generators.triplets.conftest import RATED, numbered, relations_of
 from twinset.contracts.errors import WrongUse
 from twinset.generators.scene_graphs.source import SceneGraphs
 from twinset.generators.triplets import mentions as captions_of
@@ -20,161 +20,104 @@ from twinset.generators.triplets.relations import Relations, load_relations
 from twinset.generators.triplets.strict import StrictRules, judged
 
 RATINGS = {**RATED, **dict.fromkeys(("pair", "photo", "hand", "ground", "city", "son", "jacket", "frisbee"), 4.9)}
+SAID = "a man on horse, b man near ball, c man with hat"
+HEADER = "Word\tBigram\tConc.M\tConc.SD\n"
+WORDS = "glass\t0\t4.82\t0.1\nglasses\t0\t4.86\t0.1\nHat\t0\t5\t0\nfire truck\t1\t4.9\t0.2\nthen\t0\t1.4\t0.9\n"
 
 
-def mined(relations: Relations, min_support: int = 1, ratings: dict[str, float] = RATINGS) -> list[int]:
+def mined(said: str, min_support: int = 1, ratings: dict[str, float] = RATINGS, **columns: list[Any]) -> list[int]:
     """The rows that are mined."""
-    return judged(relations, ratings, min_support)[0]["row"].to_list()
+    return judged(relations_of(said, **columns), ratings, min_support)[0]["row"].to_list()
 
 
-@pytest.mark.parametrize(
-    ("subject", "predicate", "object_"),
-    [
-        ("pair", "of", "hat"),
-        ("man", "for", "photo"),
-        ("man", "with", "hand"),
-        ("dog", "with", "dog"),
-        ("dog", "is", "ball"),
-        ("man", "while", "dog"),
-        ("man", "to", "tree"),
-        ("man", "sit", "horse"),
-        ("man", "around on", "horse"),
-        ("man", "with", "ground"),
-        ("ground", "near", "tree"),
-        ("city", "with", "tree"),
-        ("man", "visit", "tree"),
-        ("man", "having", "ball"),
-        ("son", "with", "ball"),
-    ],
-)
-def test_words_that_no_relation_is_mined_of(subject: str, predicate: str, object_: str) -> None:
-    said = [("a", "man", "on", "horse"), ("b", subject, predicate, object_)]
-    lemmas = ["be" if words[2] == "is" else words[2] for words in said]
-    assert mined(relations_of(said, predicate_lemma=lemmas)) == [0]
+def test_words_that_no_relation_is_mined_of() -> None:
+    said = (
+        "a man on horse, b pair of hat, b man for photo, b man with hand, b dog with dog, b man while dog, "
+        "b man to tree, b man sit horse, b man around on horse, b man with ground, b ground near tree, "
+        "b city with tree, b man visit tree, b man having ball, b son with ball"
+    )
+    assert mined(said) == [0]
+    lemmas = ["be", "wear", "chew", "have"]  # verbs of the past tell stories, or were misread
+    assert mined("a dog is ball, b man wore hat, c dog chewing ball, d man has dog", predicate_lemma=lemmas) == [2, 3]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("subject_pos", "PRON"),
-        ("negated", True),
-        ("subject_start", 4),
-        ("verb", "look"),
-        ("confirmed", False),
-    ],
-)
-def test_grammar_that_no_relation_is_mined_of(name: str, value: Any) -> None:
-    said: list[Said] = [("a", "man", "at", "tree"), ("b", "dog", "at", "tree")]
-    usual = relations_of(said).index.collect()[name][0]
-    assert mined(relations_of(said, **{name: [usual, value]})) == [0]
-
-
-def test_what_a_sentence_begins_with_needs_no_second_parser() -> None:
-    said: list[Said] = [("a", "man", "on", "horse"), ("b", "dog", "with", "ball")]
-    assert mined(relations_of(said, confirmed=[False, True])) == [1]
-    assert mined(relations_of(said, confirmed=[False, True], plain=[True, False])) == [0, 1]
+def test_grammar_that_no_relation_is_mined_of() -> None:
+    plain = {"subject_pos": "NOUN", "negated": False, "subject_start": 0, "verb": "", "confirmed": None}
+    wrong = {"subject_pos": "PRON", "negated": True, "subject_start": 4, "verb": "look", "confirmed": False}
+    for name in plain:
+        assert mined("a man at tree, b dog at tree", **{name: [plain[name], wrong[name]]}) == [0], name
+    columns = {"confirmed": [False, True], "plain": [True, False]}  # what a sentence begins with needs no parser more
+    assert mined("a man on horse, b dog with ball", **columns) == [0, 1]
 
 
 def test_captions_that_no_relation_is_mined_of() -> None:
     """Those that comment, or tell of what is drawn; "will" and "drawn" may be parts of words."""
-    shown = ("the dog with 'a ball'", "a dog with a willow myrtle, drawnly", "a dog with a ball.")
-    others = (
+    shown = ["the dog with 'a ball'", "a dog with a willow myrtle, drawnly", "a dog with a ball."]
+    others = [
         "PAINTINGS",
         "a dog, vector",
         "My dog with a ball",
         "Is this a dog?",
         "the dog ''with'' a ball",
-        "a dog ... x",
-    )
-    said: list[Said] = [("a", "man", "on", "horse")] * len(shown + others)
-    assert mined(relations_of(said, caption=[*shown, *others])) == [0, 1, 2]
-
-
-def test_verbs_of_the_past_tell_stories_or_were_misread() -> None:
-    said: list[Said] = [("a", "man", "wore", "hat"), ("b", "dog", "chewing", "ball"), ("c", "man", "has", "dog")]
-    assert mined(relations_of(said, predicate_lemma=["wear", "chew", "have"])) == [1, 2]
-
-
-def test_support_counts_photos() -> None:
-    said: list[Said] = [("a", "man", "on", "horse"), ("a", "man", "riding", "horse"), ("b", "dog", "with", "ball")]
-    said += [("c", "dog", "with", "ball"), ("d", "tree", "with", "bird"), ("e", "king", "with", "bird")]
-    assert mined(relations_of(said), 2) == [2, 3]
-    assert mined(relations_of(said, photo=["a"] * len(said)), 2) == []
+        "a ... x",
+    ]
+    assert mined(numbered("a", "man on horse", 9), caption=[*shown, *others]) == [0, 1, 2]
 
 
 def test_support_counts_photos_of_what_conditions_say() -> None:
     """Of any subject: a dog's that one photo has counts for a man's that two have."""
-    said: list[Said] = [("a", "man", "on", "horse"), ("b", "man", "near", "horse"), ("c", "dog", "on", "horse")]
-    said += [("d", "man", "riding", "horse"), ("e", "man", "have", "horse"), ("f", "man", "chewing", "horse")]
-    said += [("g", "dog", "riding", "ball"), ("h", "tree", "have", "ball")]
-    assert mined(relations_of(said), 2) == [0, 3], "a verb needs photos, not of the same object, unless it is with"
+    said = "a man on horse, a man riding horse, b dog with ball, c dog with ball, d tree with bird, e king with bird"
+    assert mined(said, 2) == [2, 3]
+    assert mined(said, 2, photo=["a"] * 6) == []
+    said = "a man on horse, b man near horse, c dog on horse, d man riding horse, e man have horse, f man chewing horse"
+    said += ", g dog riding ball, h tree have ball"
+    assert mined(said, 2) == [0, 3], "a verb needs photos, not of the same object, unless it is with"
     low = {**RATINGS, "riding": 2.9}
-    assert mined(relations_of(said), 2, low) == [0], "raters call it abstract"
-    twice: list[Said] = [*said, ("i", "king", "riding", "horse")]
-    assert 3 in mined(relations_of(twice), 2, low), "as many photos say the same of a horse"
-    more: list[Said] = [*said, ("i", "man", "riding", "ground"), ("j", "man", "riding on", "ground")]
-    kept = mined(relations_of(more, plain=[True] * len(more)), 2)
+    assert mined(said, 2, low) == [0], "raters call it abstract"
+    assert 3 in mined(f"{said}, i king riding horse", 2, low), "as many photos say the same of a horse"
+    kept = mined(f"{said}, i man riding ground, j man riding on ground", 2, plain=[True] * 10)
     assert (8 in kept, 9 in kept) == (False, True), "grounds are where, seldom what"
 
 
-def test_images_of_a_subject_count_in_all_relations_with_rated_words() -> None:
-    said: list[Said] = [("a", "man", "on", "horse"), ("b", "man", "near", "tree"), ("c", "man", "of", "ball")]
-    said += [("d", "man", "x", "x")]
-    assert StrictRules(relations_of(said), RATINGS, 4.0, 3, 1).pool.subjects["eligible"].to_list() == [True]
-    with pytest.raises(WrongUse, match="0 eligible subjects"):
-        StrictRules(relations_of(said), RATINGS, 4.0, 4, 1)
-
-
 def triplets(
-    relations: Relations | list[Said], others: Sequence[tuple[str, str]] = (), unsaid: float = 1.0, **settings: Any
+    said: Relations | str, others: Sequence[tuple[str, str]] = (), unsaid: float = 1.0, **settings: Any
 ) -> set[tuple[int, ...]]:
     """Rows of reference and target, and of the distractor where one is asked for."""
-    relations = relations_of(relations, others) if isinstance(relations, list) else relations
+    relations = relations_of(said, others) if isinstance(said, str) else said
     table = StrictRules(relations, RATINGS, 4.0, 1, 1, unsaid, **settings).mine(Draws(1, "t"), 0, 400)
     parts = table.drop_nulls("passes").select("reference", "target", "distractor")
     return set((parts if settings else parts.drop("distractor")).iter_rows())
 
 
-def test_subjects_have_one_grammatical_number() -> None:
-    assert triplets([("a", "man", "on", "horse"), ("b", "men", "with", "hat"), ("c", "man", "near", "tree")]) == {
-        (0, 2),
-        (2, 0),
-    }
+def test_subjects_have_one_number_and_captions_of_the_distractor_do_not_name_theirs() -> None:
+    assert triplets("a man on horse, b men with hat, c man near tree") == {(0, 2), (2, 0)}
+    said = "a man on horse, b man near tree, c bird near tree, d dog near tree, d ball behind man, e bird on horse"
+    drawn = triplets(said, distractors=True)
+    assert (0, 1, 2) in drawn and not {(0, 3), (1, 3)} & {parts[1:] for parts in drawn}
+
+
+def graphs_of(folder: Path, *captions: tuple[str, str]) -> Relations:
+    """The relations of captions, given as image and text."""
+    lines = [json.dumps({"image": image, "caption": caption}) for image, caption in captions]
+    (folder / "captions.jsonl").write_text("\n".join(lines))
+    graphs = finish(SceneGraphs(kind="scene-graphs", captions=(folder / "captions.jsonl",)), folder)
+    return load_relations(graphs, folder)
 
 
 def test_no_caption_of_the_reference_names_the_object(tmp_path: Path) -> None:
     """Not even one without a relation, of the same photo under another name, in the plural."""
     captions = [("1000268201_693b08cb0e.jpg", "A man on a horse"), ("1000268201.jpg", "Look, hats!")]
-    captions += [("b.jpg", "A man with a hat"), ("c.jpg", "A man near a tree")]
-    lines = [json.dumps({"image": image, "caption": caption}) for image, caption in captions]
-    (tmp_path / "captions.jsonl").write_text("\n".join(lines))
-    graphs = finish(SceneGraphs(kind="scene-graphs", captions=(tmp_path / "captions.jsonl",)), tmp_path)
-    relations = load_relations(graphs, tmp_path)
+    relations = graphs_of(tmp_path, *captions, ("b.jpg", "A man with a hat"), ("c.jpg", "A man near a tree"))
     assert judged(relations, RATINGS, 1)[1]["photos, each of one name or more"] == 3
     assert triplets(relations) == {(0, 2), (1, 0), (1, 2), (2, 0), (2, 1)}
-
-
-def test_a_stage_without_relations_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "captions.jsonl").write_text(json.dumps({"image": "a.jpg", "caption": "Look, hats!"}))
-    graphs = finish(SceneGraphs(kind="scene-graphs", captions=(tmp_path / "captions.jsonl",)), tmp_path)
     with pytest.raises(WrongUse, match="no relation in its 1 captions"):
-        load_relations(graphs, tmp_path)
+        graphs_of(tmp_path, captions[1])
 
 
-def test_no_caption_of_the_distractor_names_the_subject() -> None:
-    said: list[Said] = [("a", "man", "on", "horse"), ("b", "man", "near", "tree"), ("c", "bird", "near", "tree")]
-    said += [("d", "dog", "near", "tree"), ("d", "ball", "behind", "man"), ("e", "bird", "on", "horse")]
-    drawn = triplets(said, distractors=True)
-    assert (0, 1, 2) in drawn and not {(0, 3), (1, 3)} & {parts[1:] for parts in drawn}
-
-
-SAID: list[Said] = [("a", "man", "on", "horse"), ("b", "man", "near", "ball"), ("c", "man", "with", "hat")]
-
-
-@pytest.mark.parametrize("caption", ["Two PONIES", "At the rodeo", "a jockey", "One horse-man."])
-def test_other_names_and_what_implies_a_thing_bar_a_reference(caption: str) -> None:
+def test_other_names_and_what_implies_a_thing_bar_a_reference() -> None:
     assert (1, 0) in triplets(SAID, [("b", "The coward waits, unhorsed")])
-    assert triplets(SAID, [("b", caption)]) == triplets(SAID) - {(1, 0)}
+    for caption in ("Two PONIES", "At the rodeo", "a jockey", "One horse-man."):
+        assert triplets(SAID, [("b", caption)]) == triplets(SAID) - {(1, 0)}
 
 
 def test_two_captions_of_a_target_name_both_words_where_it_has_three(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,61 +155,46 @@ def shown(name: str, photos: int, times: int) -> list[tuple[str, str]]:
 def test_what_captions_leave_out_is_no_target(monkeypatch: pytest.MonkeyPatch) -> None:
     """Frisbees are named by all three captions, jackets by one: as many men again wear one unsaid."""
     monkeypatch.setattr(captions_of, "PHOTOS", 41)
-    said: list[Said] = [(f"frisbee{n}", "man", "with", "frisbee") for n in range(20)]
-    said += [(f"jacket{n}", "man", "with", "jacket") for n in range(20)] + [("ball0", "man", "with", "ball")]
+    said = [
+        numbered("frisbee", "man with frisbee", 20),
+        numbered("jacket", "man with jacket", 20),
+        "ball0 man with ball",
+    ]
     others = shown("frisbee", 20, 3) + shown("jacket", 6, 2) + shown("jacket", 20, 1)[12:] + shown("ball", 1, 1)
-    assert {said[target][3] for _, target in triplets(said, others, 0.3)} == {"frisbee"}
+    assert {target // 20 for _, target in triplets(", ".join(said), others, 0.3)} == {0}, "frisbees"
     with pytest.raises(WrongUse, match=r"0 references with a target .* or raise max_unsaid"):
-        triplets(said, others, 0.0)
+        triplets(", ".join(said), others, 0.0)
 
 
 def test_one_caption_a_photo_tells_nothing_of_what_is_unsaid() -> None:
     """So nothing that is worn is a target's, and a place only for references that say one; being in a hat is none."""
-    every = {(reference, target) for reference in range(3) for target in range(3) if reference != target}
-    for predicate in ("with", "in"):
-        said: list[Said] = [*SAID[:2], ("c", "man", predicate, "hat")]
-        assert triplets(said) == every, "where no limit is set"
-        assert triplets(said, [], 0.99) == {(0, 1), (1, 0)}
-    deeds: list[Said] = [*SAID[:2], ("c", "man", "wearing", "hat"), ("d", "man", "chewing", "stick")]
-    assert triplets(deeds, [], 0.99) == {(0, 1), (1, 0), (0, 3), (1, 3), (2, 3)}
-    ends: list[Said] = [("a", "man", "riding on", "horse"), ("b", "man", "next to", "ball"), deeds[3]]
-    assert triplets(ends, [], 0.99) == {(0, 1), (1, 0), (0, 2), (1, 2)}
-
-
-HEADER = "Word\tBigram\tConc.M\tConc.SD\n"
-WORDS = "glass\t0\t4.82\t0.1\nglasses\t0\t4.86\t0.1\nHat\t0\t5\t0\nfire truck\t1\t4.9\t0.2\nthen\t0\t1.4\t0.9\n"
+    for said in (SAID, SAID.replace("with", "in")):
+        assert len(triplets(said)) == 6, "where no limit is set"
+        assert triplets(said, unsaid=0.99) == {(0, 1), (1, 0)}
+    deeds = "a man on horse, b man near ball, c man wearing hat, d man chewing stick"
+    assert triplets(deeds, unsaid=0.99) == {(0, 1), (1, 0), (0, 3), (1, 3), (2, 3)}
+    ends = "a man riding on horse, b man next to ball, d man chewing stick"
+    assert triplets(ends, unsaid=0.99) == {(0, 1), (1, 0), (0, 2), (1, 2)}
 
 
 def test_ratings_of_a_file(tmp_path: Path) -> None:
-    path, expected = (
-        tmp_path / "ratings.txt",
-        {"glass": 4.82, "glasses": 4.86, "hat": 5, "fire truck": 4.9, "then": 1.4},
-    )
-    for content in (
-        (HEADER + WORDS).encode(),
-        b"\xef\xbb\xbf" + (HEADER + WORDS).replace("\n", "\r\n").encode() + b"\r\n",
-    ):
-        path.write_bytes(content)
+    path = tmp_path / "ratings.txt"
+    expected = {"glass": 4.82, "glasses": 4.86, "hat": 5, "fire truck": 4.9, "then": 1.4}
+    for content in (HEADER + WORDS, "\ufeff" + (HEADER + WORDS).replace("\n", "\r\n") + "\r\n"):
+        path.write_text(content, "utf-8", newline="")
         assert load_ratings(path) == expected
     pytest.importorskip("inflect", reason="plurals of the published rules: pip install 'twinset[text]'")
     published = with_plurals(expected)
     assert [published[word] for word in ("glass", "glasses", "hats")] == [4.82, 4.82, 5.0], "plurals overwrite"
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("word,conc\nhat,5\n", "has no columns 'Word' and 'Conc.M'"),
-        (HEADER, "no word in it"),
-        (HEADER + WORDS + "cap\t0\n", "line 7: 'cap' rated None"),
-        (HEADER + "cap\t0\tnan\t0\n", "line 2: 'cap' rated nan"),
-        (HEADER + WORDS + "hat\t0\t3\t0\n", "line 7: 'hat'"),
-        (HEADER + f"{'z' * 300}\t0\t4.8\t0\n", "line 2: 'z{200}' rated 4.8"),
-        (HEADER.encode() + b"caf\xe9\t0\t4.8\t0\n", "line 2: .*UTF-8"),
-    ],
-)
-def test_a_file_of_another_shape_is_refused_with_its_place(tmp_path: Path, content: str | bytes, message: str) -> None:
-    path = tmp_path / "ratings.txt"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(WrongUse, match=message):
-        load_ratings(path)
+def test_a_file_of_another_shape_is_refused_with_its_place(tmp_path: Path) -> None:
+    for content, message in (
+        (b"word,conc\nhat,5\n", "has no columns 'Word' and 'Conc.M'"),
+        (HEADER.encode(), "no word in it"),
+        (f"{HEADER}{'z' * 300}\t0\t4.8\t0\n".encode(), "line 2: 'z{200}' rated 4.8"),
+        (f"{HEADER}{WORDS}".encode() + b"caf\xe9\t0\t4.8\t0\n", "line 7: .*UTF-8"),
+    ):
+        (tmp_path / "ratings.txt").write_bytes(content)
+        with pytest.raises(WrongUse, match=rf"ratings\.txt.*{message}"):
+            load_ratings(tmp_path / "ratings.txt")
