@@ -6,6 +6,7 @@ Text pairs planned from tables of negative captions: groups, splits, images and 
 import json
 from collections import Counter
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+from tests.generators.captions.reading import write
 from tests.generators.finished_stage import write_index
 from tests.generators.selection.scored_stage import drawn, row, stage_of
 from twinset.contracts.errors import WrongUse
@@ -37,30 +39,24 @@ RECORDS = 6  # of each kind; two of each image, one image absent
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``text``: pairs with images in two splits; ``selected``, ``chosen``: a selection of drawn scores as an index."""
     folder = tmp_path_factory.mktemp("built")
-    (folder / "released").mkdir()
     (folder / "photos").mkdir()
     for kind in KINDS:
         records = {str(number): _record(kind, number) for number in range(RECORDS)}
-        (folder / f"released/{kind}.json").write_text(json.dumps(records))
-    for image in range(RECORDS // 2):
-        if image:
-            picture = Image.new("RGB", (40, 30), (80 * image, 90, 200))
-            picture.save(folder / f"photos/{image:012d}.jpg")
+        write(folder, {f"released/{kind}.json": json.dumps(records).encode()})
+    for image in range(1, RECORDS // 2):
+        Image.new("RGB", (40, 30), (80 * image, 90, 200)).save(folder / f"photos/{image:012d}.jpg")
     stage_of(drawn(600), folder / "before")
-    scores = str(folder / "before/scores")
+    pairs = _pairs("negatives", images=str(folder / "photos"), train=0.5)
+    selected = {"kind": "selected-negatives", "scores": str(folder / "before/scores"), "quantile": 0.2}
     raw: dict[str, Any] = {
         "name": "text",
         "max_missing": 1,
         "stages": {
             "negatives": {"source": {"kind": "replayed-negatives", "captions": str(folder / "released")}},
-            "selected": {"source": {"kind": "selected-negatives", "scores": scores, "quantile": 0.2}},
+            "selected": {"source": selected},
         },
         "subsets": {
-            "text": {
-                "source": _pairs("negatives", images=str(folder / "photos"), train=0.5),
-                "split": "validation",
-                "shard_size": 4,
-            },
+            "text": {"source": pairs, "split": "validation", "shard_size": 4},
             "chosen": {"source": _pairs("selected"), "shard_size": 50},
         },
     }
@@ -102,10 +98,14 @@ def test_what_load_dataset_reads(out: Path, tmp_path: Path, format: str) -> None
         assert first[0]["jpg" if "jpg" in first[0] else "image.jpg"].size == (40, 30)
 
 
-def test_a_selection_becomes_an_index_with_scores(out: Path) -> None:
+def test_a_selection_becomes_an_index_that_is_exported_too(out: Path, tmp_path: Path) -> None:
     selected = FinishedStage(Store(str(out)), "_stages/selected")
     index = FinishedStage(Store(str(out)), "chosen")
     assert index.record.kept == selected.record.kept > 20
+    assert export(Store(str(out)), ["chosen"], "sugarcrepe", tmp_path / "to") == index.record.kept
+    entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
+    assert list(entries) == [str(number) for number in range(len(entries))]
+    assert all(len(entry["filename"]) == len("000000000139.jpg") for entry in entries.values())
     columns = ["caption", "negative_caption", "vera_negative", "lm_caption", "similarity", "type", "image_id"]
     found, expected = (one.read(columns).to_pylist() for one in (index, selected))
     assert sorted(map(str, found)) == sorted(map(str, expected))
@@ -127,14 +127,6 @@ def test_exports_are_read_as_negative_captions_again(out: Path, tmp_path: Path, 
     records = [_record(kind, number) for kind in KINDS for number in range(2, RECORDS)]
     assert read == {tuple(record.values()) for record in records}
     assert {planned.counted_as for planned in found} == ({""} if format == "trohn" else {*KINDS})
-
-
-def test_an_index_is_exported_too_and_one_split_needs_no_folder(out: Path, tmp_path: Path) -> None:
-    kept = FinishedStage(Store(str(out)), "chosen").record.kept
-    assert export(Store(str(out)), ["chosen"], "sugarcrepe", tmp_path / "to") == kept
-    entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
-    assert list(entries) == [str(number) for number in range(len(entries))]
-    assert all(len(one["filename"]) == len("000000000139.jpg") for one in entries.values())
 
 
 def test_pairs_of_no_kind_do_not_fit_sugarcrepes_files(out: Path, tmp_path: Path) -> None:
@@ -169,14 +161,8 @@ def pairs(**settings: Any) -> TextPairs:
     return TextPairs.model_validate({"kind": "text-pairs", "negatives": "scores", "licence": "CC0-1.0", **settings})
 
 
-def planned(
-    earlier: FinishedStage, split: str = "test", name: str = "text", **settings: Any
-) -> list[TextPairCandidate]:
-    return list(pairs(**settings).open(Context(name, split, 0, lambda _: earlier)).plan())
-
-
-def group_of(one: TextPairCandidate) -> str:
-    return one.group
+def planned(earlier: FinishedStage, split: str = "test", **settings: Any) -> list[TextPairCandidate]:
+    return list(pairs(**settings).open(Context("text", split, 0, lambda _: earlier)).plan())
 
 
 def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path: Path) -> None:
@@ -186,7 +172,9 @@ def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path:
     assert [one.group for one in found][:5] == [IMAGES[place] for place in (0, 2, 1, 5, 3)]
     assert found[5].group == found[5].key
     many = rows([str(number * number % 37) if number % 5 else "" for number in range(400)])
-    groups = [group for group, _ in groupby(planned(stage_of(many, tmp_path / "many", row_group=64)), group_of)]
+    groups = [
+        group for group, _ in groupby(planned(stage_of(many, tmp_path / "many", row_group=64)), attrgetter("group"))
+    ]
     assert len(groups) == len(set(groups)) == 80 + len({one["image_id"] for one in many} - {""})
 
 
@@ -198,7 +186,7 @@ def test_splits_are_by_image_and_the_same_in_every_stage(tmp_path: Path) -> None
         of_image.setdefault(one.image_id, set()).add(one.split)
     assert {len(splits) for splits in of_image.values()} == {1}
     assert Counter(one.split for one in found)["train"] / 3000 == pytest.approx(0.8, abs=0.04)
-    again = planned(earlier, "validation", name="other", train=0.8)
+    again = pairs(train=0.8).open(Context("other", "validation", 0, lambda _: earlier)).plan()
     assert [one.split for one in again] == [one.split for one in found]
     smaller = {one.image_id for one in planned(earlier, train=0.5) if one.split == "train"}
     assert smaller < {one.image_id for one in found if one.split == "train"}, "a larger share takes images away"
@@ -232,17 +220,14 @@ def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path
     key = earlier.read(["key"])["key"][0].as_py()
     assert made.provenance == {"caption_id": "c/0", "image_id": "139", "negative_key": key}
     assert made.scores["lm_negative"] == -3.0 and "vera_negative" not in made.scores and len(made.scores) == 6
-
-
-def test_a_table_without_scores_will_do(tmp_path: Path) -> None:
-    columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}
+    columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}  # a table without scores will do
     table = pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns})
-    (one,) = planned(write_index(table, tmp_path, "plain", 1))
-    assert one.scores == "{}" and one.negative_key == "a-1"
+    (plain,) = planned(write_index(table, tmp_path, "plain", 1))
+    assert plain.scores == "{}" and plain.negative_key == "a-1"
 
 
-def test_addresses_are_no_images(photos: Path, tmp_path: Path) -> None:
+def test_addresses_are_no_images(tmp_path: Path) -> None:
     earlier = stage_of([row(0, image_id="http://a.example/1.jpg", image="http://a.example/1.jpg")], tmp_path)
     with pytest.raises(WrongUse, match=r"subsets\.text\.source\.images: no row of scores names an image"):
-        planned(earlier, images=photos)
+        planned(earlier, images=tmp_path)
     assert len(planned(earlier)) == 1
