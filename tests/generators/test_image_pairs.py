@@ -79,15 +79,8 @@ def test_every_form_gives_the_same_pairs(tmp_path: Path, media: Path, form: str)
     assert first.provenance == {"id": "a", "image0": "red.png", "image1": "blue.png", "citation": ""}
 
 
-def test_fields_can_have_other_names_and_captions_be_several(tmp_path: Path, media: Path) -> None:
-    record = {"pid": 7, "before": "red.png", "after": "blue.png", "caption0": ["red", "a ball", " "], "said": "blue"}
-    fields = {"id": "pid", "image0": "before", "image1": "after", "caption1": "said"}
-    (planned,) = pairs(written(tmp_path, "jsonl", [record]), media, fields=fields).plan()
-    assert (planned.captions0, planned.captions1, planned.identity) == (("red", "a ball"), ("blue",), '["7"]')
-
-
 @pytest.mark.parametrize("form", ["json", "parquet"])
-def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path, media: Path, form: str) -> None:
+def test_records_tell_group_split_and_terms_by_whatever_names_of_fields(tmp_path: Path, media: Path, form: str) -> None:
     none = dict.fromkeys(("split", "kind", "licence", "credit", "note"), "")
     more = [
         {"group": "x", "split": "train", "kind": "swap_att", "licence": "CC BY 2.0", "credit": "Ada", "note": "n"},
@@ -97,11 +90,14 @@ def test_records_tell_group_split_and_terms_where_they_have_them(tmp_path: Path,
         {**none, "group": "z", "split": "Train"},
     ]
     work = "@misc{ada, title = {A}}"
-    records = [{**RECORDS[0], "id": str(number), "citation": work, **one} for number, one in enumerate(more)]
-    settings: dict[str, Any] = {"fields": {"change": "kind"}, "columns": ["note"], "change": "colour", "credit": "me"}
+    pair = {"image0": "red.png", "after": "blue.png", "caption0": ["red", "a ball", " "], "caption1": ["blue"]}
+    records = [{**pair, "pid": number, "citation": work, **one} for number, one in enumerate(more)]
+    fields = {"id": "pid", "image1": "after", "change": "kind"}
+    settings: dict[str, Any] = {"fields": fields, "columns": ["note"], "change": "colour", "credit": "me"}
     made = pairs(written(tmp_path, form, records), media, **settings)
     planned = list(made.plan())
     assert [one.identity for one in planned] == ['["0"]', '["2"]', '["1"]'], "groups follow each other"
+    assert (planned[0].captions0, planned[0].captions1) == (("red", "a ball"), ("blue",))
     assert planned[0].group == planned[1].group != planned[2].group
     assert [one.split for one in planned] == ["train", "train", "test"]
     assert [one.change for one in planned] == ["swap_att", "colour", "colour"]
@@ -178,7 +174,6 @@ def test_wrong_files_say_what_to_do(tmp_path: Path) -> None:
         "pairs.xml": (b"a,b", "records are .csv, .tsv, .json"),
         "pairs.json": (b"{}", "not a JSON list of objects"),
         "pairs.jsonl": (b"", r"nothing in it can be used \(it is empty\)"),
-        "pairs.parquet": (b"PAR1", "not a Parquet file that can be read"),
         "pairs.csv": (b"id,image0,image1,caption0\n", r"no column 'caption1' of text .*name it with source\.fields"),
     }
     for name, (content, problem) in wrong.items():

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from twinset.contracts.errors import WrongUse
-from twinset.contracts.recipe import load_recipe
 from twinset.contracts.source import SOURCES
 from twinset.generators.annotation_files import Skipped, is_media_name, read_json, read_json_lines, seconds
 from twinset.shards.contracts import Source
@@ -79,9 +78,3 @@ def test_every_source_says_what_it_is(kind: str) -> None:
     rejects_nothing = kind in ("negative-prompts", "negative-images", "image-neighbours")
     assert bool(settings.reasons) != rejects_nothing
     assert all(meaning == meaning.strip() and meaning[-1] != "." for meaning in settings.reasons.values())
-
-
-def test_words_of_the_demo_are_markdown() -> None:
-    for stage in load_recipe("demo").all.values():
-        for text in (stage.source.notes(), stage.source.how_made({}), stage.source.introduction()):
-            assert "{" not in text and (not text or text.endswith(("\n", ".", "?")))

@@ -11,6 +11,7 @@ import os
 import subprocess
 import tracemalloc
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,13 +65,17 @@ def table(delimiter: str) -> bytes:
     return text.getvalue().encode()
 
 
+def json_of(content: Any) -> dict[str, bytes]:
+    return {"c.json": json.dumps(content).encode()}
+
+
 def untold(captions: list[str], first: int = 2) -> Captions:
     """Captions of 0.jpg, 1.jpg… whose ids are their lines."""
     return [(f"{n + first:09d}", f"{n}.jpg", caption, f"{n}.jpg") for n, caption in enumerate(captions)]
 
 
-#: Files; the kind that they are found to be; captions, with split and terms where they are stated; what is left out.
-FORMATS: dict[str, tuple[dict[str, bytes], str, Captions, str]] = {
+#: Files; the kind that they are found to be; captions, with split and terms where stated; if any, what is left out.
+FORMATS: dict[str, tuple[Any, ...]] = {
     "Conceptual Captions": (
         {
             "cc3m.tsv": b"\xef\xbb\xbfa dog .\thttp://x.org/1.jpg\r\nno url here\n\na\tb\thttp://x.org/2.jpg\n"
@@ -93,6 +98,11 @@ FORMATS: dict[str, tuple[dict[str, bytes], str, Captions, str]] = {
         [("1_a.jpg#0", "1_a.jpg", "A dog .", "1_a.jpg"), ("1_a.jpg#1", "1_a.jpg", "A\ttab .", "1_a.jpg")],
         "line 3: no-tab; line 4: no-image-id; line 5: empty-caption",
     ),
+    "SCAN": (
+        {"test_caps.txt": b"A dog.\n" * 6},
+        "five-lines",
+        [(f"{n + 1:09d}", f"test-{n // 5}", "A dog.", "") for n in range(6)],
+    ),
     "a table": (
         {"c.csv": b'image,Caption,split\r\n0.jpg,"A dog,\ncat.",train\r\n\n2.jpg,A caf\xe9,test\n3.jpg\n,none,\n'},
         "csv",
@@ -104,18 +114,16 @@ FORMATS: dict[str, tuple[dict[str, bytes], str, Captions, str]] = {
             {f"c.{kind}": table(delimiter)},
             kind,
             [(f"{at:09d}", *row[1:]) for at, row in zip((2, 3, 5, 6), untold(QUOTED), strict=True)],
-            "",
         )
         for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
     },
-    "Excel": ({"c.csv": b"sep=;\r\nimage;caption\r\n0.jpg;A dog, a\r\n"}, "csv", untold(["A dog, a"], 3), ""),
-    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", untold(["a dog"]), ""),
-    "LAION": ({"c.csv": b"image,caption,license,x,X\n0.jpg,a dog,?,1,2\n"}, "csv", untold(["a dog"]), ""),
+    "Excel": ({"c.csv": b"sep=;\r\nimage;caption\r\n0.jpg;A dog, a\r\n"}, "csv", untold(["A dog, a"], 3)),
+    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", untold(["a dog"])),
+    "LAION": ({"c.csv": b"image,caption,license,x,X\n0.jpg,a dog,?,1,2\n"}, "csv", untold(["a dog"])),
     "tabs that no csv wrote": (
         {"c.tsv": b'image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\t"half a line\n2.jpg\ta 5" screen\n'},
         "tsv",
         untold(['"Stop" sign on a road', '"half a line', 'a 5" screen']),
-        "",
     ),
     "Parquet": ({"a.parquet": ROWS}, "parquet", [("000000001", "7", "A dog.", "")], "row 2: empty-caption"),
     "a folder of Parquet": (
@@ -188,45 +196,40 @@ FORMATS: dict[str, tuple[dict[str, bytes], str, Captions, str]] = {
         "empty.txt line 1: empty-caption; lost: no-image; mute: no-caption; odd.txt line 1: not-utf-8",
     ),
     "COCO": (
-        {"c.json": json.dumps(COCO).encode()},
+        json_of(COCO),
         "coco",
         [("a", "007", "A dog.", "7.jpg", "CC-BY-NC-4.0"), ("1", "8", "A dog.", "8.jpg")],
         "image record 3: no-image-id; annotation 3: unknown-image; annotation 4: no-caption-id; "
         "annotation 5: empty-caption; annotation 6: no-caption-id; annotation 7: unknown-image",
     ),
-    **{
-        form: ({"c.json": json.dumps(content).encode()}, "coco", captions, "")
-        for form, content, captions in (
-            (
-                "Karpathy's of COCO",
-                {"images": [{**KARPATHY, "sentences": [{"raw": text, "sentid": n} for n, text in enumerate(SAID)]}]},
-                [(f"{n}", "7", text, "val2014/7.jpg", "restval") for n, text in enumerate(SAID)],
-            ),
-            (
-                "a list of images",
-                [{"split": "val", "image_name": "1.jpg", "captions": SAID}],
-                [(f"1.jpg#{n}", "1.jpg", text, "1.jpg", "val") for n, text in enumerate(SAID)],
-            ),
-            (
-                "Visual Genome",
-                [{"id": 3, "regions": [{"region_id": 9, "phrase": "a tall tree", "x": 1}]}],
-                [("9", "3", "a tall tree", "3.jpg")],
-            ),
-            (
-                "SBU",
-                {"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]},
-                [("000000001", "http://x.org/1.jpg", "A dog.", "http://x.org/1.jpg")],
-            ),
-        )
-    },
+    "Karpathy's of COCO": (
+        json_of({"images": [{**KARPATHY, "sentences": [{"raw": text, "sentid": n} for n, text in enumerate(SAID)]}]}),
+        "coco",
+        [(f"{n}", "7", text, "val2014/7.jpg", "restval") for n, text in enumerate(SAID)],
+    ),
+    "a list of images": (
+        json_of([{"split": "val", "image_name": "1.jpg", "captions": SAID}]),
+        "coco",
+        [(f"1.jpg#{n}", "1.jpg", text, "1.jpg", "val") for n, text in enumerate(SAID)],
+    ),
+    "Visual Genome": (
+        json_of([{"id": 3, "regions": [{"region_id": 9, "phrase": "a tall tree", "x": 1}]}]),
+        "coco",
+        [("9", "3", "a tall tree", "3.jpg")],
+    ),
+    "SBU": (
+        json_of({"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]}),
+        "coco",
+        [("000000001", "http://x.org/1.jpg", "A dog.", "http://x.org/1.jpg")],
+    ),
 }
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_each_format_is_found_out_and_read(tmp_path: Path, form: str) -> None:
-    files, *expected = FORMATS[form]
+    files, kind, captions, *left_out = FORMATS[form]
     path = write(tmp_path, files)
-    assert read(path) == tuple(expected)
+    assert read(path) == (kind, captions, "".join(left_out))
     digest = caption_source(path).digest()
     changed = next(name for name in files if not name.endswith((".jpg", "json")) or len(files) == 1)
     (tmp_path / changed).write_bytes(files[changed] + b" ")
@@ -243,7 +246,7 @@ REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
     ),
     "cut Parquet": ({"a.parquet": ROWS[:-20], "b.parquet": ROWS}, r"a\.parquet: not a Parquet file that can be read"),
     "two files of one id": (
-        {"c.json": json.dumps({**COCO, "images": [{"id": 8, "file_name": f"{n}.jpg"} for n in "ab"]}).encode()},
+        json_of({**COCO, "images": [{"id": 8, "file_name": f"{n}.jpg"} for n in "ab"]}),
         r"image id 8 is that of a\.jpg and of b\.jpg",
     ),
     "other JSON": ({"c.json": b'{"images": [], "sentences": []}'}, r"c\.json: not captions in a form.*COCO"),
@@ -323,27 +326,23 @@ def test_a_bad_record_is_counted_alike_in_every_format(tmp_path: Path, suffix: s
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
-    """COCO's captions, a token file, and a folder of Parquet files, all of which have a caption 1."""
-    annotations = [{"id": 1, "image_id": 7, "caption": "a dog on a sofa"}, {"id": 2, "image_id": 8, "caption": "lost"}]
-    coco = json.dumps({"images": [{"id": 7, "file_name": "7.jpg"}], "annotations": annotations}).encode()
-    tokens = gzip.compress(b"1.jpg#0\ta cat under a table\nno tab\n1.jpg#1\tdogs\n")
-    rows = parquet_of([{"caption": "a man with a hat", "image_id": "7", "caption_id": "1"}])
-    write(tmp_path, {"captions_val2017.json": coco, "photos.token.txt.gz": tokens, "tables/a.parquet": rows})
-    return [tmp_path / name for name in ("captions_val2017.json", "photos.token.txt.gz", "tables")]
+    """COCO's captions, a token file, and a folder of Parquet files."""
+    forms = {"captions_val2017.json": "COCO", "photos.token.txt.gz": "Flickr tokens", "tables/a.parquet": "Parquet"}
+    for name, form in forms.items():
+        (content,) = FORMATS[form][0].values()
+        write(tmp_path, {name: gzip.compress(content) if name.endswith(".gz") else content})
+    return [tmp_path / name.partition("/")[0] for name in forms]
 
 
 def test_ids_and_places_begin_with_the_file_and_the_digest_has_order_and_names(files: list[Path]) -> None:
-    read = list(CaptionSources(files).read())
-    assert [(c.caption_id, c.image_id, c.place) for c in read if isinstance(c, Caption)] == [
-        ("captions_val2017/1", "7", "captions_val2017.json annotation 1"),
-        ("photos.token/1.jpg#0", "1.jpg", "photos.token.txt.gz line 1"),
-        ("photos.token/1.jpg#1", "1.jpg", "photos.token.txt.gz line 3"),
-        ("tables/1", "7", "tables row 1"),
-    ]
-    assert [(one.place, one.reason) for one in read if isinstance(one, Skipped)] == [
-        ("captions_val2017.json annotation 2", "unknown-image"),
-        ("photos.token.txt.gz line 2", "no-tab"),
-    ]
+    expected = list[Caption | Skipped]()
+    for path, stem in zip(files, ("captions_val2017", "photos.token", "tables"), strict=True):
+        for alone in caption_source(path).read():
+            placed = replace(alone, place=f"{path.name} {alone.place}")
+            if isinstance(placed, Caption):
+                placed = replace(placed, caption_id=f"{stem}/{placed.caption_id}")
+            expected.append(placed)
+    assert list(CaptionSources(files).read()) == expected
     digests = {CaptionSources(paths).digest() for paths in (files, files[::-1], files[:2], files[:1])}
     renamed = files[2].rename(files[2].with_name("renamed"))
     assert len({*digests, CaptionSources([*files[:2], renamed]).digest()}) == 5

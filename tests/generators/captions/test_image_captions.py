@@ -141,20 +141,13 @@ def test_a_share_is_part_of_what_is_built_and_a_list_is_read_where_it_lies(photo
     assert contents == [0.8, 0.7, None, None]
 
 
-def test_splits_of_the_source_are_renamed(photos: Path) -> None:
-    names = {"a.jpg": "restval", "b.jpg": "val", "c.jpg": "test", "d.jpg": "Odd one"}
-    listed = [{"filename": name, "split": split, "sentences": [{"raw": name}]} for name, split in names.items()]
-    (photos / "dataset.json").write_text(json.dumps({"images": listed}))
-    splits, left_out = planned(photos, captions=str(photos / "dataset.json"))
-    assert splits == {"a.jpg": "train", "b.jpg": "validation", "c.jpg": "test"}
-    assert left_out == [("unknown-split", "dataset.json image 4")]
-
-
-def test_repeated_ids_count_once(photos: Path) -> None:
-    (photos / "twice.csv").write_text("id,image,caption\n1,a.jpg,A dog.\n1,b.jpg,A cat.\n")
-    splits, left_out = planned(photos, captions=str(photos / "twice.csv"))
-    assert splits == {"a.jpg": "test"}
-    assert left_out == [("repeated-id", "twice.csv line 3, id of twice.csv line 2")]
+def test_splits_of_the_source_are_renamed_and_repeated_ids_count_once(photos: Path) -> None:
+    rows = "1,a.jpg,A dog.,restval\n1,b.jpg,A cat.,val\n2,c.jpg,A bird.,val\n3,d.jpg,A fish.,Odd one\n"
+    (photos / "own.csv").write_text(f"id,image,caption,split\n{rows}")
+    splits, left_out = planned(photos, captions=str(photos / "own.csv"))
+    assert splits == {"a.jpg": "train", "c.jpg": "validation"}
+    repeated = ("repeated-id", "own.csv line 3, id of own.csv line 2")
+    assert left_out == [repeated, ("unknown-split", "own.csv line 5")]
 
 
 def test_one_image_in_all_releases_of_coco() -> None:
