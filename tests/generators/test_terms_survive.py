@@ -146,9 +146,10 @@ def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> N
     row = {"caption": "A dog.", "negative_caption": "A cat."}
     records = [{**row, **CLOSED.columns}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
     (tmp_path / "n.json").write_text(json.dumps(records))
-    with (tmp_path / "n.csv").open("w") as file:
-        file.write("caption,negative_caption,licence,credit,source_url\n")
-        file.write(f"A dog.,A cat.,{','.join(CLOSED)}\nA dog.,A cat.,UN,,\n")
+    table = (
+        f"caption,negative_caption,licence,credit,source_url\nA dog.,A cat.,{','.join(CLOSED)}\nA dog.,A cat.,UN,,\n"
+    )
+    (tmp_path / "n.csv").write_text(table)
     for name, expected in (("n.json", [CLOSED, Terms("CC-BY-4.0", "C"), Terms("MIT", "C")]), ("n.csv", [CLOSED])):
         source = ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path / name,), licence="MIT", credit="C")
         generator = source.open(Context("n"))

@@ -196,6 +196,10 @@ def test_images_are_found_by_id_by_name_and_as_coco_called_them(tmp_path: Path) 
     again = pairs(images=tmp_path).open(Context("text", earlier=lambda _: earlier))
     lost = [one for one in again.make(candidates) if isinstance(one, Rejected)]
     assert [(one.reason, one.media) for one in lost] == [("missing-media", "000000000724.jpg")] * 2
+    addresses = [row(0, image_id="http://a.example/1.jpg", image="http://a.example/1.jpg")]
+    with pytest.raises(WrongUse, match=r"subsets\.text\.source\.images: no row of scores names an image"):
+        planned(stage_of(addresses, tmp_path / "addresses"), images=tmp_path)
+    assert len(planned(stage_of(addresses, tmp_path / "addresses"))) == 1
 
 
 def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path) -> None:
@@ -213,10 +217,3 @@ def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path
     table = pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns})
     (plain,) = planned(write_index(table, tmp_path, "plain", 1))
     assert plain.scores == "{}" and plain.negative_key == "a-1"
-
-
-def test_addresses_are_no_images(tmp_path: Path) -> None:
-    earlier = stage_of([row(0, image_id="http://a.example/1.jpg", image="http://a.example/1.jpg")], tmp_path)
-    with pytest.raises(WrongUse, match=r"subsets\.text\.source\.images: no row of scores names an image"):
-        planned(earlier, images=tmp_path)
-    assert len(planned(earlier)) == 1
