@@ -125,6 +125,11 @@ FORMATS: dict[str, tuple[Any, ...]] = {
         "tsv",
         untold(['"Stop" sign on a road', '"half a line', 'a 5" screen']),
     ),
+    "a mark in one line and one in the next": (
+        {"c.tsv": b'image\tcaption\n0.jpg\t"half a line\n1.jpg\ta tv of 5"\n'},
+        "tsv",
+        untold(['"half a line', 'a tv of 5"']),
+    ),
     "Parquet": ({"a.parquet": ROWS}, "parquet", [("000000001", "7", "A dog.", "")], "row 2: empty-caption"),
     "a folder of Parquet": (
         {"a.parquet": ROWS, "b.parquet": ROWS},
