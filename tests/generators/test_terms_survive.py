@@ -77,11 +77,8 @@ def negatives(folder: Path, terms: Iterable[Terms]) -> Context:
 
 
 def test_every_kind_that_reads_a_stage_is_among_these() -> None:
-    reading = {
-        kind
-        for kind in KINDS
-        if any(SOURCES.find(kind).leads_to(name) == "stage" for name in SOURCES.find(kind).model_fields)
-    }
+    leading = {kind: SOURCES.find(kind) for kind in KINDS}
+    reading = {kind for kind, source in leading.items() if "stage" in map(source.leads_to, source.model_fields)}
     assert reading == {*OF_NEGATIVES, *DERIVING, *OTHERS, *FACTS} - {"genecis-attributes", "stable-diffusion"}
 
 
@@ -97,11 +94,10 @@ def test_what_is_planned_from_a_stage_has_its_terms(kind: str, tmp_path: Path) -
 
 
 def test_nothing_is_drawn_from_what_allows_no_derivatives(tmp_path: Path) -> None:
-    kind = "negative-images"
     context = negatives(tmp_path, [ADA, CLOSED])
     with pytest.raises(WrongUse, match=r"without derivatives \(https://b\.example/2\).*allow_no_derivatives: true"):
-        list(settings(kind).open(context).plan())
-    allowed = settings(kind, allow_no_derivatives=True).open(context).plan()
+        list(settings("negative-images").open(context).plan())
+    allowed = settings("negative-images", allow_no_derivatives=True).open(context).plan()
     assert {(one.licence, one.credit, one.source_url) for one in allowed} == {
         ("CC-BY-SA-2.0 AND MIT", "Ada (CC-BY-SA-2.0)", ADA.source_url),
         ("CC-BY-ND-2.0 AND MIT", "Bob (CC-BY-ND-2.0)", CLOSED.source_url),
@@ -109,14 +105,11 @@ def test_nothing_is_drawn_from_what_allows_no_derivatives(tmp_path: Path) -> Non
 
 
 def test_every_kind_that_changes_or_draws_pictures_asks() -> None:
-    assert {kind for kind in KINDS if settings_of(kind)} == {*DERIVING}
+    asking = {kind for kind in KINDS if "allow_no_derivatives" in SOURCES.find(kind).model_fields}
+    assert asking == {*DERIVING}
     crops = settings("genecis-attributes", licence="CC-BY-ND-2.0")
     with pytest.raises(WrongUse, match="without derivatives"):
         crops.settled(("s", 1), None, (), True)
-
-
-def settings_of(kind: str) -> bool:
-    return "allow_no_derivatives" in SOURCES.find(kind).model_fields
 
 
 COCO = {
@@ -134,33 +127,29 @@ STATED = {1: Terms("CC-BY-NC-ND-2.0", "", "http://f.example/1"), 2: Terms("CC-BY
 
 
 def test_what_cocos_files_say_of_photos_is_read_wherever_these_are_named(tmp_path: Path) -> None:
-    annotations = [{"image_id": 1, "category_id": 1, "bbox": [0, 0, 5, 5]}]
-    (tmp_path / "i.json").write_text(
-        json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": annotations})
-    )
+    scenes, said = tmp_path / "p.json", tmp_path / "c.json"
     segments = [{"image_id": one, "segments_info": [{"id": 1, "category_id": 1, "area": 9}]} for one in STATED]
-    (tmp_path / "p.json").write_text(
-        json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": segments})
-    )
-    assert read_scenes(tmp_path / "p.json", LeftOut()).terms == tuple(STATED.values())
-    said = [{"id": one, "image_id": one, "caption": "A car."} for one in STATED]
-    (tmp_path / "c.json").write_text(json.dumps({**COCO, "annotations": said}))
-    found = [one.terms for one in read_json_captions(tmp_path / "c.json") if isinstance(one, Caption)]
+    scenes.write_text(json.dumps({**COCO, "categories": [{"id": 1, "name": "car"}], "annotations": segments}))
+    assert read_scenes(scenes, LeftOut()).terms == tuple(STATED.values())
+    captions = [{"id": one, "image_id": one, "caption": "A car."} for one in STATED]
+    said.write_text(json.dumps({**COCO, "annotations": captions}))
+    found = [one.terms for one in read_json_captions(said) if isinstance(one, Caption)]
     assert found == [*STATED.values()]
     with pytest.raises(ValueError, match="licenses is not a list of objects with id, name and url"):
         coco_terms({**COCO, "licenses": [{"name": "x"}]})
-    (tmp_path / "p.json").write_text(json.dumps({**COCO, "licenses": [3], "categories": [], "annotations": []}))
+    scenes.write_text(json.dumps({**COCO, "licenses": [3], "categories": [], "annotations": []}))
     with pytest.raises(WrongUse, match=r"p\.json: licenses is not a list of objects"):
-        read_scenes(tmp_path / "p.json", LeftOut())
+        read_scenes(scenes, LeftOut())
 
 
 def test_replayed_negatives_have_the_terms_of_their_records(tmp_path: Path) -> None:
     row = {"caption": "A dog.", "negative_caption": "A cat."}
     records = [{**row, **CLOSED.columns}, {**row, "license": "cc by 4.0"}, row, {**row, "licence": "UN"}]
     (tmp_path / "n.json").write_text(json.dumps(records))
-    with (tmp_path / "n.csv").open("w") as file:
-        file.write("caption,negative_caption,licence,credit,source_url\n")
-        file.write(f"A dog.,A cat.,{','.join(CLOSED)}\nA dog.,A cat.,UN,,\n")
+    table = (
+        f"caption,negative_caption,licence,credit,source_url\nA dog.,A cat.,{','.join(CLOSED)}\nA dog.,A cat.,UN,,\n"
+    )
+    (tmp_path / "n.csv").write_text(table)
     for name, expected in (("n.json", [CLOSED, Terms("CC-BY-4.0", "C"), Terms("MIT", "C")]), ("n.csv", [CLOSED])):
         source = ReplayedNegatives(kind="replayed-negatives", captions=(tmp_path / name,), licence="MIT", credit="C")
         generator = source.open(Context("n"))

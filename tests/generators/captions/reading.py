@@ -1,24 +1,51 @@
-"""What a file or folder of captions is read as, and tars to read."""
+"""Files as tests of captions and images write them, and what a file or folder of captions is read as."""
 
 import io
 import tarfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from twinset.generators.annotation_files import Skipped
 from twinset.generators.captions.tables import Caption, caption_source
 
+Captions = list[tuple[str, ...]]
 
-def read(path: Path) -> tuple[str, list[tuple[str, str, str, str]], list[tuple[str, str]]]:
-    """The kind; id, image, text and file of every caption; place and reason of what was left out."""
+
+def read(path: Path) -> tuple[str, Captions, str]:
+    """The kind; id, image id, text, file, and split and terms where stated; place and reason of what was left out."""
     source = caption_source(path)
     found = list(source.read())
-    captions = [(c.caption_id, c.image_id, c.caption, c.image) for c in found if isinstance(c, Caption)]
-    return source.kind, captions, [(one.place, one.reason) for one in found if isinstance(one, Skipped)]
+    captions = [
+        (c.caption_id, c.image_id, c.caption, c.image, *filter(None, (c.split, *c.terms)))
+        for c in found
+        if isinstance(c, Caption)
+    ]
+    return source.kind, captions, "; ".join(f"{one.place}: {one.reason}" for one in found if isinstance(one, Skipped))
 
 
-def write_tar(path: Path, files: dict[str, bytes] | list[tuple[str, bytes]]) -> None:
-    with tarfile.open(path, "w") as tar:
-        for name, content in files.items() if isinstance(files, dict) else files:
+def write(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """The one file that was written, or the folder of several."""
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder / next(iter(files)) if len(files) == 1 and not next(iter(files)).endswith(".tar") else folder
+
+
+def tar_of(files: Mapping[str, bytes] | Iterable[tuple[str, bytes]]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as tar:
+        for name, content in files.items() if isinstance(files, Mapping) else files:
             member = tarfile.TarInfo(name)
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
+
+
+def parquet_of(rows: list[dict[str, Any]]) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), stream)
+    return stream.getvalue()

@@ -6,6 +6,7 @@ Text pairs planned from tables of negative captions: groups, splits, images and 
 import json
 from collections import Counter
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
+from tests.generators.captions.reading import write
 from tests.generators.finished_stage import write_index
 from tests.generators.selection.scored_stage import drawn, row, stage_of
 from twinset.contracts.errors import WrongUse
@@ -37,31 +39,28 @@ RECORDS = 6  # of each kind; two of each image, one image absent
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``text``: pairs with images in two splits; ``selected``, ``chosen``: a selection of drawn scores as an index."""
     folder = tmp_path_factory.mktemp("built")
-    (folder / "released").mkdir()
     (folder / "photos").mkdir()
     for kind in KINDS:
         records = {str(number): _record(kind, number) for number in range(RECORDS)}
-        (folder / f"released/{kind}.json").write_text(json.dumps(records))
-    for image in range(RECORDS // 2):
-        if image:
-            picture = Image.new("RGB", (40, 30), (80 * image, 90, 200))
-            picture.save(folder / f"photos/{image:012d}.jpg")
+        write(folder, {f"released/{kind}.json": json.dumps(records).encode()})
+    (folder / "any.csv").write_text("image_id,caption,negative_caption\n7,A dog.,A cat.\n")
+    for image in range(1, RECORDS // 2):
+        Image.new("RGB", (40, 30), (80 * image, 90, 200)).save(folder / f"photos/{image:012d}.jpg")
     stage_of(drawn(600), folder / "before")
-    scores = str(folder / "before/scores")
+    pairs = _pairs("negatives", images=str(folder / "photos"), train=0.5)
+    selected = {"kind": "selected-negatives", "scores": str(folder / "before/scores"), "quantile": 0.2}
     raw: dict[str, Any] = {
         "name": "text",
         "max_missing": 1,
         "stages": {
             "negatives": {"source": {"kind": "replayed-negatives", "captions": str(folder / "released")}},
-            "selected": {"source": {"kind": "selected-negatives", "scores": scores, "quantile": 0.2}},
+            "any": {"source": {"kind": "replayed-negatives", "captions": str(folder / "any.csv")}},
+            "selected": {"source": selected},
         },
         "subsets": {
-            "text": {
-                "source": _pairs("negatives", images=str(folder / "photos"), train=0.5),
-                "split": "validation",
-                "shard_size": 4,
-            },
+            "text": {"source": pairs, "split": "validation", "shard_size": 4},
             "chosen": {"source": _pairs("selected"), "shard_size": 50},
+            "unkind": {"source": _pairs("any")},
         },
     }
     build_here(parse_recipe(raw), str(folder / "out"), 1)
@@ -87,25 +86,26 @@ def test_pairs_lie_in_the_split_of_their_image(out: Path) -> None:
     assert first.json.source.files["image"].path == "000000000001.jpg"
 
 
-@pytest.mark.parametrize("format", ["", "trohn"])
-def test_what_load_dataset_reads(out: Path, tmp_path: Path, format: str) -> None:
+def test_what_load_dataset_reads(out: Path, tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
-    if format:
-        export(Store(str(out)), ["text"], format, tmp_path / "to")
-    loaded = datasets.load_dataset(str(tmp_path / "to" if format else out / "text"), cache_dir=str(tmp_path / "cache"))
-    assert loaded.keys() == {one.json.split for one in read_samples(Store(str(out)), "text")}
-    assert sum(map(len, loaded.values())) == 2 * (RECORDS - 2)
-    first = next(iter(loaded.values()))
-    if format:
-        assert first.column_names[:3] == ["image_id", "caption", "negative_caption"]
-    else:
-        assert first[0]["jpg" if "jpg" in first[0] else "image.jpg"].size == (40, 30)
+    export(Store(str(out)), ["text"], "trohn", tmp_path / "to")
+    folders = (str(out / "text"), str(tmp_path / "to"))
+    built, exported = (datasets.load_dataset(folder, cache_dir=str(tmp_path / "cache")) for folder in folders)
+    assert built.keys() == exported.keys() == {one.json.split for one in read_samples(Store(str(out)), "text")}
+    assert sum(map(len, built.values())) == sum(map(len, exported.values())) == 2 * (RECORDS - 2)
+    assert next(iter(exported.values())).column_names[:3] == ["image_id", "caption", "negative_caption"]
+    first = next(iter(built.values()))[0]
+    assert first["jpg" if "jpg" in first else "image.jpg"].size == (40, 30)
 
 
-def test_a_selection_becomes_an_index_with_scores(out: Path) -> None:
+def test_a_selection_becomes_an_index_that_is_exported_too(out: Path, tmp_path: Path) -> None:
     selected = FinishedStage(Store(str(out)), "_stages/selected")
     index = FinishedStage(Store(str(out)), "chosen")
     assert index.record.kept == selected.record.kept > 20
+    assert export(Store(str(out)), ["chosen"], "sugarcrepe", tmp_path / "to") == index.record.kept
+    entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
+    assert list(entries) == [str(number) for number in range(len(entries))]
+    assert all(len(entry["filename"]) == len("000000000139.jpg") for entry in entries.values())
     columns = ["caption", "negative_caption", "vera_negative", "lm_caption", "similarity", "type", "image_id"]
     found, expected = (one.read(columns).to_pylist() for one in (index, selected))
     assert sorted(map(str, found)) == sorted(map(str, expected))
@@ -129,36 +129,15 @@ def test_exports_are_read_as_negative_captions_again(out: Path, tmp_path: Path, 
     assert {planned.counted_as for planned in found} == ({""} if format == "trohn" else {*KINDS})
 
 
-def test_an_index_is_exported_too_and_one_split_needs_no_folder(out: Path, tmp_path: Path) -> None:
-    kept = FinishedStage(Store(str(out)), "chosen").record.kept
-    assert export(Store(str(out)), ["chosen"], "sugarcrepe", tmp_path / "to") == kept
-    entries = json.loads((tmp_path / "to/add_obj.json").read_bytes())
-    assert list(entries) == [str(number) for number in range(len(entries))]
-    assert all(len(one["filename"]) == len("000000000139.jpg") for one in entries.values())
-
-
 def test_pairs_of_no_kind_do_not_fit_sugarcrepes_files(out: Path, tmp_path: Path) -> None:
-    (tmp_path / "any.csv").write_text("image_id,caption,negative_caption\n7,A dog.,A cat.\n")
-    stages = {"negatives": {"source": {"kind": "replayed-negatives", "captions": str(tmp_path / "any.csv")}}}
-    raw = {"name": "n", "stages": stages, "subsets": {"text": {"source": _pairs("negatives")}}}
-    build_here(parse_recipe(raw), str(tmp_path / "out"), 1)
-    with pytest.raises(WrongUse, match=r"text-\w+ of .* is of no known kind .* use --format trohn"):
-        export(Store(str(tmp_path / "out")), ["text"], "sugarcrepe", tmp_path / "to")
+    with pytest.raises(WrongUse, match=r"unkind-\w+ of .* is of no known kind .* use --format trohn"):
+        export(Store(str(out)), ["unkind"], "sugarcrepe", tmp_path / "to")
     assert not (tmp_path / "to").exists()
-    assert export(Store(str(tmp_path / "out")), ["text"], "trohn", tmp_path / "to") == 1
+    assert export(Store(str(out)), ["unkind"], "trohn", tmp_path / "to") == 1
 
 
 #: Images of six captions, which do not come image by image.
 IMAGES = ["139", "000000000724.jpg", "139", "COCO_val2014_000000000785", "", "000000000724.jpg"]
-
-
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    for number, name in enumerate(("000000000139.jpg", "COCO_val2014_000000000724.jpg", "000000000785.jpg")):
-        Image.new("RGB", (40, 30), (90 * number, 20, 60)).save(folder / name)
-    return folder
 
 
 def rows(images: list[str] = IMAGES) -> list[dict[str, Any]]:
@@ -169,14 +148,8 @@ def pairs(**settings: Any) -> TextPairs:
     return TextPairs.model_validate({"kind": "text-pairs", "negatives": "scores", "licence": "CC0-1.0", **settings})
 
 
-def planned(
-    earlier: FinishedStage, split: str = "test", name: str = "text", **settings: Any
-) -> list[TextPairCandidate]:
-    return list(pairs(**settings).open(Context(name, split, 0, lambda _: earlier)).plan())
-
-
-def group_of(one: TextPairCandidate) -> str:
-    return one.group
+def planned(earlier: FinishedStage, split: str = "test", **settings: Any) -> list[TextPairCandidate]:
+    return list(pairs(**settings).open(Context("text", split, 0, lambda _: earlier)).plan())
 
 
 def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path: Path) -> None:
@@ -186,7 +159,8 @@ def test_pairs_of_an_image_follow_each_other_in_the_order_of_the_table(tmp_path:
     assert [one.group for one in found][:5] == [IMAGES[place] for place in (0, 2, 1, 5, 3)]
     assert found[5].group == found[5].key
     many = rows([str(number * number % 37) if number % 5 else "" for number in range(400)])
-    groups = [group for group, _ in groupby(planned(stage_of(many, tmp_path / "many", row_group=64)), group_of)]
+    found = planned(stage_of(many, tmp_path / "many", row_group=64))
+    groups = [group for group, _ in groupby(found, attrgetter("group"))]
     assert len(groups) == len(set(groups)) == 80 + len({one["image_id"] for one in many} - {""})
 
 
@@ -198,7 +172,7 @@ def test_splits_are_by_image_and_the_same_in_every_stage(tmp_path: Path) -> None
         of_image.setdefault(one.image_id, set()).add(one.split)
     assert {len(splits) for splits in of_image.values()} == {1}
     assert Counter(one.split for one in found)["train"] / 3000 == pytest.approx(0.8, abs=0.04)
-    again = planned(earlier, "validation", name="other", train=0.8)
+    again = pairs(train=0.8).open(Context("other", "validation", 0, lambda _: earlier)).plan()
     assert [one.split for one in again] == [one.split for one in found]
     smaller = {one.image_id for one in planned(earlier, train=0.5) if one.split == "train"}
     assert smaller < {one.image_id for one in found if one.split == "train"}, "a larger share takes images away"
@@ -207,18 +181,25 @@ def test_splits_are_by_image_and_the_same_in_every_stage(tmp_path: Path) -> None
         planned(earlier, "train", train=0.8)
 
 
-def test_images_are_found_by_id_by_name_and_as_coco_called_them(photos: Path, tmp_path: Path) -> None:
-    generator = pairs(images=photos).open(Context("text", earlier=lambda _: stage_of(rows(), tmp_path)))
+def test_images_are_found_by_id_by_name_and_as_coco_called_them(tmp_path: Path) -> None:
+    first, second, third = "000000000139.jpg", "COCO_val2014_000000000724.jpg", "000000000785.jpg"
+    for number, name in enumerate((first, second, third)):
+        Image.new("RGB", (40, 30), (90 * number, 20, 60)).save(tmp_path / name)
+    earlier = stage_of(rows(), tmp_path / "stage")
+    generator = pairs(images=tmp_path).open(Context("text", earlier=lambda _: earlier))
     candidates = list(generator.plan())
     assert generator.excluded.examples == [("no-image", 'scores ["c/4"]')]
     made = list(generator.make(candidates))
     names = [one.image.source.path for one in made if isinstance(one, TextPair) and one.image is not None]
-    first, second, third = "000000000139.jpg", "COCO_val2014_000000000724.jpg", "000000000785.jpg"
     assert names == [first, first, second, second, third]
-    (photos / second).unlink()
-    again = pairs(images=photos).open(Context("text", earlier=lambda _: stage_of(rows(), tmp_path)))
+    (tmp_path / second).unlink()
+    again = pairs(images=tmp_path).open(Context("text", earlier=lambda _: earlier))
     lost = [one for one in again.make(candidates) if isinstance(one, Rejected)]
     assert [(one.reason, one.media) for one in lost] == [("missing-media", "000000000724.jpg")] * 2
+    addresses = [row(0, image_id="http://a.example/1.jpg", image="http://a.example/1.jpg")]
+    with pytest.raises(WrongUse, match=r"subsets\.text\.source\.images: no row of scores names an image"):
+        planned(stage_of(addresses, tmp_path / "addresses"), images=tmp_path)
+    assert len(planned(stage_of(addresses, tmp_path / "addresses"))) == 1
 
 
 def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path) -> None:
@@ -232,17 +213,7 @@ def test_a_pair_has_the_words_the_scores_and_where_they_come_from(tmp_path: Path
     key = earlier.read(["key"])["key"][0].as_py()
     assert made.provenance == {"caption_id": "c/0", "image_id": "139", "negative_key": key}
     assert made.scores["lm_negative"] == -3.0 and "vera_negative" not in made.scores and len(made.scores) == 6
-
-
-def test_a_table_without_scores_will_do(tmp_path: Path) -> None:
-    columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}
+    columns: dict[str, Any] = {name: [row(0)[name]] for name in COLUMNS.names}  # a table without scores will do
     table = pa.table({"key": ["a-1"], "identity": ['["c/0"]'], **columns})
-    (one,) = planned(write_index(table, tmp_path, "plain", 1))
-    assert one.scores == "{}" and one.negative_key == "a-1"
-
-
-def test_addresses_are_no_images(photos: Path, tmp_path: Path) -> None:
-    earlier = stage_of([row(0, image_id="http://a.example/1.jpg", image="http://a.example/1.jpg")], tmp_path)
-    with pytest.raises(WrongUse, match=r"subsets\.text\.source\.images: no row of scores names an image"):
-        planned(earlier, images=photos)
-    assert len(planned(earlier)) == 1
+    (plain,) = planned(write_index(table, tmp_path, "plain", 1))
+    assert plain.scores == "{}" and plain.negative_key == "a-1"

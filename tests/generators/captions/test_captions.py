@@ -1,0 +1,450 @@
+"""What a path holds is found out and read as its format says; what cannot be used is named with its place.
+
+Several files are read as one; captions of any number are read in little memory; published ones are counted.
+"""
+
+import csv
+import gzip
+import io
+import json
+import os
+import subprocess
+import tracemalloc
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.generators.captions.reading import Captions, parquet_of, read, tar_of, write
+from twinset.contracts.errors import WrongUse
+from twinset.contracts.licences.terms import Terms
+from twinset.generators.annotation_files import LONGEST_LINE, Skipped
+from twinset.generators.captions.tables import Caption, CaptionSources, caption_source
+
+DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+CAPTIONS = DATA / "captions"
+
+SAID = ["A dog.", "A dog runs."]
+QUOTED = ['a sign that says "stop" by a road', '"quoted"', "two\nlines", "a\ttab, a comma; a bar | and more"]
+KEYS = [f"00000000{n}" for n in range(5)]
+STATUS = ["success", "failed_to_download", "success", "success", "failed_to_resize"]
+DOWNLOADED = [
+    {"url": f"http://x.org/{key}.jpg", "caption": caption, "key": key, "status": status}
+    for key, caption, status in zip(KEYS, ["A dog.", "A cat.", "Lost.", "", "A cow."], STATUS, strict=True)
+]
+SHARD = tar_of({f"{key}{suffix}": bytes(600) for key in (KEYS[0], KEYS[3]) for suffix in (".jpg", ".txt", ".json")})
+ROWS = parquet_of([{"caption": "A dog.", "image_id": 7, "image": {"bytes": b"x"}}, {"caption": None, "image_id": 8}])
+OTHER = b'{"captions": [{"caption": "red", "image": "0.tar/b.jpg", "image_id": "0/b"}]}'
+RECORD = b'{"captions": ["A cat.", "A bird."], "licence": "MIT"}'
+DOTTED = ("1.in.jpg", "1.outputs.txt", "2.jpg", "2.mask.png", "2.txt", "photo.v1.0.jpg", "photo.v1.1.jpg")
+TWICE = ("3.jpg", "3.txt", "3.jpg", "3.txt")
+OF_MACOS = ("./._4.jpg", "./4.jpg", "./._4.txt", "./4.txt")
+KARPATHY = {"filepath": "val2014", "filename": "7.jpg", "cocoid": 7, "split": "restval"}
+COCO = {
+    "images": [{"id": "007", "file_name": "7.jpg", "license": 1}, {"id": 8, "file_name": "8.jpg", "license": 2}, {}],
+    "licenses": [{"id": 1, "name": "CC-BY-NC-4.0", "url": None}, {"id": 2, "name": None}],
+    "annotations": [
+        {"id": "a", "image_id": "007", "caption": "A dog."},
+        {"id": 1, "image_id": "8", "caption": "A dog."},
+        {"id": 39, "image_id": 9, "caption": "Of no image."},
+        {"image_id": 8, "caption": "Without id."},
+        {"id": 40, "image_id": 8, "caption": None},
+        "no object",
+        {"id": 41, "image_id": [8], "caption": "Of many images."},
+    ],
+}
+
+
+def table(delimiter: str) -> bytes:
+    """As csv writes it, with the names of open_clip."""
+    text = io.StringIO()
+    rows = csv.writer(text, delimiter=delimiter)
+    rows.writerow(["filepath", "title"])
+    rows.writerows((f"{n}.jpg", caption) for n, caption in enumerate(QUOTED))
+    return text.getvalue().encode()
+
+
+def json_of(content: Any) -> dict[str, bytes]:
+    return {"c.json": json.dumps(content).encode()}
+
+
+def untold(captions: list[str], first: int = 2) -> Captions:
+    """Captions of 0.jpg, 1.jpg… whose ids are their lines."""
+    return [(f"{n + first:09d}", f"{n}.jpg", caption, f"{n}.jpg") for n, caption in enumerate(captions)]
+
+
+#: Files; the kind that they are found to be; captions, with split and terms where stated; if any, what is left out.
+FORMATS: dict[str, tuple[Any, ...]] = {
+    "Conceptual Captions": (
+        {
+            "cc3m.tsv": b"\xef\xbb\xbfa dog .\thttp://x.org/1.jpg\r\nno url here\n\na\tb\thttp://x.org/2.jpg\n"
+            b"  \thttp://x.org/3.jpg\ncaf\xe9\thttp://x.org/4.jpg\na cat\tx.org\n"
+            b"line\xe2\x80\xa8separator\rhere\thttp://x.org/5.jpg\n" + b"w" * (2 * LONGEST_LINE) + b"\n"
+            b'"the" last\thttp://x.org/1.jpg'
+        },
+        "tsv",
+        [
+            ("000000001", "http://x.org/1.jpg", "a dog .", "http://x.org/1.jpg"),
+            ("000000008", "http://x.org/5.jpg", "line\u2028separator\rhere", "http://x.org/5.jpg"),
+            ("000000010", "http://x.org/1.jpg", '"the" last', "http://x.org/1.jpg"),
+        ],
+        "line 2: wrong-columns; line 4: wrong-columns; line 5: empty-caption; line 6: not-utf-8; line 7: no-url; "
+        "line 9: too-long",
+    ),
+    "Flickr tokens": (
+        {"a.token.txt": b"1_a.jpg#0\tA dog .\n1_a.jpg#1\tA\ttab .\n2.jpg#0  no tab\nno number\tA cat .\n3.jpg#4\t\n"},
+        "flickr-tokens",
+        [("1_a.jpg#0", "1_a.jpg", "A dog .", "1_a.jpg"), ("1_a.jpg#1", "1_a.jpg", "A\ttab .", "1_a.jpg")],
+        "line 3: no-tab; line 4: no-image-id; line 5: empty-caption",
+    ),
+    "SCAN": (
+        {"test_caps.txt": b"A dog.\n" * 6},
+        "five-lines",
+        [(f"{n + 1:09d}", f"test-{n // 5}", "A dog.", "") for n in range(6)],
+    ),
+    "a table": (
+        {"c.csv": b'image,Caption,split\r\n0.jpg,"A dog,\ncat.",train\r\n\n2.jpg,A caf\xe9,test\n3.jpg\n,none,\n'},
+        "csv",
+        [("000000003", "0.jpg", "A dog,\ncat.", "0.jpg", "train")],
+        "line 5: not-utf-8; line 6: wrong-columns; line 7: no-image-id",
+    ),
+    **{
+        f"a table with {delimiter!r} in {kind}": (
+            {f"c.{kind}": table(delimiter)},
+            kind,
+            [(f"{at:09d}", *row[1:]) for at, row in zip((2, 3, 5, 6), untold(QUOTED), strict=True)],
+        )
+        for delimiter, kind in zip("\t,;|", ("tsv", "tsv", "csv", "csv"), strict=True)
+    },
+    "Excel": ({"c.csv": b"sep=;\r\nimage;caption\r\n0.jpg;A dog, a\r\n"}, "csv", untold(["A dog, a"], 3)),
+    "UTF-16": ({"c.csv": "image,caption\n0.jpg,a dog\n".encode("utf-16")}, "csv", untold(["a dog"])),
+    "LAION": ({"c.csv": b"image,caption,license,x,X\n0.jpg,a dog,?,1,2\n"}, "csv", untold(["a dog"])),
+    "tabs that no csv wrote": (
+        {"c.tsv": b'image\tcaption\n0.jpg\t"Stop" sign on a road\n1.jpg\t"half a line\n2.jpg\ta 5" screen\n'},
+        "tsv",
+        untold(['"Stop" sign on a road', '"half a line', 'a 5" screen']),
+    ),
+    "a mark in one line and one in the next": (
+        {"c.tsv": b'image\tcaption\n0.jpg\t"half a line\n1.jpg\ta tv of 5"\n'},
+        "tsv",
+        untold(['"half a line', 'a tv of 5"']),
+    ),
+    "Parquet": ({"a.parquet": ROWS}, "parquet", [("000000001", "7", "A dog.", "")], "row 2: empty-caption"),
+    "a folder of Parquet": (
+        {"a.parquet": ROWS, "b.parquet": ROWS},
+        "parquet",
+        [("a-000000001", "7", "A dog.", ""), ("b-000000001", "7", "A dog.", "")],
+        "a.parquet row 2: empty-caption; b.parquet row 2: empty-caption",
+    ),
+    "img2dataset": (
+        {f"0000{n}.parquet": parquet_of(DOWNLOADED) for n in (0, 1, 2)}
+        | {"00000.tar": SHARD, "00001.tar": SHARD[:900], "00003.tar": SHARD, "00000_stats.json": b"{}"},
+        "img2dataset",
+        [(KEYS[0], KEYS[0], "A dog.", f"00000.tar/{KEYS[0]}.jpg")],
+        "00000.parquet row 2: not-downloaded; 00000.parquet row 3: no-image; 00000.parquet row 4: empty-caption; "
+        "00000.parquet row 5: not-resized; 00001.tar: broken-tar; 00002.tar: unfinished-shard; "
+        "00003.parquet: unfinished-shard",
+    ),
+    "img2dataset as files": (
+        {"00000.parquet": parquet_of(DOWNLOADED)},
+        "parquet",
+        [
+            (f"{n + 1:09d}", KEYS[n], caption, f"http://x.org/{KEYS[n]}.jpg")
+            for n, caption in ((0, "A dog."), (2, "Lost."))
+        ],
+        "row 2: not-downloaded; row 4: empty-caption; row 5: not-resized",
+    ),
+    "WebDataset": (
+        {
+            "00000.tar": tar_of(
+                {"a/1.jpg": b"j", "a/1.txt": b"\xef\xbb\xbfA dog.\n", "2.JPG": b"j"}
+                | {"2.json": b'{"caption": "A cat.", "split": "val"}', "3.txt": b"No image.", "4.png": b"p"}
+                | {"5.jpg": b"j", "5.txt": b"\xff", "6.jpg": b"j", "6.json": b"{", "7.jpg": b"j", "7.json": RECORD}
+                | {"8.jpg": b"j", "8.txt": b"Texts come before records.", "8.json": RECORD}
+            ),
+            "00001.tar": tar_of({"1.webp": b"w", "1.txt": b"Again."}),
+            "00002.tar": b"no tar",
+            "00003.tar": tar_of({"1.jpg": b"j", "1.txt": b"A dog.", "2.jpg": b"j"})[:2048],  # behind the first sample
+        },
+        "webdataset",
+        [
+            ("00000/a/1", "00000/a/1", "A dog.", "00000.tar/a/1.jpg"),
+            ("00000/2", "00000/2", "A cat.", "00000.tar/2.JPG", "val"),
+            ("00000/7#0", "00000/7", "A cat.", "00000.tar/7.jpg", "MIT"),
+            ("00000/7#1", "00000/7", "A bird.", "00000.tar/7.jpg", "MIT"),
+            ("00000/8", "00000/8", "Texts come before records.", "00000.tar/8.jpg", "MIT"),
+            ("00001/1", "00001/1", "Again.", "00001.tar/1.webp"),
+        ],
+        "00000.tar 3: no-image; 00000.tar 4: no-caption; 00000.tar 5: not-utf-8; 00000.tar 6: not-json; "
+        "00002.tar: broken-tar; 00003.tar: broken-tar",
+    ),
+    "members of one name, of macOS, and with further dots": (
+        {"0.tar": tar_of([(name, name.encode()) for name in (*DOTTED, *TWICE, *OF_MACOS)])},
+        "webdataset",
+        [
+            ("0/1", "0/1", "1.outputs.txt", "0.tar/1.in.jpg"),
+            ("0/2", "0/2", "2.txt", "0.tar/2.jpg"),
+            ("0/./4", "0/./4", "./4.txt", "0.tar/./4.jpg"),
+        ],
+        "0.tar photo: several-fields; 0.tar 3: several-fields",
+    ),
+    "a key that comes again, and a caption that names another image": (
+        {
+            "0.tar": tar_of(
+                [
+                    ("a.jpg", b"j"),
+                    ("a.json", OTHER),
+                    ("b.jpg", b"j"),
+                    ("b.txt", b"blue"),
+                    ("a.jpg", b"k"),
+                    ("a.txt", b"x"),
+                ]
+            )
+        },
+        "webdataset",
+        [("0/a#0", "0/a", "red", "0.tar/a.jpg"), ("0/b", "0/b", "blue", "0.tar/b.jpg")],
+        "0.tar a: several-fields",
+    ),
+    "texts beside images": (
+        {"a.jpg": b"", "a.txt": b"A dog.\r\n\nA dog runs.\n", "b/c.PNG": b"", "b/c.txt": b"A cat.", "empty.jpg": b""}
+        | {
+            "empty.txt": b"\n",
+            "a.png": b"",
+            "lost.txt": b"Of nothing.",
+            "mute.webp": b"",
+            "odd.jpg": b"",
+            "odd.txt": b"\xff",
+        },
+        "texts",
+        [
+            ("a#0", "a.jpg", "A dog.", "a.jpg"),
+            ("a#1", "a.jpg", "A dog runs.", "a.jpg"),
+            ("b/c#0", "b/c.PNG", "A cat.", "b/c.PNG"),
+        ],
+        "a.png: several-fields; empty.txt line 1: empty-caption; lost: no-image; mute: no-caption; odd.txt line 1: not-utf-8",
+    ),
+    "COCO": (
+        json_of(COCO),
+        "coco",
+        [("a", "007", "A dog.", "7.jpg", "CC-BY-NC-4.0"), ("1", "8", "A dog.", "8.jpg")],
+        "image record 3: no-image-id; annotation 3: unknown-image; annotation 4: no-caption-id; "
+        "annotation 5: empty-caption; annotation 6: no-caption-id; annotation 7: unknown-image",
+    ),
+    "Karpathy's of COCO": (
+        json_of({"images": [{**KARPATHY, "sentences": [{"raw": text, "sentid": n} for n, text in enumerate(SAID)]}]}),
+        "coco",
+        [(f"{n}", "7", text, "val2014/7.jpg", "restval") for n, text in enumerate(SAID)],
+    ),
+    "a list of images": (
+        json_of([{"split": "val", "image_name": "1.jpg", "captions": SAID}]),
+        "coco",
+        [(f"1.jpg#{n}", "1.jpg", text, "1.jpg", "val") for n, text in enumerate(SAID)],
+    ),
+    "Visual Genome": (
+        json_of([{"id": 3, "regions": [{"region_id": 9, "phrase": "a tall tree", "x": 1}]}]),
+        "coco",
+        [("9", "3", "a tall tree", "3.jpg")],
+    ),
+    "SBU": (
+        json_of({"image_urls": ["http://x.org/1.jpg"], "captions": ["A dog."], "user_ids": ["u"]}),
+        "coco",
+        [("000000001", "http://x.org/1.jpg", "A dog.", "http://x.org/1.jpg")],
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_format_is_found_out_and_read(tmp_path: Path, form: str) -> None:
+    files, kind, captions, *left_out = FORMATS[form]
+    path = write(tmp_path, files)
+    assert read(path) == (kind, captions, "".join(left_out))
+    digest = caption_source(path).digest()
+    changed = next(name for name in files if not name.endswith((".jpg", "json")) or len(files) == 1)
+    (tmp_path / changed).write_bytes(files[changed] + b" ")
+    assert caption_source(path).digest() != digest
+
+
+REFUSED: dict[str, tuple[dict[str, bytes], str]] = {
+    "no columns": ({"c.csv": b"a,b\n1,2\n"}, r"c\.csv: no column of captions.* or title, and there are a, b;"),
+    "open quote": ({"c.csv": b'caption,image\n"never closed,1.jpg\n'}, r"c\.csv, line 2: not CSV"),
+    "Latin 1": ({"c.csv": b"l\xe9gende,caption\n1,2\n"}, r"c\.csv: its first line, .*, is not-utf-8; save the file as"),
+    "two columns": (
+        {"c.csv": b"image,caption,Caption\n1,2,3\n"},
+        r"c\.csv: two columns are called caption, .*; rename",
+    ),
+    "cut Parquet": ({"a.parquet": ROWS[:-20], "b.parquet": ROWS}, r"a\.parquet: not a Parquet file that can be read"),
+    "two files of one id": (
+        json_of({**COCO, "images": [{"id": 8, "file_name": f"{n}.jpg"} for n in "ab"]}),
+        r"image id 8 is that of a\.jpg and of b\.jpg",
+    ),
+    "other JSON": ({"c.json": b'{"images": [], "sentences": []}'}, r"c\.json: not captions in a form.*COCO"),
+    "a photo": ({"photo.jpg": b"\xff\xd8"}, r"photo\.jpg: .*captions are a TSV"),
+    "a folder without any": ({"a/photo.jpg": b"", "a/b.md": b""}, r"a folder without .*captions are a TSV"),
+    "cut gzip": ({"c.tsv.gz": gzip.compress(b"a dog\thttp://x.org/1.jpg\n" * 100)[:-9]}, r"fetch the file again"),
+    "no caption": ({"none.tsv": b"no url\nor here\n"}, r"none\.tsv: no caption .* as tsv \(2 lines.*line 1: wrong"),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_what_cannot_be_read_is_refused_with_file_and_reason(tmp_path: Path, wrong: str) -> None:
+    files, message = REFUSED[wrong]
+    (tmp_path / "good").mkdir()
+    good = write(tmp_path / "good", {"good.tsv": b"a dog\thttp://x.org/1.jpg\n"})
+    (tmp_path / "bad").mkdir()
+    with pytest.raises(WrongUse, match=message):
+        list(CaptionSources([good, write(tmp_path / "bad", files)]).read())
+    with pytest.raises(WrongUse, match=r"nothing\.tsv: no such file; name the captions"):
+        caption_source(tmp_path / "nothing.tsv")
+
+
+RECORDS: list[tuple[dict[str, Any], list[tuple[str, str, str, str]]]] = [
+    ({"image": "1.jpg", "caption": SAID}, [(f"1.jpg#{n}", "1.jpg", text, "1.jpg") for n, text in enumerate(SAID)]),
+    (
+        {"filename": "1.jpg", "filepath": "val2014", "sentences": [{"raw": text} for text in SAID]},
+        [(f"1.jpg#{n}", "1.jpg", text, "val2014/1.jpg") for n, text in enumerate(SAID)],
+    ),
+    ({"Image_ID": 7.0, "Text": "A dog."}, [("", "7", "A dog.", "")]),
+]
+
+
+@pytest.mark.parametrize(("record", "captions"), RECORDS)
+@pytest.mark.parametrize("suffix", ["json", "jsonl", "parquet"])
+def test_a_record_is_read_alike_in_every_format(
+    tmp_path: Path, suffix: str, record: dict[str, Any], captions: list[tuple[str, str, str, str]]
+) -> None:
+    """Whatever stands before it: here records of another form, and of a failed download."""
+    terms = Terms("CC-BY-SA-2.0", "Ada", "https://a.example/1")
+    before = [{"caption": "Of nothing."}, {"image": "2.jpg", "caption": "A cat.", "status": "failed_to_download"}]
+    if suffix == "parquet" and "sentences" not in record:  # whose columns have one type and one name
+        before = []
+    records = [*before, {**record, **terms.columns}]
+    if suffix == "parquet":
+        names = dict.fromkeys(name for one in records for name in one)
+        content = parquet_of([{name: one.get(name) for name in names} for one in records])
+    else:
+        content = (json.dumps(records) if suffix == "json" else "\n".join(map(json.dumps, records))).encode()
+    _, found, left_out = read(write(tmp_path, {f"c.{suffix}": content}))
+    number = f"{len(records):09d}"  # the id of a caption that has no other
+    assert found == [(caption_id or number, *rest, *terms) for caption_id, *rest in captions]
+    assert [one.split(": ")[1] for one in left_out.split("; ") if one] == ["no-image-id", "not-downloaded"][
+        : len(before)
+    ]
+
+
+@pytest.mark.parametrize("suffix", ["json", "jsonl", "tar"])
+def test_a_bad_record_is_counted_alike_in_every_format(tmp_path: Path, suffix: str) -> None:
+    bad = [
+        (b'{"image": "0.jpg", "caption": "A cat.", "caption": "A dog."}', "repeated-key"),
+        (b'{"image": "1.jpg", "Caption": "A cat.", "caption": "A dog."}', "repeated-key"),
+        (b'{"image": "2.jpg", "caption": "A caf\xe9."}', "not-utf-8"),
+        (b'{"image": "3.jpg", "caption": "Half a pair: \\ud800"}', "not-utf-8"),
+        (b'["A dog."]', "no-object"),
+        (b'{"image": "4.jpg", "caption": " "}', "empty-caption"),
+        (b'{"image": "5.jpg", "caption": "A dog.", "licence": "CC-BY-9"}', "unknown-licence"),
+    ]
+    records = [record for record, _ in bad] + [b'{"image": "9.jpg", "caption": "A fish."}']
+    if suffix == "tar":
+        content = tar_of([(f"{n}.{kind}", text) for n, text in enumerate(records) for kind in ("jpg", "json")])
+    else:
+        content = b"[" + b",".join(records) + b"]" if suffix == "json" else b"\n".join(records)
+    _, captions, left_out = read(write(tmp_path, {f"c.{suffix}": content}))
+    assert [caption[2] for caption in captions] == ["A fish."]
+    assert [one.split(": ")[1] for one in left_out.split("; ")] == [reason for _, reason in bad]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """COCO's captions, a token file, and a folder of Parquet files."""
+    forms = {"captions_val2017.json": "COCO", "photos.token.txt.gz": "Flickr tokens", "tables/a.parquet": "Parquet"}
+    for name, form in forms.items():
+        (content,) = FORMATS[form][0].values()
+        write(tmp_path, {name: gzip.compress(content) if name.endswith(".gz") else content})
+    return [tmp_path / name.partition("/")[0] for name in forms]
+
+
+def test_ids_and_places_begin_with_the_file_and_the_digest_has_order_and_names(files: list[Path]) -> None:
+    expected = list[Caption | Skipped]()
+    for path, stem in zip(files, ("captions_val2017", "photos.token", "tables"), strict=True):
+        for alone in caption_source(path).read():
+            placed = replace(alone, place=f"{path.name} {alone.place}")
+            if isinstance(placed, Caption):
+                placed = replace(placed, caption_id=f"{stem}/{placed.caption_id}")
+            expected.append(placed)
+    assert list(CaptionSources(files).read()) == expected
+    digests = {CaptionSources(paths).digest() for paths in (files, files[::-1], files[:2], files[:1])}
+    renamed = files[2].rename(files[2].with_name("renamed"))
+    assert len({*digests, CaptionSources([*files[:2], renamed]).digest()}) == 5
+
+
+def test_two_that_cannot_be_told_apart_are_refused(files: list[Path], tmp_path: Path) -> None:
+    again = write(tmp_path, {"more/photos.token.tsv": b"a dog\thttp://x.org/1.jpg\n"})
+    with pytest.raises(WrongUse, match=r"both are called 'photos\.token', with which the ids.*rename one"):
+        CaptionSources([*files, again])
+    shards = {f"{folder}/00000.{suffix}": SHARD for folder in "ab" for suffix in ("tar", "parquet")}
+    write(tmp_path, shards)  # of img2dataset, with the same keys
+    with pytest.raises(WrongUse, match=r"/a and .*/b: both have 00000\.tar.*parse each into a folder of its own"):
+        CaptionSources([tmp_path / "a", tmp_path / "b"])
+
+
+def test_pipes_and_folders_are_no_tables(tmp_path: Path) -> None:
+    write(tmp_path, {"a.parquet": ROWS, "c.parquet/d": b""})
+    os.mkfifo(tmp_path / "b.parquet")
+    assert caption_source(tmp_path).files == (tmp_path / "a.parquet",)
+
+
+def test_memory_does_not_grow_with_captions(tmp_path: Path) -> None:
+    peaks = []
+    for count in (2_000, 20_000):
+        path = tmp_path / f"{count}.tsv"
+        path.write_text("".join(f"caption number {n} of many\thttp://x.org/{n}.jpg\n" for n in range(count)))
+        tracemalloc.start()
+        assert sum(isinstance(one, Caption) for one in caption_source(path).read()) == count
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 100_000
+
+
+@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
+def test_the_documentation_makes_token_files_of_captions_beside_a_list_of_images(tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "scene_graphs.md").read_text()
+    (line,) = (line.strip() for line in page.splitlines() if line.strip().startswith("paste "))
+    for number in "15":
+        one = line.replace("train.1", f"train.{number}").replace("#1", f"#{number}").replace("30k.1", f"30k.{number}")
+        one = one.replace("> ", f"> {tmp_path}/")
+        subprocess.run(["bash", "-c", one], cwd=CAPTIONS, check=True)
+        images = (CAPTIONS / "flickr30k_images_train.txt").read_text().split()
+        captions = zlib.decompress((CAPTIONS / f"flickr30k_train.{number}.txt.gz").read_bytes(), 31).decode()
+        kind, found, _ = read(tmp_path / f"flickr30k.{number}.txt")
+        assert kind == "flickr-tokens" and len(found) == 29_000
+        assert [one[1:3] for one in found] == list(zip(images, captions.splitlines(), strict=True))
+        assert found[7][0] == f"{images[7]}#{number}"
+
+
+@pytest.mark.skipif(not CAPTIONS.is_dir(), reason="the captions of ../shared/data are not here")
+@pytest.mark.parametrize(
+    ("name", "images", "captions", "split", "left_out"),
+    [
+        ("captions/cc3m_validation.tsv", 15833, 15833, "", 0),
+        ("captions/coco_captions_val2017.json", 5000, 25014, "", 0),
+        ("captions/flickr8k_token.txt", 8092, 40459, "", 1),  # without its tab
+        ("karpathy/maccap/flickr30k_val.json.gz", 1014, 5070, "val", 0),
+        ("karpathy/maccap/flickr30k_test.json.gz", 1000, 5000, "test", 0),
+        ("karpathy/maccap/mscoco_val.json.gz", 5000, 25010, "val", 0),
+        ("karpathy/maccap/mscoco_test.json.gz", 5000, 25010, "test", 0),
+        ("karpathy/aro_coco_karpathy_test.json.gz", 5000, 25010, "", 0),
+        ("karpathy/scan_precomp/f30k_precomp/dev_caps.txt.gz", 1014, 5070, "", 0),
+        ("karpathy/scan_precomp/f30k_precomp/test_caps.txt.gz", 1000, 5000, "", 0),
+        ("karpathy/scan_precomp/coco_precomp/dev_caps.txt", 1000, 5000, "", 0),
+        ("karpathy/scan_precomp/coco_precomp/test_caps.txt", 1000, 5000, "", 0),
+        ("karpathy/scan_precomp/coco_precomp/testall_caps.txt.gz", 5000, 25000, "", 0),
+        ("karpathy/flickr8k/Flickr8k.token.txt.gz", 8092, 40457, "", 3),
+    ],
+)
+def test_published_captions(name: str, images: int, captions: int, split: str, left_out: int) -> None:
+    read = list(caption_source(DATA / name).read())
+    found = [one for one in read if isinstance(one, Caption)]
+    assert len({one.caption_id for one in found}) == len(found)
+    counts = len({one.image_id for one in found}), len(found), {one.split for one in found}, len(read) - len(found)
+    assert counts == (images, captions, {split}, left_out)
