@@ -9,9 +9,9 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 15263,
-    "filters": 536,
-    "contracts": 4098,
+    "generators": 15309,
+    "filters": 537,
+    "contracts": 4097,
     "stages": 4415,
     "shards": 4505,
     "models": 6617,

@@ -223,7 +223,8 @@ FORMATS: dict[str, tuple[Any, ...]] = {
             ("a#1", "a.jpg", "A dog runs.", "a.jpg"),
             ("b/c#0", "b/c.PNG", "A cat.", "b/c.PNG"),
         ],
-        "a.png: several-fields; empty.txt line 1: empty-caption; lost: no-image; mute: no-caption; odd.txt line 1: not-utf-8",
+        "a.png: several-fields; empty.txt line 1: empty-caption; lost: no-image; mute: no-caption; "
+        "odd.txt line 1: not-utf-8",
     ),
     "COCO": (
         json_of(COCO),
