@@ -5,6 +5,7 @@ Participants who come from Prolific by one link, and images that are served for 
 
 import csv
 import hashlib
+import io
 import json
 import re
 import shutil
@@ -88,9 +89,11 @@ def test_a_waiting_stage_is_asked_with_its_images(out: Path) -> None:
     loaded = desk.tasks.now()
     for url in told[0]["statement"]["images"]:
         task, number = loaded.images[url.rpartition("/")[2]]
-        image = desk.tasks.picture(task, number)
-        assert hashlib.sha256(image.content).hexdigest() == task.candidate.image_sha256s[number]
-        assert image.media_type == "image/jpeg"
+        stored = loaded.stages[task.stage].generator.picture(task.candidate, number)
+        assert hashlib.sha256(stored.content).hexdigest() == task.candidate.image_sha256s[number]
+        shown = desk.tasks.picture(task, number)
+        seen, made = (np.asarray(Image.open(io.BytesIO(one.content))).astype(int) for one in (shown, stored))
+        assert shown.media_type == "image/jpeg" and np.abs(seen - made).mean() < 3
 
 
 def test_the_secret_is_the_readers_own_whatever_lies_in_the_folder(
