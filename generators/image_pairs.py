@@ -12,6 +12,7 @@ from pydantic import AfterValidator
 
 from twinset.contracts.candidate import SPLIT
 from twinset.contracts.canonical import canonical_json, sample_key
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.terms import TERMS, Terms
 from twinset.contracts.plan import Ids
 from twinset.contracts.references import Reference, checked_bibtex, reasons_beside
@@ -83,7 +84,11 @@ class ImagePairs(NamedPairSource):
         return replace(self.reference, bibtex=self.citation)
 
     def cites(self, reports: Mapping[str, Any]) -> Sequence[str]:
-        return [checked_bibtex(str(one)) for one in reports.get(CITATIONS, ())]
+        try:
+            return [checked_bibtex(str(one)) for one in reports.get(CITATIONS, ())]
+        except (TypeError, ValueError) as error:
+            problem = f"_meta/{CITATIONS} of a stage of image-pairs: not a list of BibTeX ({error})"
+            raise WrongUse(f"{problem}; remove it, and the card will do without") from error
 
     version = 4
 

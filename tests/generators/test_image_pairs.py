@@ -168,6 +168,12 @@ def test_a_recipe_names_it(tmp_path: Path, media: Path) -> None:
     assert len(list(read_samples(Store(str(tmp_path / "out")), "mine"))) == 2
 
 
+@pytest.mark.parametrize("report", ["null", 3, {"a": 1}])
+def test_a_damaged_report_of_citations_is_named(tmp_path: Path, report: Any) -> None:
+    with pytest.raises(WrongUse, match=r"_meta/citations\.json of .*: not a list of BibTeX .*; remove it"):
+        pairs(written(tmp_path, "json", RECORDS), tmp_path).cites({"citations.json": report})
+
+
 def test_wrong_files_say_what_to_do(tmp_path: Path) -> None:
     wrong = {
         "pairs.xml": (b"a,b", "records are .csv, .tsv, .json"),
