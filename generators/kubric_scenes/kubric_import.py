@@ -43,7 +43,8 @@ def load_renderer() -> Any:
     Blender holds one scene a process, and importing it takes about a second.
     """
     first = "bpy" not in sys.modules
-    module = _load("kubric.renderer.blender")
+    with quiet(2) if first else contextlib.nullcontext():  # Blender complains where there is no /etc/mtab
+        module = _load("kubric.renderer.blender")
     if first:
         atexit.register(_end_quietly)  # after Blender has registered its own, and so before that
     _bridge(module)

@@ -165,7 +165,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(RECORDS, root / "vaw.json")
     save(TAXONOMY, root / "types.json")
     with tarfile.open(STILLS / "images/stills.tar") as tar:
-        tar.extractall(root / "images", filter="data")
+        tar.extractall(root / "images")
     return root
 
 
