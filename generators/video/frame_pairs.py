@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -160,10 +159,8 @@ def _made(pair: FramePairCandidate, first: FoundFrame, second: FoundFrame) -> Pa
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")  # Unicode's category Cc
 SPACE_BEFORE_MARK = re.compile(r"\s+([,.;:!?])")
-ENDS = ".!?"
-STRAY = " ,;:-–—/\\|_"
-QUOTES = "'\"`"
-OPENED_BY = {")": "(", "]": "[", "}": "{"}
+STRAY = " .,;:-–—/\\|_"
+PAIRED = ("()", "[]", "''", '""')
 
 
 def as_sentence(*phrases: str) -> str:
@@ -173,23 +170,10 @@ def as_sentence(*phrases: str) -> str:
     accident (``pand]``, ``too long/``) go.
     """
     text = " ".join(CONTROL.sub(" ", " ".join(phrases)).split())
-    text = SPACE_BEFORE_MARK.sub(r"\1", text)
-    bare = _without_stray_end(text).lstrip(STRAY + ENDS)
-    if not any(character.isalnum() for character in bare):
+    text = SPACE_BEFORE_MARK.sub(r"\1", text).strip(STRAY)
+    for pair in PAIRED:
+        if text.endswith(pair[1]) and sum(character in pair for character in text) % 2:
+            text = text[:-1].rstrip(STRAY)
+    if not any(character.isalnum() for character in text):
         return ""
-    mark = "" if bare[-1] in ENDS else "."
-    return bare[0].upper() + bare[1:] + mark
-
-
-def _without_stray_end(text: str) -> str:
-    held, end = Counter(text), len(text)
-    while end:
-        last = text[end - 1]
-        unopened = last in OPENED_BY and held[last] > held[OPENED_BY[last]]
-        unpaired = last in QUOTES and held[last] % 2
-        doubled = last in ENDS and text[end - 2 : end - 1] in ENDS
-        if not (last in STRAY or unopened or unpaired or doubled):
-            break
-        held[last] -= 1
-        end -= 1
-    return text[:end]
+    return text[0].upper() + text[1:] + ("" if text[-1] in "!?" else ".")

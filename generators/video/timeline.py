@@ -36,12 +36,6 @@ class Timeline:
         """Presentation time of a frame (s) on the player's clock."""
         return float(self.ticks[index] * self.time_base - self.origin)
 
-    def is_within_a_frame(self, index: int, address: float, addressing: str) -> bool:
-        """Whether an address lies as near to a frame as it would if no frame were missing there."""
-        seconds = address if addressing == "seconds" else float((Fraction(address) - 1) / self.rate)
-        lasts = max(self.durations[index] * self.time_base, 1 / self.rate)
-        return abs(seconds - self.seconds(index)) <= 0.75 * lasts  # half of it, and room for rounded timestamps
-
     def nearest(self, seconds: float) -> int | None:
         """Index of the frame nearest to a time (s, player's clock); the earlier one of two as near.
 

@@ -1,13 +1,12 @@
 """An open video file: its packets without decoding, entering it at a key frame, decoding (PyAV)."""
 
-import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple
 
 import av
 from av.codec.context import Flags
@@ -16,9 +15,6 @@ from av.video.stream import VideoStream
 
 from twinset.generators.video.timeline import MICROSECONDS
 
-# With its place: how many packets of the stream lie before it in the file.
-PlacedPacket: TypeAlias = "tuple[int, av.Packet[VideoStream]]"
-
 # What a video file may be. A file is opened by what it holds, not by its name: a playlist called VIDEO.mp4 must not
 # make libavformat open other files or addresses.
 DEMUXERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpegts,mpeg,flv,asf,ogg"
@@ -26,19 +22,18 @@ OPEN_OPTIONS = {"format_whitelist": DEMUXERS, "protocol_whitelist": "file"}
 # Titles need not be UTF-8. PyAV 19 has no such argument: it never fails by them.
 _METADATA: dict[str, Any] = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
 MAX_PIXELS = 1 << 26  # a frame: 8,192 x 8,192
-#: Formats whose reader, where a file is broken, goes on behind the break; and bytes that may lie between two packets.
-RESUMED, BETWEEN = frozenset(("matroska,webm", "avi")), 128
+MATROSKA = "matroska,webm"
+BETWEEN = 128  # bytes that may lie between two packets of a Matroska file: heads of clusters and blocks
+#: Formats whose header says how long the file lasts, counted from 0.
+TIMED = (MATROSKA, "avi", "flv", "asf")
 # Codecs whose every packet is one shown frame with the packet's own pts, so that demuxing tells all there is to know.
 # Others hide or pack frames (VP8, MPEG-4), and AVI has no pts: there frames are decoded from the start, twice (to list
 # them, then to take the wanted ones).
 ONE_FRAME_A_PACKET = frozenset({"h264", "hevc", "vp9", "av1"})
-HELD_BACK = 16  # frames that wait for earlier ones to be shown, at most (H.264)
-
-log = logging.getLogger(__name__)
 
 
 class BrokenMedia(Exception):
-    """A file that is no video, or of which nothing can be decoded; the message names the file and what is wrong."""
+    """A file that is no video, or is damaged; the message names the file and what is wrong."""
 
 
 class ListedPacket(NamedTuple):
@@ -65,185 +60,128 @@ def open_video(path: Path) -> Iterator["VideoFile"]:
 
 
 class VideoFile:
-    """The video stream of a file that ffmpeg would choose.
-
-    listed: its packets in decoding order. places: place in this list of each pts.
-    damaged: places of packets that are cut short, or after which packets are missing.
-    cut_off: whether the file ends before it should.
-    """
+    """The video stream of a file that ffmpeg would choose. listed: its packets in decoding order."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._open()
         self.format = self.container.format.name
-        self.codec = self.stream.codec_context.codec.canonical_name
         self.listed: list[ListedPacket] = []
-        self.damaged: set[int] = set()
-        self.cut_off = False
-        self._head: list[PlacedPacket] = []
         self._list()
-        self.places = {packet.pts: n for n, packet in enumerate(self.listed)}
 
     @cached_property
     def tells_frames(self) -> bool:
         """Whether sorting packets by pts gives the frames: each has one of its own, and the first is shown first."""
         known = [packet.pts for packet in self.listed if packet.pts is not None]
-        if not known or not len(self.places) == len(known) == len(self.listed) or known[0] != min(known):
+        if not known or not len(set(known)) == len(known) == len(self.listed) or known[0] != min(known):
             return False
-        return self.listed[0].key and self.codec in ONE_FRAME_A_PACKET and self.format != "avi"
+        codec = self.stream.codec_context.codec.canonical_name
+        return self.listed[0].key and codec in ONE_FRAME_A_PACKET and self.format != "avi"
 
-    def entrance(self, place: int) -> int:
-        """Place of the last key frame that is decoded before a frame, or with it, and shown no later than it.
+    @cached_property
+    def keys(self) -> dict[int, int]:
+        """The tick to seek for each key frame, by its pts.
 
-        A frame that follows an open GOP's key frame in the file but is shown before it needs the key frame before.
+        By dts: sought by pts, a reader may enter behind it. MP4's takes the tick for a pts, and enters a key frame early.
         """
-        tick = self.listed[place].pts or 0
-        before = range(place, 0, -1)
-        return next((n for n in before if self.listed[n].key and (self.listed[n].pts or 0) <= tick), 0)
+        ticks = [(packet.pts, packet.dts) for packet in self.listed if packet.key]
+        return {pts: pts if dts is None else min(pts, dts) for pts, dts in ticks if pts is not None}
 
-    def packets(self) -> Iterator[PlacedPacket]:
-        """Packets from the start of the file to the end, or to where it is broken; for a fresh decoder."""
-        self._reopen()
-        yield from self._placed()
+    def entrance(self, tick: int) -> int:
+        """The pts of the last key frame that is shown before a frame, or with it.
 
-    def packets_from(self, entrance: int) -> Iterator[PlacedPacket]:
-        """Packets from the place ``entrance`` on, wherever the container's own index leads to."""
-        # libavformat's MP4 reader takes the tick for a pts: sought by dts, it enters at the key frame before. None
-        # stands for reading from the start.
-        for tick in (self.listed[entrance].pts, self.listed[entrance].dts, None):
-            self._seek(tick)
-            started = False
-            for _, packet in self._placed():
-                place = self.places.get(packet.pts, -1)
-                if not started and place > entrance:
-                    break  # the index led too far
-                started = started or place == entrance
-                if started:
-                    yield place, packet
+        What follows an open GOP's key frame in the file but is shown before it needs the key frame before.
+        """
+        return max(pts for pts in self.keys if pts <= tick)
+
+    def packets(self) -> Iterator["av.Packet[VideoStream]"]:
+        """All packets, for a fresh decoder."""
+        self.container.close()
+        self._open()
+        yield from self._demuxed()
+
+    def packets_from(self, start: int, wanted: Collection[int]) -> Iterator["av.Packet[VideoStream]"]:
+        """Packets from the key frame at ``start`` to the last of the wanted frames.
+
+        The decoder leaves out other frames to which none refers.
+        """
+        codec = self.stream.codec_context
+        codec.flush_buffers()
+        self.container.seek(self.keys[start], stream=self.stream)
+        left, started = {start, *wanted}, False
+        for packet in self._demuxed():
+            started = started or packet.pts == start
             if started:
+                codec.skip_frame = "DEFAULT" if packet.pts in left else "NONREF"
+                left.discard(packet.pts)
+                yield packet
+            if not left:
                 return
 
-    def decode(
-        self, packets: Iterable[PlacedPacket], damaged: set[int] | None = None
-    ) -> Iterator[tuple[int, av.VideoFrame]]:
-        """Frames in presentation order, each with the place of its packet; what the decoder refuses is left out.
+    def decode(self, packets: Iterable[Any], start: int | None = None) -> Iterator[av.VideoFrame]:
+        """Frames in presentation order.
 
-        damaged: is given the places of packets that the decoder refuses, or of which it can decode a part only.
+        start: when the key frame is shown at which the packets begin; what is shown earlier refers to others, and is
+        left out. Raises `BrokenMedia` or `av.FFmpegError` where a frame is damaged.
         """
-        damaged = set() if damaged is None else damaged
-        for place, packet in chain(packets, ((-1, None),)):
-            if packet is not None:
-                packet.opaque = [place]  # handed on to the frame; a list, since PyAV knows opaque objects by their id
-            try:
-                frames = self.stream.codec_context.decode(packet)
-            except av.FFmpegError as error:
-                log.info("%s: %s", self.path.name, error)
-                damaged.add(place)
-                continue
-            for frame in frames:
-                (source,) = cast("list[int] | None", frame.opaque) or [place]
+        for packet in chain(packets, (None,)):
+            for frame in self.stream.codec_context.decode(packet):
+                if start is not None and frame.pts < start:
+                    continue
                 if frame.is_corrupt:
-                    damaged.add(source)
-                yield source, frame
+                    raise self.broken("a frame is damaged")
+                yield frame
+
+    def broken(self, problem: str) -> BrokenMedia:
+        return BrokenMedia(f"{self.path.name}: {problem}; get the file anew")
 
     def _open(self) -> None:
         self.container = av.open(str(self.path), options=OPEN_OPTIONS, **_METADATA)
         stream = max(self.container.streams.video, key=_preference, default=None)
         if stream is None or stream.codec_context is None:
             self.container.close()
-            raise BrokenMedia(f"{self.path.name}: holds no video that can be decoded; get the file anew")
+            raise self.broken("holds no video that can be decoded")
         self.stream, codec = stream, stream.codec_context
-        self._fresh = True
         codec.thread_count = 1
-        codec.copy_opaque = True
         codec.flags |= Flags.bitexact  # MPEG-4's inverse transform otherwise differs with the CPU
         if codec.width * codec.height > MAX_PIXELS:
             self.container.close()
             raise BrokenMedia(f"{self.path.name}: {codec.width} x {codec.height} pixels are no sane video")
 
-    def _reopen(self) -> None:
-        self.container.close()
-        self._open()
-
-    def _seek(self, tick: int | None) -> None:
-        """Go to the key frame that the container's index has for a tick; without one, to the start."""
-        if tick is None:
-            self._reopen()
-            return
-        if self._fresh:
-            # A decoder learns things from the first frame that later key frames do not repeat: of x264's version, whose
-            # 4:4:4 pictures were once coded wrongly, and without it decodes other pixels.
-            for _ in self.decode(self._head):
-                pass
-            self._fresh = False
-        self.stream.codec_context.flush_buffers()
-        try:
-            self.container.seek(tick, stream=self.stream)
-        except av.FFmpegError:
-            self._reopen()
-
-    def _placed(self) -> Iterator[PlacedPacket]:
-        yield from enumerate(packet for packet in self._demuxed(self.stream) if packet.size)
-
-    def _demuxed(self, *streams: VideoStream) -> Iterator[Any]:
-        """Packets of some streams, or of all, as the file has them."""
-        try:
-            yield from self.container.demux(*streams)
-        except av.FFmpegError as error:
-            log.info("%s: ends early: %s", self.path.name, error)
-            self.cut_off = True
+    def _demuxed(self) -> Iterator["av.Packet[VideoStream]"]:
+        return (packet for packet in self.container.demux(self.stream) if packet.size)
 
     def _list(self) -> None:
-        """List the packets without decoding: milliseconds for a minute of video."""
-        gaps = set[int]()
+        """List the packets without decoding: milliseconds for a minute of video.
+
+        Raises `BrokenMedia` where some are damaged or missing, as far as the format tells.
+        """
+        sizes = Counter[int]()  # of what lies at each place in the file
         ends = Counter[int]()  # of each stream, in its ticks
-        before = None  # the last packet of any stream
-        for packet in self._demuxed():
-            place = len(self.listed)
-            if place and self.format in RESUMED and _are_apart(before, packet):
-                gaps.add(place - 1)
-            before = packet
+        for packet in self.container.demux():
+            if not packet.size:
+                continue
+            sizes[packet.pos or 0] += packet.size + sum(data.buffer_size for data in packet.iter_sidedata())
             tick = packet.dts if packet.pts is None else packet.pts  # AVI has no pts
             if tick is not None:
                 ends[packet.stream.index] = max(ends[packet.stream.index], tick + (packet.duration or 0))
-            if packet.stream is self.stream and packet.size:
-                self._head = self._head or [(0, packet)]
+            if packet.stream is self.stream:
                 if packet.is_corrupt:
-                    # In MPEG-TS, whose parts are counted: the parser, a packet ahead, may mean the next one.
-                    self.damaged |= {place, place + 1}
+                    raise self.broken("a packet is damaged")
+                if not self.listed:
+                    # A decoder learns things from the first frame that later key frames do not repeat: of x264's
+                    # version, whose 4:4:4 pictures were once coded wrongly, and without it decodes other pixels.
+                    self.stream.codec_context.decode(packet)
                 times = packet.pts, packet.dts, packet.duration or 0
                 self.listed.append(ListedPacket(*times, packet.is_keyframe, not packet.is_discard))
-        count, avi = len(self.listed), self.format == "avi"
-        if avi and count in (self.stream.frames, sum(entry.size > 0 for entry in self.stream.index_entries)):
-            gaps = set()  # all are there, empty packets between them
-        gaps -= {count - 1}
-        fewer = self.stream.frames > count and not avi  # whose header counts empty packets, too
-        self.cut_off |= bool(self.damaged) or fewer or self._falls_short(ends)
-        self.damaged = (self.damaged - {count}) | gaps
-        if avi and gaps:
-            # AVI counts packets instead of timing them: after a gap all times are wrong, and so are those of the
-            # frames that a decoder holds back there.
-            del self.listed[min(gaps) + 1 :]
-            self.damaged |= set(range(max(min(gaps) - HELD_BACK, 0), min(gaps)))
-            self.cut_off = True
-        if self.cut_off or self.damaged:
-            self._reopen()  # a demuxer may remember where it stumbled
-
-    def _falls_short(self, ends: Counter[int]) -> bool:
-        """Whether every stream ends more than a second before the file's header says: a download that was cut off."""
-        said = self.container.duration or 0
-        if self.format != "matroska,webm":  # whose duration counts from 0, not from the first packet
-            said += self.container.start_time or 0
+        gaps = (later - at - sizes[at] for at, later in pairwise(sorted(sizes)))
+        if self.format == MATROSKA and max(gaps, default=0) > BETWEEN:
+            raise self.broken("packets are missing")
         reached = max((end * (self.container.streams[n].time_base or 0) for n, end in ends.items()), default=0)
-        return float(reached) + 1 < said / MICROSECONDS
-
-
-def _are_apart(before: Any, packet: Any) -> bool:
-    """Whether so much lies between two packets of a file that others must have been there."""
-    if before.pos is None or packet.pos is None:
-        return False
-    gap = packet.pos - before.pos - before.size
-    return bool(gap > BETWEEN and gap > BETWEEN + sum(data.buffer_size for data in before.iter_sidedata()))
+        # The index of other formats holds key frames only, or gives no sizes.
+        fewer = len(self.listed) < sum(entry.size > 0 for entry in self.stream.index_entries)
+        if fewer or self.format in TIMED and reached + 1 < (self.container.duration or 0) / MICROSECONDS:
+            raise self.broken("is cut off")
 
 
 def _preference(stream: VideoStream) -> int:
