@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
-from twinset.contracts.candidate import Candidate
 from twinset.contracts.errors import WrongUse
 from twinset.contracts.licences.names import UNKNOWN
 from twinset.contracts.references import Reference, bibtex, reasons_beside
 from twinset.generators.annotation_files import LINE_REASONS, Skipped, is_media_name, read_json_lines
-from twinset.generators.image_files import ImageFiles, UnusableImage
 from twinset.generators.video import safe_pickle
-from twinset.generators.video.frame_pairs import FRAME_REASONS, FoundFrame, FramePairCandidate, FramePairSource
-from twinset.shards.media.media_folder import Media
+from twinset.generators.video.frame_pairs import FramePairCandidate, FramePairSource
 
 FRAME = re.compile(r"(?P<video>.+)/0*(?P<number>[1-9]\d{0,8})\.(?:png|jpg)")
 RELATIONS = ("attention_relationship", "spatial_relationship", "contacting_relationship")
@@ -60,14 +55,13 @@ def official(name: str) -> str:
 SPELLED = {official(name): name for name in (*SPATIAL, *CONTACTING, *UNSAID)}
 
 
-def _printable(word: str) -> str:
-    if not word or not word.isprintable():
-        raise ValueError("a word is printable")
-    return word
+def _spelled(name: str) -> str:
+    if (spelled := SPELLED.get(official(name))) is None:
+        raise ValueError("not a relation of Action Genome")
+    return spelled
 
 
-Word = Annotated[str, AfterValidator(_printable)]
-Relation = Annotated[Word, AfterValidator(lambda name: SPELLED.get(official(name), name))]
+Relation = Annotated[str, AfterValidator(_spelled)]
 #: None for an object that is not visible.
 Relations = Annotated[tuple[Relation, ...], BeforeValidator(lambda names: () if names is None else names)]
 
@@ -75,7 +69,7 @@ Relations = Annotated[tuple[Relation, ...], BeforeValidator(lambda names: () if 
 class AnnotatedObject(BaseModel):
     """An object of a frame; JSON lines list visible ones alone."""
 
-    object_class: Word = Field(alias="class")
+    object_class: str = Field(alias="class", pattern=r"^\P{C}+$")
     visible: bool = True
     attention_relationship: Relations = ()
     spatial_relationship: Relations = ()
@@ -89,8 +83,8 @@ class AnnotatedObject(BaseModel):
     def captions(self) -> tuple[str, ...]:
         """Every caption that its relations give, in the annotation's order, contacting relations outermost.
 
-        Relations that cannot be said (``unsure``, ``other_relationship``) or are not Action Genome's give none; without
-        one of each kind there is no caption.
+        Relations that cannot be said (``unsure``, ``other_relationship``) give none; without one of each kind there is
+        no caption.
         """
         noun = NOUNS.get(official(self.object_class)) or JOINT.sub(" ", self.object_class).strip().lower()
         touches, places = (
@@ -100,54 +94,37 @@ class AnnotatedObject(BaseModel):
         return tuple(f"The person is {touch} the {noun} which is {at} him/her." for touch in touches for at in places)
 
 
-_OBJECT = TypeAdapter(AnnotatedObject)
-
-
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """One object in one annotated frame."""
 
     number: int
     frame: str
     seen: AnnotatedObject
 
-    def differs_from(self, other: View) -> bool:
-        """Whether at least two of the three relations differ (EqBen's rule against near-identical pairs)."""
-        relations = zip(self.seen.relations, other.seen.relations, strict=True)
-        return sum(set(mine) != set(theirs) for mine, theirs in relations) >= 2
-
 
 class ActionGenome(FramePairSource):
     """Frames between which a person's relation to an object changes (EqBen, sections 4.1 and B.1).
 
-    frames: ``dump`` reads ``VIDEO.mp4/000123.png`` of the official ffmpeg dump, ``video`` takes the same 1-based
-    frame numbers from ``VIDEO.mp4``.
+    A frame's number is that of the official ffmpeg dump, from 1, and its picture is taken from the video.
     skip: annotated frames left out after a chosen one (the paper says 1 and 2).
-    exclusive: stricter than the paper: each frame has a caption that is not true of the other one. {holding} and
-    {holding, touching} are said differently, and make a pair, but "holding" is true of both.
     """
 
     kind: Literal["action-genome"]
-    frames: Literal["dump", "video"] = "video"
     skip: int = Field(default=1, ge=0)
-    exclusive: bool = False
     licence: str = UNKNOWN
 
     reference = Reference(
         "Action Genome", "https://www.actiongenome.org", bibtex("ji2020actiongenome", "sigurdsson2016hollywood")
     )
-    reasons: ClassVar[Mapping[str, str]] = {
-        **FRAME_REASONS,
-        **LINE_REASONS,
-        **reasons_beside(__file__, "action-genome"),
-    }
+    reasons = FramePairSource.reasons | LINE_REASONS | reasons_beside(__file__, "action-genome")
 
-    version = 2
+    version = 3
+    addressing = "numbers"
 
     def plan(self) -> Iterator[FramePairCandidate]:
         """Pairs by video, object class and time, whatever the order of the file."""
-        for (video, kind), views in sorted(self._views().items()):
-            views.sort(key=lambda view: view.number)
+        for (video, kind), numbered in sorted(self._views().items()):
+            views = [numbered[number] for number in sorted(numbered)]
             # EqBen's sparse sampling: frames next to a chosen one are too much like it, and are skipped.
             i = 0
             while i < len(views):
@@ -160,32 +137,10 @@ class ActionGenome(FramePairSource):
                     j += 1 + self.skip if pair is not None else 1
                 i += 1 + self.skip if chosen else 1
 
-    def media_files(self) -> Media:
-        return self._dump.folder if self.frames == "dump" else super().media_files()
-
-    def media_names(self, candidate: Candidate) -> tuple[str, ...]:
-        if self.frames == "video":
-            return candidate.media_names
-        assert isinstance(candidate, FramePairCandidate)
-        return _dumped(candidate.video, candidate.at0), _dumped(candidate.video, candidate.at1)
-
-    def frames_at(self, video: str, addresses: Collection[float]) -> Mapping[float, FoundFrame]:
-        """By 1-based numbers of ffmpeg's output."""
-        if self.frames == "video":
-            from twinset.generators.video.frames import find_frames  # decodes with av
-
-            return find_frames(self.folder, video, addresses, "numbers")
-        read = self._dump.read(_dumped(video, number) for number in addresses)
-        found = {number: read[_dumped(video, number)] for number in addresses}
-        return {at: frame if isinstance(frame, UnusableImage) else (frame, -1) for at, frame in found.items()}
-
-    @cached_property
-    def _dump(self) -> ImageFiles:
-        return ImageFiles(self.media, upright=False)
-
     def _pair(self, video: str, kind: str, first: View, second: View) -> FramePairCandidate | None:
-        if not first.differs_from(second):
-            return None
+        relations = zip(first.seen.relations, second.seen.relations, strict=True)
+        if sum(set(mine) != set(theirs) for mine, theirs in relations) < 2:
+            return None  # EqBen's rule against near-identical pairs
         all0, all1 = first.seen.captions(), second.seen.captions()
         place = f"{self.annotations.name} {kind} of {first.frame} and {second.frame}"
         if not all0 or not all1:
@@ -193,8 +148,7 @@ class ActionGenome(FramePairSource):
             return None
         # A caption of its own leads, so that the first two differ as soon as one frame has one.
         captions0, captions1 = _own_first(all0, all1), _own_first(all1, all0)
-        shared = captions0[0] in all1, captions1[0] in all0
-        if all(shared) or (self.exclusive and any(shared)):
+        if captions0[0] in all1 and captions1[0] in all0:
             self.excluded.add("pair-said-alike", place)
             return None
         provenance = {"video": video, "object": kind}
@@ -205,62 +159,41 @@ class ActionGenome(FramePairSource):
         identity, at = (video, kind, first.number, second.number), (float(first.number), float(second.number))
         return self.planned(identity, (captions0, captions1), at, "relation", provenance)
 
-    def _views(self) -> Mapping[tuple[str, str], list[View]]:
-        """The visible objects of each video and class."""
-        views = defaultdict[tuple[str, str], list[View]](list)
-        frames: set[tuple[str, int]] = set()
+    def _views(self) -> Mapping[tuple[str, str], Mapping[int, View]]:
+        """The visible objects of each video and class, by the numbers of their frames."""
+        views = defaultdict[tuple[str, str], dict[int, View]](dict)
         for place, frame, objects in _frames(self.annotations):
             match = FRAME.fullmatch(frame) if isinstance(frame, str) else None
-            video, number = (match["video"], int(match["number"])) if match else ("", 0)
-            if reason := _problem(frame, objects) or ("repeated-frame" if (video, number) in frames else ""):
-                self.excluded.add(reason, place)
+            if match is None or not isinstance(objects, list):
+                self.excluded.add(frame.reason if isinstance(frame, Skipped) else "frame-malformed", place)
                 continue
-            frames.add((video, number))
-            for kind, seen in self._visible(objects, place):
-                views[video, kind].append(View(number, frame, seen))
+            if not is_media_name(frame):
+                self.excluded.add("unsafe-path", place)
+                continue
+            number = int(match["number"])
+            for seen in self._visible(objects, place):
+                kind = official(seen.object_class)
+                if number in views[match["video"], kind]:
+                    self.excluded.add("repeated-object", f"{place} {kind}")
+                else:
+                    views[match["video"], kind][number] = View(number, frame, seen)
         return views
 
-    def _visible(self, objects: Iterable[Any], place: str) -> Iterator[tuple[str, AnnotatedObject]]:
-        """Class and annotation of each visible object of a frame."""
-        classes: set[str] = set()
+    def _visible(self, objects: Iterable[Any], place: str) -> Iterator[AnnotatedObject]:
         for value in objects:
             try:
-                seen = _OBJECT.validate_python(value)
+                seen = AnnotatedObject.model_validate(value)
             except ValidationError:
                 self.excluded.add("object-malformed", place)
                 continue
-            kind = official(seen.object_class)
-            if not seen.visible:
-                continue
-            if kind in classes:
-                self.excluded.add("repeated-object", f"{place} {kind}")
-                continue
-            classes.add(kind)
-            for name in (name for names in seen.relations for name in names if official(name) not in SPELLED):
-                self.excluded.add("unknown-relation", f"{place} {kind} {name!r}")
-            yield kind, seen
+            if seen.visible:
+                yield seen
 
 
 def _own_first(captions: tuple[str, ...], elsewhere: tuple[str, ...]) -> list[str]:
     """The captions with the first one that the other frame does not have in the lead, where there is one."""
     own = next((caption for caption in captions if caption not in elsewhere), captions[0])
     return sorted(captions, key=lambda caption: caption != own)
-
-
-def _dumped(video: str, number: float) -> str:
-    """The picture of a frame, as Action Genome's official tool names it."""
-    return f"{video}/{int(number):06d}.png"
-
-
-def _problem(frame: Any, objects: Any) -> str:
-    """Why an annotated frame cannot be used; empty where it can."""
-    if isinstance(frame, Skipped):
-        return frame.reason
-    if not isinstance(frame, str) or not isinstance(objects, list):
-        return "frame-malformed"
-    if not is_media_name(frame):
-        return "unsafe-path"
-    return "" if FRAME.fullmatch(frame) else "frame-name"
 
 
 def _frames(path: Path) -> Iterator[tuple[str, Any, Any]]:

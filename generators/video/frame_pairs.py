@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -15,20 +15,20 @@ from pydantic import TypeAdapter, ValidationError
 
 from twinset.contracts.candidate import Candidate, CaptionedCandidate
 from twinset.contracts.canonical import canonical_json, sha256_of_file
+from twinset.contracts.errors import WrongUse
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Frame, Rejected
 from twinset.contracts.references import Reference, reasons_beside
-from twinset.generators.annotation_files import is_media_name, refuse_unusable
+from twinset.generators.annotation_files import is_media_name, read_json
 from twinset.generators.image_files import UnusableImage, VideoFolderSource
 from twinset.generators.papers import EQBEN
+from twinset.generators.record_fields import misfit
+from twinset.generators.video.timeline import Addressing
 from twinset.shards.media.media_folder import MediaFolder
 
 T = TypeVar("T")
-#: A frame and its index in the video (0-based, presentation order; -1 for a dumped one), or why an address gave none.
+#: A frame and its index in the video (from 0, in presentation order), or why an address gave none.
 FoundFrame = tuple[Frame, int] | UnusableImage
-
-#: Why a pair of frames cannot be made.
-FRAME_REASONS = reasons_beside(__file__, "frames")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,11 @@ class FramePairSource(VideoFolderSource):
     paper: ClassVar[Reference | None] = EQBEN
     group = "video"
     card_template = Path(__file__).with_name("card.md.j2")
-    reasons: ClassVar[Mapping[str, str]] = FRAME_REASONS
+    reasons: ClassVar[dict[str, str]] = reasons_beside(__file__, "frames")
 
     candidate = FramePairCandidate
     libraries = ("av", "numpy")
+    addressing: ClassVar[Addressing] = "seconds"
 
     @cached_property
     def folder(self) -> MediaFolder:
@@ -73,46 +74,27 @@ class FramePairSource(VideoFolderSource):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """One result a candidate, in order.
 
-        Candidates of one video follow each other: its file is hashed and opened once, each distinct frame is decoded
-        once and shared, and only one video's frames are held at a time. Provenance gains ``index0`` and ``index1``, the
-        indices of the frames in the video (0-based; -1 in a dump, which does not tell).
-
-        Rejections: `FRAME_REASONS`. Raises OSError for trouble of the machine, such as a failing disk.
+        The file of a video is hashed and opened once, each distinct frame is decoded once and shared, and only one
+        video's frames are held at a time. Provenance gains ``index0`` and ``index1``, the indices of the frames in the
+        video, from 0. Raises OSError for trouble of the machine.
         """
+        from twinset.generators.video.frames import find_frames  # decodes with av
+
         for video, group in groupby(cast(Sequence[FramePairCandidate], candidates), key=lambda pair: pair.video):
             planned = list(group)
-            frames = self.frames_at(video, sorted({at for pair in planned for at in (pair.at0, pair.at1)}))
+            addresses = {at for pair in planned for at in (pair.at0, pair.at1)}
+            frames = find_frames(self.folder, video, sorted(addresses), self.addressing)
             for pair in planned:
                 yield _made(pair, frames[pair.at0], frames[pair.at1])
 
-    def frames_at(self, video: str, addresses: Collection[float]) -> Mapping[float, FoundFrame]:
-        """The frames of a video by their addresses: seconds."""
-        from twinset.generators.video.frames import find_frames  # decodes with av
-
-        return find_frames(self.folder, video, addresses, "seconds")
-
-    def usable_videos(
-        self, path: Path, videos: Mapping[str, Any], entry: TypeAdapter[T], remedy: str
-    ) -> Iterator[tuple[str, T, str]]:
-        """Names, entries and places of the videos of a file's JSON object, sorted by name.
-
-        Raises `WrongUse` where none can be used.
-        """
-        usable = False
-        for video in sorted(videos):
+    def usable_videos(self, path: Path, videos: Mapping[str, T]) -> Iterator[tuple[str, T, str]]:
+        """Names, entries and places of the videos of a file, sorted by name."""
+        for video, entry in sorted(videos.items()):
             place = f"{path.name} video {video!r}"
-            if not is_media_name(video, self.folder):
+            if is_media_name(video, self.folder):
+                yield video, entry, place
+            else:
                 self.excluded.add("unsafe-path", place)
-                continue
-            try:
-                checked = entry.validate_python(videos[video])
-            except ValidationError:
-                self.excluded.add("video-malformed", place)
-                continue
-            usable = True
-            yield video, checked, place
-        if not usable:
-            refuse_unusable(path, self.excluded, remedy)
 
     def planned(
         self,
@@ -122,15 +104,7 @@ class FramePairSource(VideoFolderSource):
         change: str,
         provenance: Mapping[str, Any],
     ) -> FramePairCandidate:
-        """A candidate of one video.
-
-        Args:
-            identity: tells it from all others of the source; the video's name first.
-            captions: of both frames, best first.
-            at: addresses of both frames.
-            change: what differs between the twins.
-            provenance: flat, the same keys for all of a source.
-        """
+        """A candidate. identity: the video's name first. captions: best first. provenance: see `FramePairCandidate`."""
         video = str(identity[0])
         return FramePairCandidate(
             **self.identified(*identity, group=video),
@@ -142,6 +116,14 @@ class FramePairSource(VideoFolderSource):
             change=change,
             provenance=canonical_json(provenance).decode(),
         )
+
+
+def read_form(path: Path, form: TypeAdapter[T], remedy: str) -> T:
+    """A JSON file; raises `WrongUse` where it has another form."""
+    try:
+        return form.validate_python(read_json(path))
+    except ValidationError as error:
+        raise WrongUse(f"{path}: {misfit(error)[1]}; {remedy}") from error
 
 
 def _made(pair: FramePairCandidate, first: FoundFrame, second: FoundFrame) -> Pair | Rejected:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import chain, islice
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 import av
 import numpy as np
@@ -18,7 +18,7 @@ from av.video.reformatter import Interpolation
 from twinset.contracts.canonical import sha256_of_file
 from twinset.contracts.kinds.samples import Frame, MediaFile, Pixels
 from twinset.generators.image_files import UnusableImage
-from twinset.generators.video.timeline import MICROSECONDS, Timeline, best_effort
+from twinset.generators.video.timeline import MICROSECONDS, Addressing, Timeline, best_effort
 from twinset.generators.video.video_file import BrokenMedia, VideoFile, open_video
 from twinset.shards.media.media_folder import EscapesRoot, MediaFolder
 
@@ -39,9 +39,6 @@ class VideoFrame:
     index: int
     pts: float
     pixels: Pixels
-
-
-Addressing = Literal["seconds", "numbers"]
 
 
 def find_frames(
@@ -70,15 +67,14 @@ def find_frames(
     except OSError as error:
         return dict.fromkeys(addresses, UnusableImage.refused(error, video, size))
     source = MediaFile(stored.name, size, digest)
-    shared: dict[int, Frame] = {}
-    found: dict[float, tuple[Frame, int] | UnusableImage] = {}
-    for at, frame in read.items():
-        if isinstance(frame, UnusableImage):
-            found[at] = replace(frame, media=video, media_size=size)
-        else:
-            picture = Frame(f"{video}#{frame.index}", frame.pixels, frame.pts, source)
-            found[at] = shared.setdefault(frame.index, picture), frame.index
-    return found
+    decoded = {frame.index: frame for frame in read.values() if isinstance(frame, VideoFrame)}
+    frames = {n: Frame(f"{video}#{n}", frame.pixels, frame.pts, source) for n, frame in decoded.items()}
+    return {
+        at: (frames[frame.index], frame.index)
+        if isinstance(frame, VideoFrame)
+        else replace(frame, media=video, media_size=size)
+        for at, frame in read.items()
+    }
 
 
 def read_frames(
@@ -145,20 +141,17 @@ def _take(file: VideoFile, ticks: Sequence[int], wanted: Collection[int]) -> dic
         frames = islice(enumerate(file.decode(file.packets())), max(wanted, default=-1) + 1)
         return {index: upright_rgb(frame) for index, frame in frames if index in wanted}
     runs = defaultdict[int, set[int]](set)
-    for index in wanted:
-        runs[file.entrance(ticks[index])].add(ticks[index])
+    for tick in {ticks[index] for index in wanted}:
+        # What follows an open GOP's key frame in the file but is shown before it needs the key frame before.
+        runs[max(key for key in file.keys if key <= tick)].add(tick)
     pixels: dict[int, Pixels] = {}
     for start, run in sorted(runs.items()):
         with suppress(BrokenMedia, av.FFmpegError):  # which decoding from the start tells
             pixels |= _run(file, start, run)
     # Rare and slow: where a key frame is not a true entrance (gradual refresh, wrong labels), or something is damaged.
     if left := {ticks[index] for index in wanted} - pixels.keys():
-        for frame in file.decode(file.packets()):
-            if frame.pts in left:
-                pixels[frame.pts] = upright_rgb(frame)
-            if left <= pixels.keys():
-                break
-        else:
+        pixels |= {frame.pts: upright_rgb(frame) for frame in file.decode(file.packets()) if frame.pts in left}
+        if left - pixels.keys():
             raise file.broken("not every frame can be decoded")
     return {index: pixels[ticks[index]] for index in wanted}
 

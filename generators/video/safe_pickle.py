@@ -5,18 +5,14 @@ pickles hold. The standard library's `pickletools` takes the file apart; memory 
 """
 
 import pickletools
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.annotation_files import MOST_EXPANDED, read_bytes
 
-_NEW: dict[str, Callable[[], Any]] = {
-    **{"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False},
-    **{"EMPTY_LIST": list, "EMPTY_DICT": dict, "EMPTY_TUPLE": tuple},
-}
-_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
+_EMPTY = {"EMPTY_LIST": list, "EMPTY_DICT": dict}
 #: Operations that carry a number or a text.
 _CARRYING = {
     *("INT", "LONG", "LONG1", "LONG4", "BININT", "BININT1", "BININT2", "FLOAT", "BINFLOAT"),
@@ -47,61 +43,59 @@ class _NotData(Exception):
 def _data(raw: bytes) -> Any:
     stack: list[Any] = []
     marks: list[list[Any]] = []  # the stacks below each mark
-    memo: dict[int, Any] = {}
-    argument: Any
-    at: Any
+    memo: dict[Any, Any] = {}
     for operation, argument, at in pickletools.genops(raw):
         name = operation.name
         if name in _CARRYING:
             stack.append(argument)
-        elif name in _NEW:
-            stack.append(_NEW[name]())
-        elif name == "MEMOIZE":
-            memo[len(memo)] = stack[-1]
-        elif name in ("BINPUT", "LONG_BINPUT", "PUT"):
-            memo[argument] = stack[-1]
+        elif name in _CONSTANTS:
+            stack.append(_CONSTANTS[name])
+        elif name in _EMPTY:
+            stack.append(_EMPTY[name]())
+        elif name in ("MEMOIZE", "BINPUT", "LONG_BINPUT", "PUT"):
+            memo[len(memo) if name == "MEMOIZE" else argument] = stack[-1]
         elif name in ("BINGET", "LONG_BINGET", "GET"):
             stack.append(memo[argument])
         elif name == "MARK":
             marks.append(stack)
             stack = []
-        elif name in ("TUPLE", "LIST", "DICT", "APPENDS", "SETITEMS"):
+        elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
+            length = int(name[-1])
+            stack[-length:] = [tuple(stack[-length:])]
+        elif name in ("TUPLE", "LIST", "DICT"):
             items, stack = stack, marks.pop()
-            if name == "APPENDS":
-                stack[-1].extend(items)
-            elif name == "SETITEMS":
-                stack[-1].update(_entries(items, at))
-            else:
-                stack.append(items if name == "LIST" else tuple(items) if name == "TUPLE" else _entries(items, at))
-        elif name in _TUPLES:
-            stack[-_TUPLES[name] :] = [tuple(stack[-_TUPLES[name] :])]
+            stack.append({"TUPLE": tuple, "LIST": list, "DICT": _entries}[name](items))
+        elif name == "APPENDS":
+            items, stack = stack, marks.pop()
+            stack[-1].extend(items)
+        elif name == "SETITEMS":
+            items, stack = stack, marks.pop()
+            stack[-1].update(_entries(items))
         elif name == "APPEND":
             stack[-2].append(stack.pop())
         elif name == "SETITEM":
-            stack[-3].update(_entries(stack[-2:], at))
+            stack[-3].update(_entries(stack[-2:]))
             del stack[-2:]
         elif name not in ("PROTO", "FRAME", "STOP"):
-            named = f"the global {argument}, whose code would run" if name == "GLOBAL" else f"the operation {name}"
-            raise _NotData(f"{named} (at byte {at})")
+            raise _NotData(f"the operation {name} (at byte {at})")
     (value,) = stack
     return value
+
+
+def _entries(items: list[Any]) -> dict[str, Any]:
+    """Keys are text: others can take for ever to hash, or overflow the machine's stack."""
+    if not all(type(key) is str for key in items[::2]):
+        raise _NotData("a key that is not text")
+    return dict(zip(items[::2], items[1::2], strict=True))
 
 
 def _refuse_expanding(value: Any, most: int) -> None:
     """Raise `_NotData` where some parts are referred to so often that reading all would take for ever."""
     left, parts = [value], 0
     while left:
-        one = left.pop()
-        within = one.values() if isinstance(one, dict) else one if isinstance(one, list | tuple) else ()
+        part = left.pop()
+        within = part.values() if isinstance(part, dict) else part if isinstance(part, list | tuple) else ()
         parts += len(within)
         if parts > most:
             raise _NotData(f"more than {most:,} parts, of which some are referred to again and again")
         left.extend(within)
-
-
-def _entries(items: list[Any], at: int) -> dict[str, Any]:
-    """Keys are text: others can take for ever to hash, or overflow the machine's stack."""
-    keys = items[::2]
-    if not all(type(key) is str for key in keys):
-        raise _NotData(f"a key that is not text (at byte {at})")
-    return dict(zip(keys, items[1::2], strict=True))

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
+from typing import Literal
 
 #: A wanted time may lie this long (s) after the end of the last frame: annotators' durations are rounded.
 END_TOLERANCE = Fraction(1, 2)
 MICROSECONDS = 1_000_000
+#: How a frame is named: a time in seconds, or the number of a dumped frame.
+Addressing = Literal["seconds", "numbers"]
 
 
 @dataclass(frozen=True)
@@ -97,11 +100,9 @@ class Timeline:
                 if drift > 1.1:
                     previous = min(round(drift - 0.6), copies)
             repeats = [previous, *repeats[:2]]
-            if index and previous:
-                yield index - 1, previous
-                yield index, copies - previous
-            else:
-                yield index, copies
+            previous = previous if index else 0
+            yield index - 1, previous
+            yield index, copies - previous
             slot += copies
         yield len(self.ticks) - 1, sorted(repeats)[1]
 

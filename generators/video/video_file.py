@@ -82,17 +82,10 @@ class VideoFile:
     def keys(self) -> dict[int, int]:
         """The tick to seek for each key frame, by its pts.
 
-        By dts: sought by pts, a reader may enter behind it. MP4's takes the tick for a pts, and enters a key frame early.
+        It is the dts, since some readers enter behind the frame where sought by pts. MP4's takes it for a pts.
         """
         ticks = [(packet.pts, packet.dts) for packet in self.listed if packet.key]
         return {pts: pts if dts is None else min(pts, dts) for pts, dts in ticks if pts is not None}
-
-    def entrance(self, tick: int) -> int:
-        """The pts of the last key frame that is shown before a frame, or with it.
-
-        What follows an open GOP's key frame in the file but is shown before it needs the key frame before.
-        """
-        return max(pts for pts in self.keys if pts <= tick)
 
     def packets(self) -> Iterator["av.Packet[VideoStream]"]:
         """All packets, for a fresh decoder."""
@@ -139,13 +132,11 @@ class VideoFile:
         self.container = av.open(str(self.path), options=OPEN_OPTIONS, **_METADATA)
         stream = max(self.container.streams.video, key=_preference, default=None)
         if stream is None or stream.codec_context is None:
-            self.container.close()
             raise self.broken("holds no video that can be decoded")
         self.stream, codec = stream, stream.codec_context
         codec.thread_count = 1
         codec.flags |= Flags.bitexact  # MPEG-4's inverse transform otherwise differs with the CPU
         if codec.width * codec.height > MAX_PIXELS:
-            self.container.close()
             raise BrokenMedia(f"{self.path.name}: {codec.width} x {codec.height} pixels are no sane video")
 
     def _demuxed(self) -> Iterator["av.Packet[VideoStream]"]:
@@ -180,7 +171,7 @@ class VideoFile:
         reached = max((end * (self.container.streams[n].time_base or 0) for n, end in ends.items()), default=0)
         # The index of other formats holds key frames only, or gives no sizes.
         fewer = len(self.listed) < sum(entry.size > 0 for entry in self.stream.index_entries)
-        if fewer or self.format in TIMED and reached + 1 < (self.container.duration or 0) / MICROSECONDS:
+        if fewer or (self.format in TIMED and reached + 1 < (self.container.duration or 0) / MICROSECONDS):
             raise self.broken("is cut off")
 
 
