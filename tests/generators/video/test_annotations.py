@@ -8,7 +8,7 @@ import struct
 import tracemalloc
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import groupby, product
+from itertools import product
 from operator import itemgetter, ne
 from pathlib import Path
 from typing import Any
@@ -66,8 +66,6 @@ def real(name: str) -> Path:
 
 BAD_FILES: dict[str, tuple[str, Any]] = {
     "Input should be a valid dictionary": ("gebc", []),
-    "v: Input should be a valid list": ("gebc", {"v": {}}),
-    "database: Field required": ("youcook2", {}),
     "database.v.annotations: Field required": ("youcook2", {"database": {"v": {}}}),
     "two segments of one video": ("video-segments", [{"video": "a", "start": 0, "end": 1, "caption": "b"}]),
 }
@@ -138,7 +136,6 @@ def test_captions_are_worded_as_published(tmp_path: Path) -> None:
         (pair,) = planned("action-genome", written("action-genome", tmp_path, frames))
         assert pair.captions0 == (f"The person is {caption} him/her.",)
         assert (pair.video, pair.group, pair.at0, pair.at1) == ("A.mp4", "A.mp4", 10.0, 20.0)
-        assert (pair.change, pair.split) == ("relation", "test")
 
 
 def test_captions_that_the_other_frame_lacks_lead(tmp_path: Path) -> None:
@@ -146,9 +143,6 @@ def test_captions_that_the_other_frame_lacks_lead(tmp_path: Path) -> None:
     (pair,) = planned("action-genome", written("action-genome", tmp_path, both))
     assert [caption.split()[3] for caption in pair.captions0] == ["touching", "holding"]
     assert [caption.split()[3] for caption in pair.captions1] == ["wiping", "holding"]
-    path = written("action-genome", tmp_path, story(HOLD, (["unsure"], ["in_front_of"], ["holding", "touching"])))
-    (pair,) = planned("action-genome", path)
-    assert [pair.captions0[0].split()[3], pair.captions1[0].split()[3]] == ["holding", "touching"]
     for contacting in (None, ["other_relationship"]):  # what cannot be said
         path = written("action-genome", tmp_path, story(HOLD, (["unsure"], ["behind"], contacting)))
         made = opened("action-genome", path)
@@ -178,10 +172,6 @@ def test_the_real_graphs_give_the_counts_in_the_readme(skip: int, count: int) ->
     assert len(pairs) == len({pair.key for pair in pairs}) == count
     frames = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     assert identities(pairs) == oracle(frames, skip)
-    for pair in pairs:
-        assert pair.captions0[0] != pair.captions1[0]
-    groups = [group for group, _ in groupby(pair.group for pair in pairs)]
-    assert len(groups) == len(set(groups)), "candidates of one video lie together"
     assert "object-malformed" not in made.excluded
     assert sorted(real("action_genome/relationship_classes.txt").read_text("utf-8").split()) == sorted(SPELLED)
 
@@ -207,7 +197,6 @@ def twins(folder: Path, boundaries: Sequence[Any], **settings: Any) -> list[Any]
 def test_twins_lie_before_a_boundary_and_after_the_next(tmp_path: Path) -> None:
     first, second = twins(tmp_path, THREE)
     assert [(pair.at0, pair.at1) for pair in (first, second)] == [(1.0, 6.0), (3.0, 9.0)]
-    assert (first.video, first.group, first.split, first.change) == ("v", "v", "test", "status")
     for skip, times in ((0, [(1, 3), (3, 6), (6, 9)]), (2, [(1, 9)]), (3, [])):
         assert [(pair.at0, pair.at1) for pair in twins(tmp_path, THREE, skip=skip)] == times
 
@@ -252,24 +241,13 @@ def test_several_files_are_planned_as_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("skip", "count", "left"), [(0, 5930, 2254), (1, 3927, 1429), (2, 2413, 850)])
 def test_the_real_annotation_gives_the_counts_in_the_readme(skip: int, count: int, left: int) -> None:
-    path = real("gebc/val.json")
-    made = opened("gebc", path, skip=skip)
-    pairs = list(made.plan())
+    pairs = planned("gebc", real("gebc/val.json"), skip=skip)
     assert len(pairs) == len({pair.key for pair in pairs}) == count
-    assert set(made.excluded) == {"pair-unsayable"}
-    moments = json.loads(path.read_text("utf-8")).values()
-    distinct = (len({one["timestamp"] for one in boundaries}) for boundaries in moments)
-    assert count + made.excluded["pair-unsayable"] == sum(max(0, n - skip) for n in distinct)
+    for caption in {caption for pair in pairs for caption in pair.captions0 + pair.captions1}:
+        assert re.fullmatch(r"[A-Z0-9](?!.* ,)[^/]*[^.]\.", caption) and caption == " ".join(caption.split())
     motion, equal = MotionWords(kind="motion-words").open(), EqualCaptions(kind="equal-captions").open()
-    kept = 0
-    for pair in pairs:
-        assert 0 <= pair.at0 < pair.at1
-        for caption in pair.captions0 + pair.captions1:
-            assert caption == " ".join(caption.split()) and "/" not in caption and " ," not in caption
-            assert caption[0].isupper() and caption.endswith(".") and not caption.endswith("..")
-        still = motion.judge(pair)
-        kept += not isinstance(still, Drop) and not isinstance(equal.judge(still), Drop)
-    assert kept == left
+    still = [pair for pair in map(motion.judge, pairs) if not isinstance(pair, Drop)]
+    assert sum(not isinstance(equal.judge(pair), Drop) for pair in still) == left
 
 
 # YouCook2
@@ -280,23 +258,10 @@ def segment(name: Any, start: Any, end: Any, sentence: Any = "chop it") -> dict[
 
 
 def test_middle_frames_of_all_pairs_of_segments(tmp_path: Path) -> None:
-    segments = [segment(0, 8, 23, "crush garlic"), segment(1, 23, 47), segment(2, 50, 51, "serve it")]
+    segments = [segment(2, 50, 51, "serve it"), segment(0, 8, 23, "crush garlic"), segment(1, 23, 47)]
     pairs = planned("youcook2", written("youcook2", tmp_path, segments))
-    assert planned("youcook2", written("youcook2", tmp_path, segments[::-1])) == pairs
     assert [(pair.at0, pair.at1) for pair in pairs] == [(15.5, 35.0), (15.5, 50.5), (35.0, 50.5)]
     assert (pairs[1].captions0, pairs[1].captions1) == (("Crush garlic.",), ("Serve it.",))
-    assert {(pair.video, pair.group, pair.split, pair.change) for pair in pairs} == {("v", "v", "test", "step")}
-
-
-@pytest.mark.slow
-def test_the_real_annotation_has_53550_pairs() -> None:
-    made = opened("youcook2", real("youcook2/youcookii_annotations_trainval.json"))
-    pairs = list(made.plan())
-    assert len(pairs) == len({pair.key for pair in pairs}) == 53_550
-    assert made.excluded == {}
-    assert len({pair.group for pair in pairs}) <= 1_790
-    # Two segments of oJZUxU9szWA have one interval: planned as the paper counts, rejected when their frames are read.
-    assert sum(pair.at0 == pair.at1 for pair in pairs) == 1
 
 
 # Segments of one's own videos
@@ -342,7 +307,6 @@ def test_the_docs_command_builds_a_dataset_with_its_citation(tmp_path: Path, mon
     assert main(command.split()) == 0
     card = Path(command.split()[-1], "README.md").read_text("utf-8")
     assert "Kitchen videos of our group" in card and "doe2026kitchen" in card
-    assert "YouCook" not in card and "Zhou" not in card
 
 
 # Records that can be used, and others with the reason why they cannot.
@@ -355,12 +319,10 @@ CLEAN: dict[str, list[Any]] = {
 UNUSABLE: dict[str, list[tuple[str, Any]]] = {
     "action-genome": [
         ("not-json", '{"frame": '),
-        ("frame-malformed", {"frame": 3, "objects": []}),
         ("frame-malformed", {"frame": "A.mp4/zero.png", "objects": [thing("bag", *HOLD)]}),
         ("repeated-object", {"frame": "A.mp4/20.png", "objects": [thing("bag", *HOLD)]}),
         ("unsafe-path", {"frame": "../A.mp4/000030.png", "objects": []}),
         ("object-malformed", {"frame": "A.mp4/000040.png", "objects": [3, thing("bag", *AWAY, visible=False)]}),
-        ("object-malformed", {"frame": "A.mp4/000050.png", "objects": [thing("bag", "looking_at", [], [])]}),
         ("repeated-object", {"frame": "A.mp4/000060.png", "objects": [thing("dish", *HOLD)] * 2}),
         ("object-malformed", {"frame": "A.mp4/000070.png", "objects": [thing("bed", [], ["behind"], ["juggling"])]}),
     ],
@@ -371,11 +333,9 @@ UNUSABLE: dict[str, list[tuple[str, Any]]] = {
     "youcook2": [
         ("segment-malformed", segment(3, 9, 8)),
         ("segment-malformed", segment(4, 1e308, 1.7e308)),
-        ("segment-malformed", segment(6, 1, 2, " ")),
         ("segment-malformed", "not a segment"),
     ],
     "video-segments": [
-        ("segment-malformed", {"start": 0, "end": 1, "caption": "no video"}),
         ("unsafe-path", {"video": "../clip", "start": 0, "end": 1, "caption": "another folder"}),
         ("segment-malformed", {"video": "clip", "start": "soon", "end": 1, "caption": "no time"}),
         ("segment-malformed", {"video": "clip", "start": 3, "end": 4, "caption": " ... "}),
@@ -399,13 +359,6 @@ def test_unusable_records_are_counted_with_reason_and_place_and_change_nothing_e
 # Attack: annotations are a stranger's pickle, which runs no code, fills no memory and takes no time.
 
 
-class Code(str):
-    """What an attacker puts into a pickle: a command."""
-
-    def __reduce__(self) -> Any:
-        return os.system, (str(self),)
-
-
 def pickled(path: Path, value: Any, protocol: int = 4) -> Path:
     path.write_bytes(value if isinstance(value, bytes) else pickle.dumps(value, protocol))
     return path
@@ -424,11 +377,9 @@ def test_data_is_read_as_the_standard_library_reads_it_and_code_does_not_run(tmp
     assert read == plain and read["one"] is read["other"]
     assert [type(number) for number in read["numbers"]] == [int, float, int, bool, type(None)]
     with pytest.raises(WrongUse, match=r"annotation\.pkl: this pickle holds more than plain data: .*fetch"):
-        load(pickled(tmp_path / "annotation.pkl", {"a.mp4/000001.png": [Code(f"touch '{tmp_path}/ran'")]}, protocol))
-    assert not (tmp_path / "ran").exists()
-    load(
-        pickled(tmp_path / "annotation.pkl", b"\x80\x02]" + b"(" * 1000 + b"t" * 1000 + b"a.")
-    )  # depth is harmless where nothing is hashed
+        load(pickled(tmp_path / "annotation.pkl", {"a.mp4/000001.png": [os.system]}, protocol))
+    deep = b"\x80\x02]" + b"(" * 1000 + b"t" * 1000 + b"a."  # harmless where nothing is hashed
+    load(pickled(tmp_path / "annotation.pkl", deep))
 
 
 def doubled(depth: int, end: bytes) -> bytes:
@@ -444,6 +395,7 @@ REFUSED: dict[str, tuple[str, Any]] = {
     "such a key of a dictionary from a mark": (NOT_DATA, b"(" + doubled(40, b"Nd.")[3:]),
     "a deep key, whose hash overflows the stack": (NOT_DATA, b"\x80\x02})" + b"\x85" * 300_000 + b"Ns."),
     "a number as key": (NOT_DATA, b"\x80\x02}K\x01Ns."),
+    "nine million parts in 20 kB": (NOT_DATA, [list(range(3000))] * 3000),
     "claimed text": (BROKEN, b"\x80\x04\x8d" + struct.pack("<Q", 1 << 40) + b"."),
     "text that is not UTF-8": (BROKEN, b"\x80\x04X" + struct.pack("<I", 100_000) + b"\xff" * 100_000 + b"."),
     "no list": (BROKEN, b"\x80\x02(K\x01e."),
@@ -463,9 +415,3 @@ def test_anything_but_data_is_refused_by_a_short_message_and_fills_no_memory(nam
         assert len(str(refused.value)) < 1000
     finally:
         tracemalloc.stop()
-
-
-def test_parts_that_are_referred_to_again_and_again_are_refused(tmp_path: Path) -> None:
-    frames = [list(range(3000))] * 3000  # nine million parts in a file of 20 kB
-    with pytest.raises(WrongUse, match="referred to again and again"):
-        load(pickled(tmp_path / "annotation.pkl", frames))

@@ -173,7 +173,6 @@ REAL_CLIPS: dict[str, dict[int, int]] = {
     "cockatoo.mp4": {},  # 4:4:4 of an old x264, decoded otherwise unless the version in its first frame was seen
     "mmaction2_part_0.mp4": {31: 30, 32: 31, 33: 31},
     "mmaction2_test.avi": {1: 0, 2: 0, 3: 1, 165: 163},
-    "asl_book.mkv": {},
     "pyscenedetect_goldeneye-vfr-drop3.mp4": {1: 0, 2: 1, 3: 2, 4: 2, 6: 4, 7: 4, 10: 6, 100: 66, 165: 110, 239: 159},
     "pyscenedetect_issue-134-rotate.mp4": {},
     "short_hamilton_clip.mp4": {1: 0, 26: 0, 27: 1, 31: 5, 300: 274},
@@ -203,9 +202,8 @@ def test_real_clips_equal_a_sequential_decode_and_an_ffmpeg_dump(clip: str) -> N
 DAMAGED = ["b-pyramid", "open-gop", "gradual-refresh", "vp9", "vp8-hidden-frames", "avi-without-pts", "mpeg-ts"]
 
 
-@pytest.mark.parametrize("fill", [b"\0", b"\xff", b"noise, "])
 @pytest.mark.parametrize("name", DAMAGED)
-def test_a_video_with_a_hole_gives_no_frames(name: str, fill: bytes, tmp_path: Path) -> None:
+def test_a_video_that_is_damaged_or_cut_off_gives_no_frames(name: str, tmp_path: Path) -> None:
     file, codec, options = ENCODINGS[name]
     path = make_video(tmp_path / file, count=200, codec=codec, options=options)
     data = path.read_bytes()
@@ -213,32 +211,13 @@ def test_a_video_with_a_hole_gives_no_frames(name: str, fill: bytes, tmp_path: P
         places = [packet.pos or 0 for packet in container.demux(container.streams.video[0]) if packet.size]
     # From the start of a packet: of one that is damaged near its end a decoder may notice nothing.
     start = next(place for place in places if place > 0.4 * len(data))
-    # MPEG-TS counts its parts modulo 16: that 16, 32 ... of them are missing cannot be seen.
+    # MPEG-TS counts its parts modulo 16: that 16, 32 ... of them are missing cannot be seen, nor that it ends early.
     hole = len(data) // 20 + 188 * (path.suffix == ".ts")
-    path.write_bytes(data[:start] + (fill * hole)[:hole] + data[start + hole :])
-    with pytest.raises(BrokenMedia, match=rf"{file}: .*; get the file anew"):
-        read_frames(path, [n / RATE for n in range(3, 200)], "seconds")
-
-
-@pytest.mark.parametrize("name", ["a.mkv", "a.mp4", "a.avi", "a.flv"])
-def test_a_video_that_was_cut_off_gives_no_frames(name: str, tmp_path: Path) -> None:
-    path = make_video(tmp_path / name, count=100, options={"g": "10", "bf": "0"})
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2])
-    with pytest.raises(BrokenMedia, match=name):
-        read_frames(path, [0.0], "seconds")
-
-
-def test_damage_that_is_not_on_the_way_to_a_frame_does_not_change_it(tmp_path: Path) -> None:
-    path = make_video(tmp_path / "a.mp4", count=80, options={"g": "20", "bf": "0"})
-    before, after = (digest(frame.pixels) for frame in taken(path, [0.4, 2.8]))
-    data = path.read_bytes()
-    with av.open(str(path)) as container:
-        place, size = [(packet.pos or 0, packet.size) for packet in container.demux(video=0) if packet.size][30]
-    path.write_bytes(data[:place] + b"\xff" * size + data[place + size :])
-    assert [digest(taken(path, [at])[0].pixels) for at in (0.4, 2.8)] == [before, after]
-    with pytest.raises(BrokenMedia):
-        read_frames(path, [0.4, 1.4, 2.8], "seconds")
+    holes = [data[:start] + (fill * hole)[:hole] + data[start + hole :] for fill in (b"\0", b"\xff", b"noise, ")]
+    for content in holes if path.suffix == ".ts" else [*holes, data[: len(data) // 2]]:
+        path.write_bytes(content)
+        with pytest.raises(BrokenMedia, match=rf"{file}: .*; get the file anew"):
+            read_frames(path, [n / RATE for n in range(3, 200)], "seconds")
 
 
 @pytest.mark.parametrize(("file", "first"), [("a.mkv", 8005), ("a.mp4", 8005), ("a.avi", 0), ("a.ts", 8005)])
@@ -318,15 +297,11 @@ def test_a_pair_holds_its_frames_source_and_provenance_and_shares_frames_with_ot
 def test_what_gives_no_pair_rejects_its_own_candidate_only(tmp_path: Path) -> None:
     whole = make_video(tmp_path / "clip.mp4").read_bytes()
     (tmp_path / "empty.mp4").touch()
-    (tmp_path / "text.mp4").write_text("not a video")
-    (tmp_path / "cut.mp4").write_bytes(whole[:2000])
     runs = whole.index(b"stts") + 8  # a count for which FFmpeg asks for absurd memory
     (tmp_path / "huge.mp4").write_bytes(whole[:runs] + struct.pack(">I", 0x7FFFFFFF) + whole[runs + 4 :])
     expected: dict[tuple[str, float, float], tuple[str, str | None, int | None]] = {
         ("gone", 0.4, 0.8): ("missing-media", "gone", None),
         ("empty", 0.4, 0.8): ("broken-media", "empty", 0),
-        ("text", 0.4, 0.8): ("broken-media", "text", 11),
-        ("cut", 0.4, 0.8): ("broken-media", "cut", 2000),
         ("huge", 0.4, 0.8): ("broken-media", "huge", len(whole)),
         ("../clip", 0.4, 0.8): ("unsafe-path", None, None),
         ("clip", 0.4, 0.41): ("same-frame", None, None),
@@ -338,20 +313,16 @@ def test_what_gives_no_pair_rejects_its_own_candidate_only(tmp_path: Path) -> No
     assert read(good.image0.pixels) == 10
 
 
-@pytest.mark.parametrize(("reads_before", "number"), [(0, errno.EIO), (1, errno.EIO), (0, errno.EACCES)])
-def test_trouble_of_the_machine_ends_the_shard_that_of_one_file_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_before: int, number: int
+@pytest.mark.parametrize("reads_before", [0, 1])
+def test_trouble_of_the_machine_ends_the_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_before: int
 ) -> None:
     """FFmpeg cannot tell a disk that fails from a broken video: the file is read again to tell."""
     (tmp_path / "clip.mp4").write_text("no video")
-    # Root may read everything: permissions alone would not do.
-    reads = Mock(side_effect=[("0" * 64, 8)] * reads_before + [OSError(number, "trouble")])
+    reads = Mock(side_effect=[("0" * 64, 8)] * reads_before + [OSError(errno.EIO, "trouble")])
     monkeypatch.setattr(frames, "sha256_of_file", reads)
-    if number == errno.EIO:
-        with pytest.raises(OSError, match="trouble"):
-            made(tmp_path, ("clip", 0.0, 0.4))
-    else:
-        assert rejected(made(tmp_path, ("clip", 0.0, 0.4))[0]) == ("broken-media", "clip", 8)
+    with pytest.raises(OSError, match="trouble"):
+        made(tmp_path, ("clip", 0.0, 0.4))
 
 
 def test_phrases_become_sentences() -> None:
@@ -361,8 +332,7 @@ def test_phrases_become_sentences() -> None:
         ("add the onion to the pand]",): "Add the onion to the pand.",
         ("heat tortillas with the green onions '",): "Heat tortillas with the green onions.",
         ("stir it...",): "Stir it.",
-        ("is it done ?",): "Is it done?",
-        ("add salt (a pinch)",): "Add salt (a pinch).",
+        ("is it done (now) ?",): "Is it done (now)?",
         ("nul\x00byte",): "Nul byte.",
         ("...",): "",
     }
