@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -170,24 +170,19 @@ class ActionGenome(FramePairSource):
             if not is_media_name(frame):
                 self.excluded.add("unsafe-path", place)
                 continue
-            number = int(match["number"])
-            for seen in self._visible(objects, place):
+            video, number = match["video"], int(match["number"])
+            for value in objects:
+                try:
+                    seen = AnnotatedObject.model_validate(value)
+                except ValidationError:
+                    self.excluded.add("object-malformed", place)
+                    continue
                 kind = official(seen.object_class)
-                if number in views[match["video"], kind]:
+                if seen.visible and number in views[video, kind]:
                     self.excluded.add("repeated-object", f"{place} {kind}")
-                else:
-                    views[match["video"], kind][number] = View(number, frame, seen)
+                elif seen.visible:
+                    views[video, kind][number] = View(number, frame, seen)
         return views
-
-    def _visible(self, objects: Iterable[Any], place: str) -> Iterator[AnnotatedObject]:
-        for value in objects:
-            try:
-                seen = AnnotatedObject.model_validate(value)
-            except ValidationError:
-                self.excluded.add("object-malformed", place)
-                continue
-            if seen.visible:
-                yield seen
 
 
 def _own_first(captions: tuple[str, ...], elsewhere: tuple[str, ...]) -> list[str]:

@@ -150,7 +150,7 @@ def _take(file: VideoFile, ticks: Sequence[int], wanted: Collection[int]) -> dic
             pixels |= _run(file, start, run)
     # Rare and slow: where a key frame is not a true entrance (gradual refresh, wrong labels), or something is damaged.
     if left := {ticks[index] for index in wanted} - pixels.keys():
-        pixels |= {frame.pts: upright_rgb(frame) for frame in file.decode(file.packets()) if frame.pts in left}
+        pixels |= {frame.pts or 0: upright_rgb(frame) for frame in file.decode(file.packets()) if frame.pts in left}
         if left - pixels.keys():
             raise file.broken("not every frame can be decoded")
     return {index: pixels[ticks[index]] for index in wanted}
@@ -162,7 +162,7 @@ def _run(file: VideoFile, start: int, wanted: Collection[int]) -> dict[int, Pixe
     first = next(frames, None)
     if first is None or first.pts != start or not first.key_frame or first.pict_type != PictureType.I:
         return {}
-    return {frame.pts: upright_rgb(frame) for frame in chain([first], frames) if frame.pts in wanted}
+    return {frame.pts or 0: upright_rgb(frame) for frame in chain([first], frames) if frame.pts in wanted}
 
 
 def upright_rgb(frame: av.VideoFrame) -> Pixels:

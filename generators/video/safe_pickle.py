@@ -64,7 +64,7 @@ def _data(raw: bytes) -> Any:
             stack[-length:] = [tuple(stack[-length:])]
         elif name in ("TUPLE", "LIST", "DICT"):
             items, stack = stack, marks.pop()
-            stack.append({"TUPLE": tuple, "LIST": list, "DICT": _entries}[name](items))
+            stack.append(items if name == "LIST" else tuple(items) if name == "TUPLE" else _entries(items))
         elif name == "APPENDS":
             items, stack = stack, marks.pop()
             stack[-1].extend(items)

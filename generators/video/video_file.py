@@ -147,12 +147,13 @@ class VideoFile:
 
         Raises `BrokenMedia` where some are damaged or missing, as far as the format tells.
         """
-        sizes = Counter[int]()  # of what lies at each place in the file
+        sizes = Counter[int]()  # of what lies at each place in a Matroska file
         ends = Counter[int]()  # of each stream, in its ticks
         for packet in self.container.demux():
             if not packet.size:
                 continue
-            sizes[packet.pos or 0] += packet.size + sum(data.buffer_size for data in packet.iter_sidedata())
+            if self.format == MATROSKA and packet.pos is not None:
+                sizes[packet.pos] += packet.size + sum(data.buffer_size for data in packet.iter_sidedata())
             tick = packet.dts if packet.pts is None else packet.pts  # AVI has no pts
             if tick is not None:
                 ends[packet.stream.index] = max(ends[packet.stream.index], tick + (packet.duration or 0))
@@ -166,7 +167,7 @@ class VideoFile:
                 times = packet.pts, packet.dts, packet.duration or 0
                 self.listed.append(ListedPacket(*times, packet.is_keyframe, not packet.is_discard))
         gaps = (later - at - sizes[at] for at, later in pairwise(sorted(sizes)))
-        if self.format == MATROSKA and max(gaps, default=0) > BETWEEN:
+        if max(gaps, default=0) > BETWEEN:
             raise self.broken("packets are missing")
         reached = max((end * (self.container.streams[n].time_base or 0) for n, end in ends.items()), default=0)
         # The index of other formats holds key frames only, or gives no sizes.

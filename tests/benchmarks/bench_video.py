@@ -135,13 +135,13 @@ def exact(path: Path, wanted: list[float], found: list[Pixels]) -> str:
     if len(found) != len(wanted):
         return f"{len(found)} of {len(wanted)} read"
     with open_video(path) as file:
-        ticks = sorted(pts for pts in file.places if pts is not None)
+        ticks = sorted(packet.pts for packet in file.listed if packet.pts is not None)
         first = ticks[0] * file.stream.time_base
         times = np.array([float(tick * file.stream.time_base - first) for tick in ticks])
         aims = [int(np.argmin(np.abs(times - at))) for at in wanted]
         near = {n for aim in aims for n in range(aim - 3, aim + 4)}
         around = {}
-        for index, (_, frame) in enumerate(file.decode(file.packets())):
+        for index, frame in enumerate(file.decode(file.packets())):
             if index in near:
                 around[index] = upright_rgb(frame).astype(np.int16)
             if index > max(near):
@@ -158,16 +158,15 @@ def decoding(path: Path, wanted: list[float], skipping: bool) -> float:
     times = []
     with open_video(path) as file:
         codec = file.stream.codec_context
-        ticks = sorted(pts for pts in file.places if pts is not None)
+        ticks = sorted(packet.pts for packet in file.listed if packet.pts is not None)
         rate = float(file.stream.average_rate or 25)
         for _ in range(ROUNDS):
             spent = 0.0
             for tick in (ticks[round(at * rate)] for at in wanted):
-                entrance = file.entrance(file.places[tick])
-                packets = list(islice(file.packets_from(entrance), file.places[tick] - entrance + 1))
+                packets = list(file.packets_from(max(key for key in file.keys if key <= tick), [tick]))
                 codec.flush_buffers()
                 start = time.process_time()
-                for _, packet in packets:
+                for packet in packets:
                     codec.skip_frame = "NONREF" if skipping and packet.pts != tick else "DEFAULT"
                     codec.decode(packet)
                 codec.decode(None)
@@ -180,7 +179,7 @@ def bench(name: str, path: Path, segments: int) -> None:
     with open_video(path) as file:
         rate, count = float(file.stream.average_rate or 25), len(file.listed)
         keys = sum(packet.key for packet in file.listed)
-        packets = islice(file.packets_from(0), 1000)
+        packets = islice(file.packets(), 1000)
         first = next(packets)
         file.stream.codec_context.skip_frame = "NONREF"
         skippable = 1 - sum(1 for _ in file.decode(chain([first], packets))) / min(count, 1000)
