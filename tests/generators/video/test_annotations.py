@@ -272,7 +272,6 @@ ROWS = [
     ("clip", 1.0, 1.4, "he waves"),
     ("clip", 1.6, 2.0, "a man opens the door"),
     ("clip", 0.2, 0.36, "he turns the handle"),
-    ("lone", 0, 1, "nothing to pair it with"),
 ]
 COLUMNS = ("video", "start", "end", "caption")
 

@@ -191,8 +191,6 @@ def test_real_clips_equal_a_sequential_decode_and_an_ffmpeg_dump(clip: str) -> N
     picks = [*range(0, len(times), 23), len(times) - 1]
     together = taken(path, [times[n] for n in picks])
     assert [digest(frame.pixels) for frame in together] == [expected[n] for n in picks]
-    for n in picks[-4:-1]:
-        assert digest(taken(path, [times[n]])[0].pixels) == expected[n]
     dumped = taken(path, [float(number) for number in numbers], "numbers")
     assert [frame.index for frame in dumped] == list(numbers.values())
     beyond = [number + 1.0 for number in list(numbers)[-1:]]
@@ -235,7 +233,6 @@ SMALL, LARGE = (64, 48), (128, 96)
 # Sizes and default flags of the streams, and which one ffmpeg 4.2.2 took.
 CHOICES = {
     "larger": ("a.mkv", [(SMALL, 0), (LARGE, 0)], 1),
-    "first-of-equals": ("a.mkv", [(SMALL, 0), (SMALL, 0)], 0),
     "default-before-larger": ("a.mkv", [(SMALL, Disposition.default), (LARGE, 0)], 0),
     "first-track-of-mp4-is-default": ("a.mp4", [(SMALL, 0), (LARGE, 0)], 0),
 }
@@ -268,9 +265,7 @@ def test_a_title_that_is_not_utf_8_is_no_reason_to_refuse_a_video(tmp_path: Path
 def made(folder: Path, *wanted: tuple[str, float, float]) -> list[Any]:
     source: Any = YouCook2(kind="youcook2", annotations=folder / "none", media=folder).open(Context("eq"))
     captions = (("before", "more"), ("after",))
-    planned = [
-        source.planned(tuple(map(str, pair)), captions, pair[1:], "status", {"video": pair[0]}) for pair in wanted
-    ]
+    planned = [source.planned((at[0], *map(str, at)), captions, at[1:], "status", {"video": at[0]}) for at in wanted]
     results = list(source.make(planned))
     assert [result.key for result in results] == [pair.key for pair in planned]
     return results
@@ -288,8 +283,7 @@ def test_a_pair_holds_its_frames_source_and_provenance_and_shares_frames_with_ot
     source = MediaFile("clip.mp4", path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest())
     assert sample.image0.source == sample.image1.source == source
     assert sample.provenance == {"video": "clip", "index0": 10, "index1": 50}
-    assert (sample.group, sample.split, sample.change) == ("clip", "test", "status")
-    assert (sample.captions0, sample.captions1) == (("before", "more"), ("after",))
+    assert (sample.group, sample.change, sample.captions0) == ("clip", "status", ("before", "more"))
     assert second.image0 is sample.image0 and third.image0 is sample.image1 and third.image1 is second.image1
     assert len({sample.image0.id, sample.image1.id, second.image1.id}) == 3
 
@@ -313,13 +307,11 @@ def test_what_gives_no_pair_rejects_its_own_candidate_only(tmp_path: Path) -> No
     assert read(good.image0.pixels) == 10
 
 
-@pytest.mark.parametrize("reads_before", [0, 1])
-def test_trouble_of_the_machine_ends_the_shard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reads_before: int
-) -> None:
+@pytest.mark.parametrize("before", [0, 1])
+def test_trouble_of_the_machine_ends_the_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: int) -> None:
     """FFmpeg cannot tell a disk that fails from a broken video: the file is read again to tell."""
     (tmp_path / "clip.mp4").write_text("no video")
-    reads = Mock(side_effect=[("0" * 64, 8)] * reads_before + [OSError(errno.EIO, "trouble")])
+    reads = Mock(side_effect=[("0" * 64, 8)] * before + [OSError(errno.EIO, "trouble")])
     monkeypatch.setattr(frames, "sha256_of_file", reads)
     with pytest.raises(OSError, match="trouble"):
         made(tmp_path, ("clip", 0.0, 0.4))
