@@ -134,7 +134,7 @@ ONE_FRAME = {"frame": "A.mp4/000001.png", "objects": []}
 FILES: dict[str, tuple[str, str]] = {
     "youcook2": (
         json.dumps({"database": {"v": VIDEO}}),
-        r"2 left out, such as .*: segments whose caption has no words",
+        r"2 left out, such as .*: segments without .* a caption of words",
     ),
     "gebc": (json.dumps({"v": [BOUNDARY]}), r"0 left out"),
     "action-genome": (json.dumps(ONE_FRAME), r"0 left out"),
@@ -162,9 +162,7 @@ def test_a_file_of_which_nothing_can_be_used_is_refused(tmp_path: Path, kind: st
 def test_a_file_of_malformed_records_is_refused(tmp_path: Path) -> None:
     (tmp_path / "some.jsonl").write_text('{"frame": 3}\n')
     source = {"kind": "action-genome", "annotations": str(tmp_path / "some.jsonl"), "media": str(tmp_path)}
-    with pytest.raises(
-        WrongUse, match=r"1 left out, such as some\.jsonl line 1: records that are not the name of a frame"
-    ):
+    with pytest.raises(WrongUse, match=r"1 left out, such as some\.jsonl line 1: records that are not a frame"):
         twinset.plan(recipe_of({"eq-x": {"source": source}}))
 
 
