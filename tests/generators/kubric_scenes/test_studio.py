@@ -1,7 +1,4 @@
-"""What is rendered: the right things at the right places, and the same bytes however it comes about.
-
-Kubric without TensorFlow: the stand-in is gone when Kubric has been imported.
-"""
+"""What is rendered: the right things at the right places, and the same bytes however it comes about."""
 
 import subprocess
 import sys
