@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 15315,
+    "generators": 14887,
     "filters": 537,
     "contracts": 4097,
     "stages": 4415,
@@ -20,8 +20,8 @@ LINES = {
     "training": 7585,
     "evaluation": 12391,
     "cli": 2293,
-    "demo": 166,
-    "extras": 5250,
+    "demo": 165,
+    "extras": 5248,
 }
 OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 

@@ -84,8 +84,8 @@ def test_what_cannot_be_shown_is_rejected_with_its_reason() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("aspect", ASPECTS)
 def test_nearly_every_pair_is_kept_and_only_the_object_that_changes_moves(aspect: str) -> None:
-    kubric = opened(aspect, resolution=128, samples=8)
-    candidates = planned(kubric, 10)
+    kubric = opened(aspect, resolution=256, samples=4)
+    candidates = planned(kubric, 8)
     kept = [pair for pair in kubric.make(candidates) if isinstance(pair, Pair)]
     assert len(kept) >= len(candidates) - 1
     for pair in kept:
