@@ -89,10 +89,11 @@ def test_nearly_every_pair_is_kept_and_only_the_object_that_changes_moves(aspect
     kept = [pair for pair in kubric.make(candidates) if isinstance(pair, Pair)]
     assert len(kept) >= len(candidates) - 1
     for pair in kept:
-        first, second = ([one["position"] for one in pair.provenance[f"instances{n}"]] for n in (0, 1))
+        provenance: Any = pair.provenance
+        first, second = ([one["position"] for one in provenance[f"instances{n}"]] for n in (0, 1))
         if aspect == "counting":  # the larger number shows all that the smaller one does
             few, many = sorted((first, second), key=len)
-            assert (len(first), len(second)) == (pair.provenance["count0"], pair.provenance["count1"])
+            assert (len(first), len(second)) == (provenance["count0"], provenance["count1"])
             assert many[: len(few)] == few
         else:
             assert first[1] == second[1]
