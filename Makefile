@@ -33,7 +33,7 @@ lint: env
 bench: env
 	$(VENV)/bin/python tests/benchmarks/page.py $(NAMES)
 
-# Writes the page's table of a GPU. NAMES="sdxl cycles": some of its rows.
+# Writes the page's table of a GPU. NAMES="sdxl scoring-b32": some of its rows.
 gpu: env
 	$(VENV)/bin/python tests/benchmarks/gpu.py $(NAMES)
 

@@ -14,7 +14,6 @@ SMALL = ModelFolder(
         "licence": "CC0-1.0",
         "vocabulary": "small-world",
         "self_replace_steps": 0.0,  # more self-attention makes edits fail and keeps no more
-        "blend": True,
     },
     """\
 * The model is twinset's own small one, which knows one drawn world: flat shapes of one colour before a plain

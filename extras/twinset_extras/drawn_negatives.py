@@ -19,7 +19,7 @@ class DrawnNegatives(DrawnPairs):
     """A pair a negative caption: its caption is drawn alone, the negative under the caption's attention.
 
     model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`. guidance, scheduler,
-    cross_replace_steps, self_replace_steps, blend, precision, licence: as `DrawnPairs`.
+    cross_replace_steps, self_replace_steps, precision, licence: as `DrawnPairs`.
     negatives: the stage of negative captions.
     """
 
@@ -30,7 +30,7 @@ class DrawnNegatives(DrawnPairs):
     def whose_captions(self) -> str:
         return f"captions and negative captions of the stage {self.negatives}"
 
-    version = 2
+    version = 3
 
     def inputs(self) -> str:
         return self.stage.earlier(self.negatives).digest
@@ -48,7 +48,5 @@ class DrawnNegatives(DrawnPairs):
                     change=row["subtype"] or "edit",
                     words0=" ".join(chain.from_iterable(old)),
                     words1=" ".join(chain.from_iterable(new)),
-                    region0="",
-                    region1="",
                     plain=0,
                 )

@@ -12,7 +12,6 @@ import re
 import shutil
 import tarfile
 import zlib
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,7 +29,7 @@ from twinset.shards.media.media_folder import EscapesRoot, inside
 from twinset.shards.storage.store import Store
 
 MAX_FILES = 100
-LONGEST_NAME = 255  # bytes, of file systems
+NAME = re.compile(r"\w[\w.-]{0,99}", re.ASCII)  # of a file that an archive holds
 MAX_BYTES = 1 << 28  # the largest asset of Google Scanned Objects has 60 MB
 TEXTURES = ("PNG", "JPEG")
 MAX_PIXELS = 1 << 26  # those of Google Scanned Objects have 4096 x 4096, 1 << 24
@@ -42,6 +41,8 @@ REFERENCES = {
 }
 #: Not in a text of meshes or materials: Blender takes some for white space.
 CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+#: What tarfile and zlib raise, the last three at headers that they do not expect.
+DAMAGED = (tarfile.TarError, EOFError, zlib.error, UnicodeError, RecursionError, IndexError, OverflowError)
 KINDS = {"render_filename": ".obj", "simulation_filename": ".urdf"}  # the only ones whose references are checked
 REMEDY = (
     "name a manifest that can be read: in a local mirror of Kubric's bucket, or s3://…, https://…, gs://… (which needs"
@@ -93,6 +94,7 @@ class AssetShelf:
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EscapesRoot) as error:
             raise WrongUse(f"{self.manifest} is no manifest of Kubric's ({error}); {REMEDY}") from error
         self._sources: dict[str, MediaFile] = {}
+        self._scratch = TemporaryDirectory(prefix="assets-")
         self._folders: dict[str, Path] = {}
         self._meshes: dict[str, Mesh] = {}
 
@@ -131,27 +133,21 @@ class AssetShelf:
             source.size,
         )
 
-    @cached_property
-    def _scratch(self) -> TemporaryDirectory[str]:
-        return TemporaryDirectory(prefix="assets-")
-
     def _entry(self, asset: str) -> dict[str, Any]:
         if asset not in self.entries:
             raise WrongUse(f"{self.manifest} lists no asset {asset!r}; name one that it lists")
         return self.entries[asset]
 
     def _file(self, asset: str, key: str) -> Path:
-        """A file that the manifest names as ``{asset_dir}/…``, inside the unpacked archive."""
-        named = str(self._entry(asset).get("kwargs", {}).get(key, ""))
-        folder = self._folder(asset)
-        try:
-            path = inside(folder, named.removeprefix("{asset_dir}/"))
-        except EscapesRoot as error:
-            raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.{key} leaves its archive; correct it") from error
-        if path.suffix.lower() != KINDS[key]:
-            raise WrongUse(f"{self.manifest}: assets.{asset}.kwargs.{key} is no {KINDS[key]} file; correct it")
+        """A file that the manifest names as ``{asset_dir}/…``, from the unpacked archive."""
+        name = str(self._entry(asset).get("kwargs", {}).get(key, "")).removeprefix("{asset_dir}/")
+        if not NAME.fullmatch(name) or Path(name).suffix.lower() != KINDS[key]:
+            raise WrongUse(
+                f"{self.manifest}: assets.{asset}.kwargs.{key} is no {KINDS[key]} file of its archive; correct it"
+            )
+        path = self._folder(asset) / name
         if not path.is_file():
-            raise self.unusable(asset, f"it holds no {path.name}")
+            raise self.unusable(asset, f"it holds no {name}")
         return path
 
     def _archive(self, asset: str) -> str:
@@ -165,7 +161,7 @@ class AssetShelf:
             shutil.rmtree(folder, ignore_errors=True)
             self._sources[asset] = self._fetch(self._archive(asset), archive)
             try:
-                unpack(archive, asset, folder)
+                unpack(archive, folder)
             except ValueError as error:
                 raise self.unusable(asset, str(error)) from error
             self._folders[asset] = folder
@@ -189,73 +185,50 @@ def _unreadable(what: str, error: Exception) -> WrongUse:
     return WrongUse(f"{what} cannot be read: {why}; {REMEDY}")
 
 
-def unpack(archive: Path, asset: str, folder: Path) -> None:
-    """Unpack ASSET.tar.gz, flat or with everything in a folder ASSET, into a new folder.
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack the archive of an asset, which is flat, into a new folder.
 
     Raises:
-        ValueError: the archive is damaged, holds anything but files and folders, would write or refers outside its
-            folder, is larger than 256 MiB or 100 files, or a file in it names one that is absent or broken.
+        ValueError: the archive is damaged, holds anything but files of plain names, is larger than 256 MiB or 100
+            files, or a file in it names one that is absent, broken or elsewhere.
     """
     try:
         with gzip.open(archive) as stream:
             content = stream.read(MAX_BYTES + 1)  # up to its end, where gzip compares its checksum
         if len(content) > MAX_BYTES:
             raise ValueError(f"more than {MAX_BYTES >> 20} MiB are in it")
-        # `tarfile.extractall(filter="data")` is not in Python 3.11.2, and lets links within the folder through.
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             members = list(islice(tar, MAX_FILES + 1))
             if len(members) > MAX_FILES or sum(member.size for member in members) > MAX_BYTES:
                 raise ValueError(f"it holds more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB")
-            files = {_target(member, asset, folder): member for member in members if not member.isdir()}
-            for path, member in files.items():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                file = tar.extractfile(member)
-                assert file is not None  # it is a file
-                path.write_bytes(file.read())
-    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, UnicodeError) as error:
-        raise ValueError(f"it is damaged ({error})") from error
-    except (RecursionError, IndexError, OverflowError) as error:  # of headers that tarfile does not expect
-        raise ValueError(f"it is damaged ({type(error).__name__})") from error
-    except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:  # a file and a folder of one name
-        raise ValueError(f"it is damaged ({error})") from error
-    for path in files:
-        _check_references(path, folder)
+            folder.mkdir()
+            for member in members:
+                file = tar.extractfile(member) if member.isreg() else None
+                if file is None or not NAME.fullmatch(member.name):
+                    raise ValueError(f"{member.name[:100]!r} is no file with a plain name")
+                (folder / member.name).write_bytes(file.read())
+    except (*DAMAGED, gzip.BadGzipFile) as error:
+        raise ValueError(f"it is damaged ({type(error).__name__}: {error})") from error
+    for path in sorted(folder.iterdir()):
+        _check_references(path)
 
 
-def _target(member: tarfile.TarInfo, asset: str, folder: Path) -> Path:
-    """Where a member is written to."""
-    if not member.isreg():
-        raise ValueError(f"{member.name!r} is a link or a device")
-    if max(len(part.encode("utf-8", "replace")) for part in member.name.split("/")) > LONGEST_NAME:
-        raise ValueError(f"{member.name[:LONGEST_NAME]!r}… is no name of a file")
-    try:
-        return inside(folder, member.name.removeprefix("./").removeprefix(f"{asset}/"))
-    except EscapesRoot as error:
-        raise ValueError(f"{member.name!r} would be written outside its folder") from error
-
-
-def _check_references(path: Path, folder: Path) -> None:
-    """Raise ValueError where a file refers outside its folder, or to a mesh, materials or a texture that is not whole.
+def _check_references(path: Path) -> None:
+    """Raise ValueError where a file refers to a mesh, materials or a texture that is not whole, or is not beside it.
 
     Blender renders without them: white, or a glaring pink.
     """
     kind = path.suffix.lower()
-    for reference in references(path):
-        try:
-            # Readers disagree on what a name with spaces is.
-            for part in (reference, *reference.split()):
-                inside(folder, part)
-        except EscapesRoot as error:
-            raise ValueError(f"{path.name} refers to {reference!r}") from error
-        file = path.parent / (reference.split()[-1] if kind == ".mtl" else reference)
-        if not file.is_file():
-            raise ValueError(f"{path.name} refers to {file.name}, which is absent")
+    for name in references(path):
+        file = path.with_name(name) if NAME.fullmatch(name) else None
+        if file is None or not file.is_file():
+            raise ValueError(f"{path.name} refers to {name[:100]!r}, which is not in the archive")
         if kind == ".urdf":
             read_mesh(file)
         elif kind == ".mtl":
             _check_texture(file)
         elif file.suffix.lower() != ".mtl":  # whose own references would go unseen
-            raise ValueError(f"{path.name} refers to materials {file.name}, which is no .mtl file")
+            raise ValueError(f"{path.name} refers to materials {name}, which is no .mtl file")
 
 
 def _check_texture(file: Path) -> None:
@@ -267,14 +240,10 @@ def _check_texture(file: Path) -> None:
 
 
 def references(path: Path) -> list[str]:
-    """The files that a file of an asset names.
-
-    Returns:
-        Of a mesh its materials, of a material its textures with what is said of them before the name, of a URDF its
-        meshes; none of any other file.
+    """What stands where a mesh names its materials, a material its textures, a URDF its meshes; else nothing.
 
     Raises:
-        ValueError: it is not UTF-8, or a URDF that can name a file in a way that is not seen here.
+        ValueError: the file can name others in a way that is not seen here.
     """
     kind = path.suffix.lower()
     if kind not in REFERENCES:
@@ -282,18 +251,13 @@ def references(path: Path) -> list[str]:
     # Blender joins a line that ends with a backslash with the next one.
     content = path.read_bytes().replace(b"\r\n", b"\n").replace(b"\\\n", b" ").replace(b"\r", b"\n")
     named = REFERENCES[kind].findall(content)
-    if kind != ".urdf" and CONTROL.search(content):
-        raise ValueError(f"{path.name} holds control characters")
     if kind == ".urdf":
-        if b"&" in content or b"<!DOCTYPE" in content:
-            raise ValueError(f"{path.name} holds entities or a document type")
-        if len(named) != content.count(b"filename"):
+        if b"&" in content or b"<!DOCTYPE" in content or len(named) != content.count(b"filename"):
             raise ValueError(f"{path.name} names files in a way that is not understood")
         named = [name[1:-1] for name in named]
-    try:
-        return [name.decode().strip() for name in named]
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} refers to {error.object[:100]!r}, which is not UTF-8") from error
+    elif CONTROL.search(content):
+        raise ValueError(f"{path.name} holds control characters")
+    return [name.decode(errors="replace").strip() for name in named]
 
 
 def read_mesh(path: Path) -> Mesh:

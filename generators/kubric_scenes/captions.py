@@ -33,6 +33,7 @@ Aspect = Literal["location", "counting", "attribute"]
 Relation = Literal["in-front", "behind", "left", "right", "on-top"]
 Size = Literal["", "small", "large"]
 Length = Annotated[float, Field(gt=0, le=3)]
+AssetId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 T = TypeVar("T", bound=Hashable)
 
 #: How each relation can be said. Phrases of one relation are synonyms: swapping them does not change what is shown.
@@ -51,19 +52,11 @@ COUNTS = (1, 2, 3, 4, 5)
 SIZES: tuple[Size, ...] = ("small", "", "large")  # in order; empty: ordinary, and not said
 
 
-class AssetUse(Settings):
-    """How an asset is stood up. up: its axis that points up; yaw: degrees around Z after which it faces the viewer."""
-
-    id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
-    up: Literal["x", "y", "z", "-x", "-y", "-z"] = "z"
-    yaw: float = Field(default=0, ge=-360, le=360)
-
-
 class Assets(Settings):
     """The assets that show a name, by collection; none where none plainly does."""
 
-    gso: tuple[AssetUse, ...] = ()
-    procedural: tuple[AssetUse, ...] = ()
+    gso: tuple[AssetId, ...] = ()
+    procedural: tuple[AssetId, ...] = ()
 
 
 class Entry(Settings):
@@ -90,9 +83,9 @@ class Entry(Settings):
             return False
         return all(own <= OVERHANG * other for own, other in zip(self.footprint, under.top, strict=True))
 
-    def uses(self, available: Collection[str]) -> tuple[AssetUse, ...]:
-        """Those of its assets whose id is available."""
-        return tuple(use for use in self.assets.gso + self.assets.procedural if use.id in available)
+    def shown_by(self, available: Collection[str]) -> list[str]:
+        """Those of its assets that are available."""
+        return [asset for asset in self.assets.gso + self.assets.procedural if asset in available]
 
 
 class Vocabulary(Settings):
@@ -187,7 +180,7 @@ class PairSampler:
             yield drawn, self._caption(0, drawn), self._caption(1, drawn)
 
     def _shown_objects(self) -> tuple[str, ...]:
-        objects = tuple(name for name, entry in self._vocabulary.objects.items() if entry.uses(self._available))
+        objects = tuple(name for name, entry in self._vocabulary.objects.items() if entry.shown_by(self._available))
         for name in self._vocabulary.objects:
             if name not in objects:
                 self.excluded.add("name-unmapped", name)
@@ -197,7 +190,7 @@ class PairSampler:
         kinds = {self._vocabulary.objects[name].kind for name in self.objects}
         sets = {}
         for kind, members in self._vocabulary.sets.items():
-            mapped = [name for name, entry in members.items() if entry.uses(self._available)]
+            mapped = [name for name, entry in members.items() if entry.shown_by(self._available)]
             paired = tuple(n for n in mapped if kinds - {kind} and any(told_apart(n, other) for other in mapped))
             if paired:
                 sets[kind] = paired
@@ -258,8 +251,7 @@ class PairSampler:
         return relation != "on-top" or max(map(SIZES.index, (object0, object1))) <= SIZES.index(subject)
 
     def _asset(self, name: str, size: Size = "") -> NamedAsset:
-        uses = self._vocabulary.entry(name).uses(self._available)
-        return NamedAsset(name, self._pick("asset", [use.id for use in uses]), size)
+        return NamedAsset(name, self._pick("asset", self._vocabulary.entry(name).shown_by(self._available)), size)
 
     def _fits(self, name: str, under: str) -> bool:
         fits = self._vocabulary.entry(name).fits_on(self._vocabulary.entry(under))

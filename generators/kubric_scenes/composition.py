@@ -28,21 +28,14 @@ from twinset.generators.kubric_scenes.geometry import (
 from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_simulator
 
 GAP = (0.25, 0.5)  # scene units beside each other: what is nearer takes light from each other
-ASIDE = 0.2  # of the narrower one's width by which what is in front or behind may stand aside
 TURN = 18.0  # degrees that a thing may be turned away from how it faces the viewer
 COUNTED_TURN = 40.0
-LAYOUTS_TRIED, PLACES_TRIED = 20, 60
-CROWDED = np.array([0.62, 0.55])  # how near to each other counted things are: half of what a square of them would take
+LOOSE = 0.35  # of how far apart counted things must be: how far each may stand from its place in a square of them
 CLEARED = 1.15  # of the height of what stands in front is cleared by rays to the foot of what stands behind
 FLATTER = math.radians(4)  # rays in the upper part of a picture are flatter than its middle one by up to this much
 
 ELEVATION = (26.0, 36.0)  # degrees: high enough to see where things stand, low enough to see what they are
 STEEPER, STEEPEST = 4.0, 52.0  # degrees more for each further attempt, and at most
-#: Degrees from +X, and above the floor: from behind the viewer and high, so that the shadow of a thing falls behind it
-#: and reaches none beside it.
-SUN_AZIMUTH, SUN_HEIGHT = (-120.0, -60.0), (58.0, 70.0)
-SUN_STRENGTH = (3.2, 4.0)  # W/m²
-
 #: Muted, so that no thing vanishes before it: linear RGB.
 FLOORS: tuple[Colour, ...] = (
     (0.42, 0.40, 0.37),
@@ -96,35 +89,18 @@ class Standing:
 Things = tuple[Standing, ...]
 
 
-def compose(
-    drawn: Drawn, shelf: AssetShelf, size_ratio: float, rng: np.random.Generator, attempt: int = 0
-) -> tuple[View, Things, Things]:
-    """One try at a scene: how both images are seen, and what stands in each. Raises `Refuted` where there is no room.
+def compose(drawn: Drawn, shelf: AssetShelf, rng: np.random.Generator, attempt: int = 0) -> tuple[View, Things, Things]:
+    """One try at a scene: how both images are seen, and what stands in each.
 
-    Args:
-        size_ratio: how much longer a large object is than a small one.
-        attempt: of the same pair, from 0; each looks down a little more steeply, so that less is hidden.
+    attempt: of the same pair, from 0; each looks down a little more steeply, so that less is hidden.
     """
-    view = _sample_view(rng)
     elevation = math.radians(min(STEEPEST, rng.uniform(*ELEVATION) + STEEPER * attempt))
     if drawn.aspect == "counting":
-        things0, things1 = _count(drawn, model_of(drawn.object0, shelf, size_ratio), rng, elevation - FLATTER)
+        things0, things1 = _count(drawn, model_of(drawn.object0, shelf), rng, elevation - FLATTER)
     else:
-        things0, things1 = _relate(drawn, shelf, size_ratio, rng, elevation - FLATTER)
+        things0, things1 = _relate(drawn, shelf, rng, elevation - FLATTER)
     points = np.concatenate([thing.points for thing in {id(t): t for t in (*things0, *things1)}.values()])
-    return frame_things(view, points, elevation), things0, things1
-
-
-def _sample_view(rng: np.random.Generator) -> View:
-    """A light and a floor; the camera stands nowhere yet."""
-    azimuth, height = math.radians(rng.uniform(*SUN_AZIMUTH)), math.radians(rng.uniform(*SUN_HEIGHT))
-    return View(
-        camera=(0.0, -1.0, 1.0),
-        target=(0.0, 0.0, 0.0),
-        sun=(math.cos(azimuth) * math.cos(height), math.sin(azimuth) * math.cos(height), math.sin(height)),
-        sun_strength=float(rng.uniform(*SUN_STRENGTH)),
-        floor=FLOORS[int(rng.integers(len(FLOORS)))],
-    )
+    return frame_things(points, elevation, FLOORS[int(rng.integers(len(FLOORS)))]), things0, things1
 
 
 def _turn(most: float, rng: np.random.Generator) -> float:
@@ -132,21 +108,19 @@ def _turn(most: float, rng: np.random.Generator) -> float:
     return math.radians(rng.uniform(-most, most))
 
 
-def _relate(
-    drawn: Drawn, shelf: AssetShelf, size_ratio: float, rng: np.random.Generator, flattest: float
-) -> tuple[Things, Things]:
+def _relate(drawn: Drawn, shelf: AssetShelf, rng: np.random.Generator, flattest: float) -> tuple[Things, Things]:
     """The subject on the floor, and each image's object where its relation to the subject says.
 
     flattest: elevation of the flattest rays to the camera that matter, radians.
     """
     assert drawn.subject is not None
-    model = model_of(drawn.subject, shelf, size_ratio)
+    model = model_of(drawn.subject, shelf)
     subject = Standing(drawn.subject, model, model.on_floor(0.0, 0.0, _turn(TURN, rng)))
     turned = _turn(TURN, rng)  # both members of an attribute set are turned alike
-    gap, slide, spot = float(rng.uniform(*GAP)), float(rng.uniform(-1, 1)), float(rng.uniform())
+    gap, spot = float(rng.uniform(*GAP)), float(rng.uniform())
 
     # Both members of a set stand where the larger one has room.
-    models = [model_of(thing, shelf, size_ratio) for thing in (drawn.object0, drawn.object1)]
+    models = [model_of(thing, shelf) for thing in (drawn.object0, drawn.object1)]
     bounds = [np.ptp(model.placed(model.on_floor(0.0, 0.0, turned)), axis=0) for model in models]
     room = vector(np.max(bounds, axis=0))
 
@@ -155,31 +129,27 @@ def _relate(
             x, y, height = resting_place(subject.points, subject.model.faces, room[:2], spot)
             dropped = model.on_floor(x, y, turned, height + DROP)
             return Standing(thing, model, *settle(shelf, subject.placement, dropped))
-        x, y = _beside(room, relation, gap, slide, subject, flattest)
+        x, y = _beside(room, relation, gap, subject, flattest)
         return Standing(thing, model, model.on_floor(x, y, turned))
 
     first = stand(drawn.object0, models[0], drawn.relation0)
     return (first, subject), (stand(drawn.object1, models[1], drawn.relation1), subject)
 
 
-def _beside(
-    room: Vector, relation: str, gap: float, slide: float, subject: Standing, flattest: float
-) -> tuple[float, float]:
-    """A spot (x, y) on the floor, as far away as the bounds of both ask for, slid along them a little.
+def _beside(room: Vector, relation: str, gap: float, subject: Standing, flattest: float) -> tuple[float, float]:
+    """A spot (x, y) on the floor, as far away as the bounds of both ask for.
 
     room: width, depth and height of what stands there.
     """
     width, depth, height = room
     low, high = subject.points.min(axis=0), subject.points.max(axis=0)
+    x, y = (low[:2] + high[:2]) / 2
     if relation in ("left", "right"):
-        away = (width / 2 + gap) * (1 if relation == "right" else -1)
-        x, y = (high if relation == "right" else low)[0] + away, (low[1] + high[1]) / 2 + slide * 0.12 * depth
-        return float(x), float(y)
+        return float(low[0] - gap - width / 2 if relation == "left" else high[0] + gap + width / 2), float(y)
     # What stands in front must leave the other to be seen, down to its foot, by a camera that looks down on both.
     front = float(height if relation == "in-front" else high[2])
     away = depth / 2 + gap + CLEARED * front / math.tan(flattest)
-    x = float(low[0] + high[0]) / 2 + slide * ASIDE * min(width, float(high[0] - low[0]))
-    return x, float(low[1]) - away if relation == "in-front" else float(high[1]) + away
+    return float(x), float(low[1] - away if relation == "in-front" else high[1] + away)
 
 
 def _count(drawn: Drawn, model: Model, rng: np.random.Generator, flattest: float) -> tuple[Things, Things]:
@@ -191,25 +161,16 @@ def _count(drawn: Drawn, model: Model, rng: np.random.Generator, flattest: float
     rows = depth + SEEN_OVER * height / math.tan(flattest) + 0.15
     apart = np.array([2.1 * min(radius, 0.62 * max(width, depth)), rows])
     places = _scatter(most, apart, rng)
-    if not places:
-        raise Refuted("no-room", f"no place for {most} of {drawn.object0.name}")
     placements = [model.on_floor(float(x), float(y), _turn(COUNTED_TURN, rng)) for x, y in places]
     things = tuple(Standing(drawn.object0, model, placement) for placement in placements)
     return things[: drawn.count0], things[: drawn.count1]
 
 
-def _scatter(most: int, apart: Points, rng: np.random.Generator) -> list[Points]:
-    """``most`` places (x, y), any two at least ``apart`` in X or in Y; empty when none of `LAYOUTS_TRIED` fits."""
-    reach = apart * CROWDED * math.sqrt(most)
-    for _ in range(LAYOUTS_TRIED):
-        places: list[Points] = []
-        for _ in range(PLACES_TRIED):
-            place = rng.uniform(-reach, reach)
-            if all((abs(place - other) >= apart).any() for other in places):
-                places.append(place)
-            if len(places) == most:
-                return places
-    return []
+def _scatter(most: int, apart: Points, rng: np.random.Generator) -> Points:
+    """``most`` places (x, y) in cells of a square, any two at least ``apart`` in X or in Y."""
+    side = math.ceil(math.sqrt(most))
+    cells = np.stack(np.divmod(rng.permutation(side * side)[:most], side), axis=1)
+    return np.asarray(apart * (cells * (1 + LOOSE) + rng.uniform(0, LOOSE, (most, 2))))
 
 
 def resting_place(
@@ -303,5 +264,5 @@ def _fall(bullet: Any, body: int, dropped: Placement) -> tuple[Placement, set[in
         touching |= {contact[2] for contact in contacts if contact[9] > 0 and contact[7][2] > UPWARDS}
         if still >= STILL_STEPS:
             position, (x, y, z, w) = bullet.getBasePositionAndOrientation(body)
-            return replace(dropped, position=position, quaternion=(w, x, y, z)), touching
+            return replace(dropped, position=vector(position), quaternion=(w, x, y, z)), touching
     raise Refuted("never-still", f"{dropped.asset} was still moving after {SECONDS:g} s")

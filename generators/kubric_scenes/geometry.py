@@ -6,7 +6,7 @@ along +Y and a little down, so that in the picture right is +X and behind is +Y.
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import cv2
@@ -27,8 +27,10 @@ transformations: Any = trimesh.transformations  # which has no types
 SENSOR_WIDTH = 36.0  # millimetres
 FOCAL_LENGTH = 80.0  # millimetres: from afar, so that sizes can be compared
 FILLED = 0.86  # share of the picture that the things take at most
-FIT_ROUNDS = 24
-DAMPING = 0.7  # whole steps overshoot where near things move much faster through the picture than far ones
+#: Where the directional key light shines from: from behind the viewer and high, so that the shadow of a thing falls
+#: behind it and reaches none beside it.
+SUN: Vector = (-0.1, -0.42, 0.9)
+SUN_STRENGTH = 3.6  # W/m²
 SUBPIXEL_BITS = 4
 
 
@@ -53,14 +55,11 @@ class View:
     """All that the two images of a pair share besides their common things.
 
     camera, target: where the camera stands and what it looks at.
-    sun: where the directional key light shines from; sun_strength: its irradiance, W/m².
     floor: its colour.
     """
 
     camera: Vector
     target: Vector
-    sun: Vector
-    sun_strength: float
     floor: Colour
 
 
@@ -86,56 +85,40 @@ class Refuted(Exception):
         self.reason = reason
 
 
-_HALF = math.sqrt(0.5)
-
-#: The rotation that turns an asset's own up axis to Z.
-UPRIGHT: dict[str, Quaternion] = {
-    "z": (1.0, 0.0, 0.0, 0.0),
-    "-z": (0.0, 1.0, 0.0, 0.0),
-    "y": (_HALF, _HALF, 0.0, 0.0),
-    "-y": (_HALF, -_HALF, 0.0, 0.0),
-    "x": (_HALF, 0.0, -_HALF, 0.0),
-    "-x": (_HALF, 0.0, _HALF, 0.0),
-}
-#: Of the ratio of large to small: what a thing of ordinary size is scaled by.
-SIZE_EXPONENTS = {"small": -0.5, "": 0.0, "large": 0.5}
+#: What a thing is scaled by: a large one is 1.8 times as long as a small one.
+SIZES = {"small": 1.8**-0.5, "": 1.0, "large": 1.8**0.5}
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A thing's asset. points: (n, 3) corners of its mesh in scene units, upright, its origin at 0; faces: (m, 3)."""
+    """A thing's asset. points: (n, 3) corners of its mesh in scene units, its origin at 0; faces: (m, 3)."""
 
     asset: str
     scale: float
-    upright: Quaternion
     points: Points
     faces: NDArray[np.int32]
 
     def on_floor(self, x: float, y: float, yaw: float, height: float = 0.0) -> Placement:
         """Its middle over (x, y), turned by ``yaw`` (radians), its lowest point ``height`` above the floor."""
-        turned = _turned(self.points, _about_z(yaw))
+        about_z = math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2)
+        turned = _turned(self.points, about_z)
         low, high = turned.min(axis=0), turned.max(axis=0)
         middle = (low + high) / 2
         position = vector((x - middle[0], y - middle[1], height - low[2]))
-        return Placement(self.asset, self.scale, position, _product(_about_z(yaw), self.upright))
+        return Placement(self.asset, self.scale, position, about_z)
 
     def placed(self, placement: Placement) -> Points:
         """Corners of its mesh where a placement puts them, (n, 3)."""
-        # What `upright` did is part of the placement's own rotation.
-        rotation = _product(placement.quaternion, transformations.quaternion_conjugate(self.upright))
-        return _turned(self.points, rotation) + placement.position
+        return _turned(self.points, placement.quaternion) + placement.position
 
 
-def model_of(thing: NamedAsset, shelf: AssetShelf, size_ratio: float) -> Model:
-    """The model of a thing; raises what reading its mesh raises. size_ratio: of large things to small ones."""
-    entry = load_vocabulary().entry(thing.name)
-    (use,) = entry.uses((thing.asset,))
+def model_of(thing: NamedAsset, shelf: AssetShelf) -> Model:
+    """The model of a thing; raises what reading its mesh raises."""
     vertices, faces = shelf.mesh(thing.asset)
-    upright = _product(_about_z(math.radians(use.yaw)), UPRIGHT[use.up])
-    points = _turned(vertices.astype(np.float64), upright)
-    length = entry.extent * size_ratio ** SIZE_EXPONENTS[thing.size]
+    points = vertices.astype(np.float64)
+    length = load_vocabulary().entry(thing.name).extent * SIZES[thing.size]
     scale = length / float(np.ptp(points, axis=0).max())
-    return Model(thing.asset, scale, upright, points * scale, faces)
+    return Model(thing.asset, scale, points * scale, faces)
 
 
 def _turned(points: Points, rotation: Quaternion) -> Points:
@@ -144,41 +127,22 @@ def _turned(points: Points, rotation: Quaternion) -> Points:
     return points @ matrix.T
 
 
-def _about_z(angle: float) -> Quaternion:
-    return math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2)
-
-
-def _product(second: Quaternion, first: Quaternion) -> Quaternion:
-    w, x, y, z = transformations.quaternion_multiply(second, first)
-    return float(w), float(x), float(y), float(z)
-
-
-def frame_things(view: View, points: Points, elevation: float, filled: float = FILLED) -> View:
-    """The view with its camera as near as it can be while the points take no more than a share of the picture.
+def frame_things(points: Points, elevation: float, floor: Colour) -> View:
+    """The view with its camera as near as it can be while the points take no more than `FILLED` of the picture.
 
     Args:
         points: (n, 3), all that either image of the pair shows.
         elevation: of the camera above the floor, in radians.
-        filled: the share of the picture's width or height that the points take.
+        floor: its colour.
     """
-    low, high = points.min(axis=0), points.max(axis=0)
-    target = (low + high) / 2
-    distance = float(np.linalg.norm(high - low)) * 2
-    for _ in range(FIT_ROUNDS):
-        view = _looking(view, target, elevation, distance)
-        pixels, _ = project(points, view, 2)
-        low_pixel, high_pixel = pixels.min(axis=0) - 1, pixels.max(axis=0) - 1
-        extent = float(np.abs([low_pixel, high_pixel]).max())
-        # Perspective shows the near side larger: the centre of what is seen is not the projection of the centre.
-        shift = (low_pixel + high_pixel) / 2 * distance * SENSOR_WIDTH / (2 * FOCAL_LENGTH)
-        target = target + DAMPING * np.array([shift[0], 0.0, -shift[1] / math.cos(elevation)])
-        distance *= (extent / filled) ** DAMPING
-    return _looking(view, target, elevation, distance)
-
-
-def _looking(view: View, target: Points, elevation: float, distance: float) -> View:
-    camera = target + distance * np.array([0.0, -math.cos(elevation), math.sin(elevation)])
-    return replace(view, camera=vector(camera), target=vector(target))
+    forward = np.array([0.0, math.cos(elevation), -math.sin(elevation)])
+    turned = _axes(forward)
+    seen = points @ turned
+    middle = (seen.min(axis=0) + seen.max(axis=0)) / 2
+    across, away = np.abs(seen - middle)[:, :2].max(axis=1), (seen - middle)[:, 2]
+    distance = float((across * 2 * FOCAL_LENGTH / (SENSOR_WIDTH * FILLED) - away).max())
+    target = turned @ middle
+    return View(vector(target - distance * forward), vector(target), floor)
 
 
 def project(points: Points, view: View, resolution: int) -> tuple[Points, Points]:
@@ -187,14 +151,13 @@ def project(points: Points, view: View, resolution: int) -> tuple[Points, Points
     points: (n, 3) in scene units. Returns (n, 2) pixel coordinates, (0, 0) the upper left corner of the picture, and
     (n,) distances to the camera plane.
     """
-    seen = (points - np.asarray(view.camera)) @ axes(view)
+    seen = (points - np.asarray(view.camera)) @ _axes(np.subtract(view.target, view.camera))
     scale = resolution * FOCAL_LENGTH / SENSOR_WIDTH / seen[:, 2]
     return np.stack([resolution / 2 + seen[:, 0] * scale, resolution / 2 - seen[:, 1] * scale], axis=1), seen[:, 2]
 
 
-def axes(view: View) -> Points:
-    """Right, up and forward of the camera in the scene, the columns of a (3, 3) matrix."""
-    forward = np.asarray(view.target) - np.asarray(view.camera)
+def _axes(forward: Points) -> Points:
+    """Right, up and forward of a camera that looks along ``forward``, the columns of a (3, 3) matrix."""
     forward = forward / np.linalg.norm(forward)
     right = np.cross(forward, [0.0, 0.0, 1.0])
     right = right / np.linalg.norm(right)

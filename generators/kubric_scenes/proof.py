@@ -9,8 +9,7 @@ sees it.
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import combinations
-from typing import Any
+from typing import Literal
 
 import cv2
 import numpy as np
@@ -19,7 +18,7 @@ from PIL import Image
 
 from twinset.generators.kubric_scenes.captions import Drawn, Relation, Size
 from twinset.generators.kubric_scenes.composition import Standing, Things
-from twinset.generators.kubric_scenes.geometry import Picture, Quaternion, Refuted, Vector, View, paint, project
+from twinset.generators.kubric_scenes.geometry import SUN, Picture, Quaternion, Refuted, Vector, View, paint, project
 
 FOOT = 0.2  # of the height of an outline
 MIN_VISIBLE = 0.55  # of a thing's outline
@@ -29,7 +28,7 @@ MIN_SHARE = 0.0035  # of the picture: 30 × 30 of 512 × 512 pixels
 MIN_FOOT = 0.5  # of the foot of what stands behind: else it seems to stand on what stands before it
 MIN_GAP = 0.012  # of the picture's height between that foot and the upper edge of what stands before it, likewise
 BESIDE_OVERLAP = 0.2  # of the narrower box's width that two things side by side may share
-DEPTH_OVERLAP = 0.3  # of the narrower box's width that two things one behind the other must share
+MAX_BEFORE = 0.6  # of how far a thing is beside another one: how far it may be before or behind it
 MAX_ASIDE = 0.5  # of the subject's width: how far the middle of what is in front or behind may lie beside its middle
 MAX_SMALL = 0.95  # of what a large thing is in the picture: what a small one may be at most
 MIN_CONTACT = 0.6  # of the foot of what lies on top: else nobody sees what it stands on
@@ -54,35 +53,23 @@ class Instance:
     """One thing as it is seen.
 
     box: left, top, right, bottom of its mask in pixels (exclusive to the right and below), zeros when it is not seen.
-    centroid: of its mask, pixels. pixels: of its mask. visible: share of its outline that is not hidden (0-1).
+    pixels: of its mask. visible: share of its outline that is not hidden (0-1).
     foot: likewise of the outline's lowest fifth.
-    depth: median distance from the camera plane, scene units, -1 when it is not seen. cut: whether the border of the
-    picture cuts it. position, quaternion: of the asset in the scene. carried: whether it lies on the subject.
+    depth: median distance from the camera plane, scene units, -1 when it is not seen.
+    position, quaternion: of the asset in the scene. carried: whether it lies on the subject.
     """
 
     name: str
     asset: str
     size: Size
     box: tuple[int, int, int, int]
-    centroid: tuple[float, float]
     pixels: int
     visible: float
     foot: float
     depth: float
-    cut: bool
     position: Vector
     quaternion: Quaternion
     carried: bool
-
-    def record(self) -> dict[str, Any]:
-        """As it goes into a sample's JSON: rounded; ``cut`` is left out, as nothing kept is cut."""
-        return {name: _rounded(value) for name, value in asdict(self).items() if name != "cut"}
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_rounded(part) for part in value]
-    return round(value, 4) if isinstance(value, float) else value
 
 
 def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[Instance]:
@@ -91,21 +78,18 @@ def measure(things: Sequence[Standing], view: View, picture: Picture) -> list[In
     found = []
     for number, standing in enumerate(things, start=1):
         mask = picture.instances == number
-        corners, distances = project(standing.points, view, resolution)
+        corners, _ = project(standing.points, view, resolution)
         faces = standing.model.faces
         outline = paint(corners[faces], range(len(faces)), mask.shape) >= 0
-        rows, columns = np.nonzero(mask)
-        seen = len(rows) > 0
+        pixels = int(mask.sum())
         found.append(
             Instance(
                 **asdict(standing.thing),
                 box=Image.fromarray(mask).getbbox() or (0, 0, 0, 0),
-                centroid=(float(columns.mean()) + 0.5, float(rows.mean()) + 0.5) if seen else (0.0, 0.0),
-                pixels=len(rows),
-                visible=min(1.0, len(rows) / max(1, int(outline.sum()))),
-                foot=_foot(mask, outline),
-                depth=float(np.median(picture.depth[mask])) if seen else -1.0,
-                cut=bool((corners < 0).any() or (corners > resolution).any() or (distances <= 0).any()),
+                pixels=pixels,
+                visible=round(min(1.0, pixels / max(1, int(outline.sum()))), 4),
+                foot=round(_foot(mask, outline), 4),
+                depth=round(float(np.median(picture.depth[mask])), 4) if pixels else -1.0,
                 position=standing.placement.position,
                 quaternion=standing.placement.quaternion,
                 carried=standing.carried,
@@ -152,32 +136,20 @@ def prove_image(drawn: Drawn, number: int, seen: Sequence[Instance], picture: Pi
     thing = (drawn.object0, drawn.object1)[number]
     count = (drawn.count0, drawn.count1)[number]
     named = [thing.asset] * count + ([drawn.subject.asset] if drawn.subject is not None else [])
-    if [one.asset for one in seen] != named:
+    if [instance.asset for instance in seen] != named:
         raise Refuted("wrong-count", f"{len(seen)} things where {len(named)} were asked for, or other ones")
     relation = (drawn.relation0, drawn.relation1)[number]
-    for place, one in enumerate(seen):
+    for place, instance in enumerate(seen):
         least = MIN_COUNTED_VISIBLE if drawn.aspect == "counting" else MIN_VISIBLE
         if relation == "on-top" and place == 1:
             least = MIN_VISIBLE_BELOW
-        _prove_seen(one, least, picture.instances.size)
+        if instance.visible < least:
+            raise Refuted("hidden", f"{instance.visible:.0%} of {instance.name} is seen")
+        if (share := instance.pixels / picture.instances.size) < MIN_SHARE:
+            raise Refuted("too-small", f"{instance.name} takes {share:.2%} of the picture")
     if relation:
         _prove_relation(relation, seen[0], seen[-1], picture.instances.shape[0])
     _prove_sizes(seen[0], seen[-1])
-
-
-def _prove_seen(one: Instance, least: float, area: int) -> None:
-    """Raise `Refuted` unless enough of an instance is seen.
-
-    Args:
-        least: share (0-1) of its outline that nothing hides.
-        area: of the picture, pixels.
-    """
-    if one.cut:
-        raise Refuted("cut-off", f"{one.name} is cut by the border")
-    if one.pixels == 0 or one.visible < least:
-        raise Refuted("hidden", f"{one.visible:.0%} of {one.name} is seen")
-    if one.pixels < MIN_SHARE * area:
-        raise Refuted("too-small", f"{one.name} takes {one.pixels / area:.2%} of the picture")
 
 
 def _prove_relation(relation: Relation, thing: Instance, subject: Instance, height: int) -> None:
@@ -185,59 +157,44 @@ def _prove_relation(relation: Relation, thing: Instance, subject: Instance, heig
 
     height: of the picture, pixels.
     """
-    if relation == "on-top":
-        if not thing.carried:
-            raise Refuted("not-on-top", f"{thing.name} does not lie on {subject.name}")
-        if thing.centroid[1] >= subject.centroid[1]:
-            raise Refuted("not-on-top", f"{thing.name} is not seen above {subject.name}")
-        if thing.foot < MIN_CONTACT:
-            raise Refuted("foot-hidden", f"{thing.foot:.0%} of the foot of {thing.name} is seen on {subject.name}")
-        return
+    if (shown := _relation(thing, subject)) != relation:
+        raise Refuted("wrong-relation", f"{thing.name} is seen {shown or 'aslant'} of {subject.name}, not {relation}")
+    if relation == "on-top" and thing.foot < MIN_CONTACT:
+        raise Refuted("foot-hidden", f"{thing.foot:.0%} of the foot of {thing.name} is seen on {subject.name}")
+    if relation in ("in-front", "behind"):
+        near, far = (thing, subject) if relation == "in-front" else (subject, thing)
+        gap = (near.box[1] - far.box[3]) / height
+        if far.foot < MIN_FOOT or abs(gap) < MIN_GAP:
+            seen = f"{far.foot:.0%} of its foot is seen, {gap:+.1%} of the picture above"
+            raise Refuted("foot-hidden", f"{far.name} could be taken to stand on {near.name}: {seen}")
+
+
+def _relation(thing: Instance, subject: Instance) -> Relation | Literal[""]:
+    """How a thing is placed to the subject, by its mask and depth; empty where no word is plainly right."""
     if thing.carried:
-        raise Refuted("wrong-relation", f"{thing.name} lies on {subject.name}")
-    # Positions are of the assets' centres of mass: across and away from the viewer.
-    across = thing.centroid[0] - subject.centroid[0]
-    shared = _shared(thing, subject)
-    if relation in ("left", "right"):
-        if (across > 0) != (relation == "right") or shared > BESIDE_OVERLAP:
-            raise Refuted(
-                "wrong-relation", f"{thing.name} is seen {across:+.0f} pixels to the right, sharing {shared:.0%}"
-            )
-        if abs(thing.position[1] - subject.position[1]) > 0.6 * abs(thing.position[0] - subject.position[0]):
-            raise Refuted("wrong-relation", f"{thing.name} is as much before or behind {subject.name} as beside it")
-        return
-    nearer = thing.depth < subject.depth
-    if nearer != (relation == "in-front") or shared < DEPTH_OVERLAP:
-        away = thing.depth - subject.depth
-        raise Refuted("wrong-relation", f"{thing.name} is {away:+.2f} farther away, sharing {shared:.0%} of the width")
-    middles = [(one.box[0] + one.box[2]) / 2 for one in (thing, subject)]
-    aside = abs(middles[0] - middles[1]) / (subject.box[2] - subject.box[0])
-    if aside > MAX_ASIDE:
-        raise Refuted("off-axis", f"{thing.name} is seen {aside:.2f} times the width of {subject.name} beside it")
-    near, far = (thing, subject) if nearer else (subject, thing)
-    gap = (near.box[1] - far.box[3]) / height
-    if far.foot < MIN_FOOT or abs(gap) < MIN_GAP:
-        seen = f"{far.foot:.0%} of its foot is seen, {gap:+.1%} of the picture above"
-        raise Refuted("foot-hidden", f"{far.name} could be taken to stand on {near.name}: {seen}")
+        return "on-top"
+    lefts, _, rights, _ = zip(thing.box, subject.box, strict=True)
+    widths = [right - left for left, right in zip(lefts, rights, strict=True)]
+    aside = (lefts[0] + rights[0] - lefts[1] - rights[1]) / 2
+    if abs(aside) <= MAX_ASIDE * widths[1]:
+        return "in-front" if thing.depth < subject.depth else "behind"
+    across, away, _ = np.abs(np.subtract(thing.position, subject.position))
+    if min(rights) - max(lefts) <= BESIDE_OVERLAP * min(widths) and away <= MAX_BEFORE * across:
+        return "right" if aside > 0 else "left"
+    return ""
 
 
-def _prove_sizes(one: Instance, other: Instance) -> None:
+def _prove_sizes(first: Instance, second: Instance) -> None:
     """Raise `Refuted` unless what is called small looks smaller than what is called large, in area and in length."""
-    if {one.size, other.size} != {"small", "large"}:
+    if {first.size, second.size} != {"small", "large"}:
         return
-    small, large = (one, other) if one.size == "small" else (other, one)
+    small, large = (first, second) if first.size == "small" else (second, first)
     area = small.pixels / small.visible / (large.pixels / large.visible)
     diagonals = [math.hypot(each.box[2] - each.box[0], each.box[3] - each.box[1]) for each in (small, large)]
     length = diagonals[0] / diagonals[1]
     if max(area, length) >= MAX_SMALL:
         seen = f"{area:.2f} times the area and {length:.2f} times the length of {large.name}"
         raise Refuted("size-not-seen", f"small {small.name} has {seen}")
-
-
-def _shared(one: Instance, other: Instance) -> float:
-    """Overlap of two boxes' widths as a share of the narrower one."""
-    overlap = min(one.box[2], other.box[2]) - max(one.box[0], other.box[0])
-    return max(0, overlap) / max(1, min(one.box[2] - one.box[0], other.box[2] - other.box[0]))
 
 
 def prove_contrast(named: Sequence[Instance], picture: Picture) -> None:
@@ -248,36 +205,16 @@ def prove_contrast(named: Sequence[Instance], picture: Picture) -> None:
         picture: a render; `generators.kubric_scenes.proof.foresee` has no colours.
     """
     colours = np.asarray(cv2.cvtColor(picture.pixels.astype(np.float32) / 255.0, cv2.COLOR_RGB2LAB), np.float32)
-    outlines = [_outline(colours, picture.instances == number) for number in range(1, len(named) + 1)]
-    areas = [_grown(picture.instances == number) for number in range(len(named) + 1)]
-    for outline, one in zip(outlines, named, strict=True):
-        if (share := _told_apart(outline, areas[0])) < MIN_TOLD_APART:
-            raise Refuted("blends-in", f"{share:.0%} of the outline of {one.name} differs in colour from the ground")
-    for first, second in combinations(range(len(named)), 2):
-        # Two objects meet in one line. It is seen when it is seen from either side of it.
-        shares = _told_apart(outlines[first], areas[second + 1]), _told_apart(outlines[second], areas[first + 1])
-        if max(shares) < MIN_TOLD_APART:
-            seen = f"{max(shares):.0%} of the line between {named[first].name} and {named[second].name}"
-            raise Refuted("blends-in", f"{seen} differs in colour")
-
-
-#: Innermost pixels along the border of a mask, (height, width), and for each of these ΔE*ab between its two sides.
-_Outline = tuple[NDArray[np.bool_], NDArray[np.float32]]
-
-
-def _outline(colours: NDArray[np.float32], mask: NDArray[np.bool_]) -> _Outline:
-    """colours: (height, width, 3), CIELAB, L* 0-100. mask: (height, width), of one object."""
-    edge = mask & _grown(~mask)
-    size = 2 * max(1, round(STRIP * mask.shape[1])) + 1
-    inside, outside = (_mean(colours, side, size)[edge] for side in (mask, ~mask))
-    return edge, np.linalg.norm(inside - outside, axis=1)
-
-
-def _told_apart(outline: _Outline, area: NDArray[np.bool_]) -> float:
-    """Share of an outline's piece along an area that is seen (0-1); 1 where the piece is too short to count."""
-    edge, differences = outline
-    piece = differences[area[edge]]
-    return float((piece >= TOLD_APART).mean()) if len(piece) > MIN_PIECE * len(differences) else 1.0
+    size = 2 * max(1, round(STRIP * picture.instances.shape[1])) + 1
+    areas = ["the ground", *(instance.name for instance in named)]
+    for number, name in enumerate(areas[1:], start=1):
+        mask = picture.instances == number
+        edge = mask & _grown(~mask)
+        apart = np.linalg.norm(_mean(colours, mask, size) - _mean(colours, ~mask, size), axis=2) >= TOLD_APART
+        for beside, area in enumerate(areas):
+            piece = apart[edge & _grown(picture.instances == beside)]
+            if beside != number and len(piece) > MIN_PIECE * edge.sum() and (share := piece.mean()) < MIN_TOLD_APART:
+                raise Refuted("blends-in", f"{share:.0%} of the line between {name} and {area} differs in colour")
 
 
 def _grown(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -340,8 +277,8 @@ def prove_change(drawn: Drawn, view: View, things: tuple[Things, Things], pictur
 
 def _shadow(thing: Standing, view: View, shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Where in a picture the shadow of a thing's convex hull falls on the floor."""
-    points, sun = thing.points, np.asarray(view.sun)
-    pixels, _ = project(points - sun * (points[:, 2:] / sun[2]), view, shape[1])
+    points = thing.points
+    pixels, _ = project(points - np.array(SUN) * (points[:, 2:] / SUN[2]), view, shape[1])
     hull = np.asarray(cv2.convexHull(pixels.astype(np.float32))[:, 0], np.float64)
     return paint(hull[None], [0], shape) >= 0
 

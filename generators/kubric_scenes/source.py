@@ -47,10 +47,10 @@ class Kubric(Source):
     assets: the manifest (file or URL) of a Kubric asset source in the layout of Google Scanned Objects; decides which
     objects of the vocabulary can be planned.
     resolution: width and height in pixels. samples: the most rays a pixel, fewer where the picture is clean.
-    device: ``gpu`` takes OptiX or CUDA if Blender finds one. threads: of each renderer, 0 for all cores; as many shards
-    as there are cores are made at a time unless --workers says otherwise.
-    size_ratio: how much longer a large object is than a small one. sizes: of the two objects of an attribute pair,
-    ``shared``: one size for both; ``each``: drawn separately, as in the paper's Figures 8 and 16.
+    threads: of each renderer, 0 for all cores; as many shards as there are cores are made at a time unless --workers
+    says otherwise.
+    sizes: of the two objects of an attribute pair, ``shared``: one size for both; ``each``: drawn separately, as in the
+    paper's Figures 8 and 16.
     attempts: sub-seeds tried before a pair is rejected.
     masks: whether instance masks are stored too (``mask0.png``, ``mask1.png``).
     licence: of the assets, copied into every sample and the card: CC-BY-4.0 for Google Scanned Objects.
@@ -61,15 +61,13 @@ class Kubric(Source):
     assets: Annotated[str, Place("file", "media")]
     resolution: int = Field(default=512, ge=64, le=4096)
     samples: int = Field(default=128, ge=1, le=4096)
-    device: Literal["cpu", "gpu"] = "cpu"
     threads: int = Field(default=1, ge=0)
-    size_ratio: float = Field(default=1.8, gt=1, le=4)
     sizes: Literal["shared", "each"] = "shared"
     attempts: int = Field(default=8, ge=1, le=100)
     masks: bool = False
     licence: str
 
-    version = 6
+    version = 7
     isolation = "process"
     candidate = KubricCandidate
     libraries = ("bpy", "kubric-nightly", "numpy", "opencv-python", "pybullet", "trimesh")
@@ -79,7 +77,7 @@ class Kubric(Source):
     verb = "rendered with"
     unbounded = True
     synthetic = True
-    execution = ("device", "threads")
+    execution = ("threads",)
     card_template = Path(__file__).with_name("card.md.j2")
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "kubric")
 
@@ -113,10 +111,8 @@ class Kubric(Source):
         check_opencv(key)
 
     def runs_on(self) -> str:
-        """What renders, as the runtime class names it: the denoiser is a neural network, and Cycles rounds."""
-        from twinset.generators.kubric_scenes.studio import gpu_name
-
-        return "cpu" if self.device == "cpu" else gpu_name()
+        """The denoiser is a neural network on the CPU, and Cycles rounds."""
+        return "cpu"
 
     def inputs(self) -> str:
         from twinset.generators.kubric_scenes.captions import SHIPPED
@@ -140,7 +136,7 @@ class Kubric(Source):
     def make(self, candidates: Sequence[Candidate]) -> Iterator[Pair | Rejected]:
         """Rendered pairs, or why a scene could not be proved: the reason of its last try.
 
-        Rejections: ``missing-media`` and ``broken-media`` for an asset's archive, ``no-room``, ``never-still``, and
+        Rejections: ``missing-media`` and ``broken-media`` for an asset's archive, ``never-still``, and
         those of `generators.kubric_scenes.proof`.
         """
         from twinset.generators.kubric_scenes.assets import UnusableAsset
@@ -173,7 +169,7 @@ class Kubric(Source):
 
         rng = generator_for(self.stage.seed, self.stage.name, f"{candidate.key}/{attempt}")
         noise = int(rng.integers(1 << 31))
-        view, *both = compose(drawn, self.shelf, self.size_ratio, rng, attempt)
+        view, *both = compose(drawn, self.shelf, rng, attempt)
         proof.prove_spot(drawn, both[0][0], both[1][0])
         for number, things in enumerate(both):
             expected = proof.foresee(things, view, FORESEEN)
@@ -210,7 +206,7 @@ class Kubric(Source):
     def _studio(self) -> Studio:
         from twinset.generators.kubric_scenes.studio import Studio
 
-        return Studio(self.shelf, (self.resolution, self.resolution), self.samples, self.device, self.threads)
+        return Studio(self.shelf, (self.resolution, self.resolution), self.samples, self.threads)
 
 
 def _provenance(drawn: Drawn, view: View, seen: Sequence[Sequence[Instance]]) -> dict[str, Json]:
@@ -226,8 +222,7 @@ def _provenance(drawn: Drawn, view: View, seen: Sequence[Sequence[Instance]]) ->
         "count0": drawn.count0,
         "count1": drawn.count1,
         "camera": {"position": view.camera, "target": view.target, "focal_length": FOCAL_LENGTH},
-        "sun": [round(coordinate, 3) for coordinate in view.sun],
         # One list, which is never empty: Hugging Face's loader takes a type from the first samples.
-        "instances0": [instance.record() for instance in seen[0]],
-        "instances1": [instance.record() for instance in seen[1]],
+        "instances0": [asdict(instance) for instance in seen[0]],
+        "instances1": [asdict(instance) for instance in seen[1]],
     }

@@ -10,14 +10,22 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from PIL import Image
 
 from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes.assets import AssetShelf
-from twinset.generators.kubric_scenes.geometry import FOCAL_LENGTH, SENSOR_WIDTH, Picture, Placement, View
+from twinset.generators.kubric_scenes.geometry import (
+    FOCAL_LENGTH,
+    SENSOR_WIDTH,
+    SUN,
+    SUN_STRENGTH,
+    Picture,
+    Placement,
+    View,
+)
 from twinset.generators.kubric_scenes.kubric_import import load_kubric, load_renderer, quiet
 
 NOISE = 0.02  # of linear light; Blender's default of 0.01 stops almost nowhere before 128 samples
@@ -36,20 +44,12 @@ class Studio:
     Blender has one scene a process: opening another Studio closes the one before.
 
     resolution: (width, height) in pixels. samples: rays a pixel; Intel's Open Image Denoise cleans the rest.
-    device: "gpu" renders with OptiX, else CUDA. threads: of Cycles, 0 for all cores.
-    Raises WrongUse when "gpu" is asked for and Blender finds none.
+    threads: of Cycles, 0 for all cores.
     """
 
     _open: Studio | None = None
 
-    def __init__(
-        self,
-        shelf: AssetShelf,
-        resolution: tuple[int, int],
-        samples: int,
-        device: Literal["cpu", "gpu"] = "cpu",
-        threads: int = 0,
-    ) -> None:
+    def __init__(self, shelf: AssetShelf, resolution: tuple[int, int], samples: int, threads: int = 0) -> None:
         kb, renderer = load_kubric(), load_renderer()
         import bpy
 
@@ -59,8 +59,7 @@ class Studio:
         with quiet(1):
             self._blender = renderer.Blender(self._scene, self._scratch.name, samples_per_pixel=samples)
             set_up_cycles(bpy.context.scene, threads)
-            choose_device(bpy.context, device)
-            enable_passes(bpy.context.scene)
+            set_up_passes(bpy.context.scene)
             self._furnish(kb)
         self._props: defaultdict[str, list[Any]] = defaultdict(list)  # by asset; what is not shown is in no collection
         Studio._open = self
@@ -74,10 +73,13 @@ class Studio:
             self._look(view)
             self._arrange(placements)
             scene.cycles.seed = seed % (1 << 31)
-            file = Path(self._scratch.name, "picture.exr")
-            scene.render.filepath = str(file)
+            passes, colours = (Path(self._scratch.name, name) for name in ("picture.exr", "picture.png"))
+            scene.render.filepath = str(passes)
+            scene.render.image_settings.file_format = "OPEN_EXR_MULTILAYER"
             self._bpy.ops.render.render(write_still=True)
-        return read_picture(file)
+            scene.render.image_settings.file_format = "PNG"
+            self._bpy.data.images["Render Result"].save_render(str(colours))
+        return read_picture(passes, colours)
 
     def _furnish(self, kb: Any) -> None:
         """What every picture has: camera, key light, sky, floor, and where props stand."""
@@ -85,8 +87,9 @@ class Studio:
         self._camera = kb.PerspectiveCamera(
             focal_length=FOCAL_LENGTH, sensor_width=SENSOR_WIDTH, max_render_distance=10 * FLOOR_SIZE
         )
-        self._sun = kb.DirectionalLight()
-        self._scene += [self._camera, self._sun]
+        sun = kb.DirectionalLight(position=SUN, look_at=(0.0, 0.0, 0.0), intensity=SUN_STRENGTH)
+        self._scene += [self._camera, sun]
+        sun.linked_objects[self._blender].data.angle = SUN_ANGLE
         bpy.ops.mesh.primitive_plane_add(size=FLOOR_SIZE)
         material = bpy.data.materials.new("paint")
         material.use_nodes = True
@@ -107,10 +110,6 @@ class Studio:
     def _look(self, view: View) -> None:
         self._camera.position = view.camera
         self._camera.look_at(view.target)
-        self._sun.position = view.sun
-        self._sun.look_at((0.0, 0.0, 0.0))
-        self._sun.intensity = view.sun_strength
-        self._sun.linked_objects[self._blender].data.angle = SUN_ANGLE
         self._paint["Base Color"].default_value = (*view.floor, 1.0)
 
     def _arrange(self, placements: Sequence[Placement]) -> None:
@@ -156,39 +155,8 @@ def set_up_cycles(scene: Any, threads: int) -> None:
     scene.frame_set(0)
 
 
-def choose_device(context: Any, device: Literal["cpu", "gpu"]) -> None:
-    """Render on the CPU, or on all OptiX devices that Blender finds, else on all CUDA devices."""
-    context.scene.cycles.device = device.upper()
-    if device == "gpu":
-        preferences = context.preferences.addons["cycles"].preferences
-        kind, _ = _gpus(preferences)
-        preferences.compute_device_type = kind
-        for entry in preferences.devices:
-            entry.use = entry.type == kind
-
-
-def gpu_name() -> str:
-    """What `choose_device` renders on, such as ``OPTIX NVIDIA H200``; raises WrongUse where there is no GPU."""
-    load_renderer()
-    import bpy
-
-    kind, names = _gpus(bpy.context.preferences.addons["cycles"].preferences)
-    return " ".join([kind, *names])
-
-
-def _gpus(preferences: Any) -> tuple[str, list[str]]:
-    for kind in ("OPTIX", "CUDA"):
-        found = [entry.name for entry in preferences.get_devices_for_type(kind) if entry.type == kind]
-        if found:
-            return kind, sorted(found)
-    raise WrongUse(
-        "device: gpu, but Blender finds neither an OptiX nor a CUDA device here; write `device: cpu`, or run this"
-        " where `nvidia-smi` lists a GPU (in a container: --gpus all)"
-    )
-
-
-def enable_passes(scene: Any) -> None:
-    """Ask for colour, object number and Z in one multilayer EXR file.
+def set_up_passes(scene: Any) -> None:
+    """Ask for colour, object number and Z.
 
     Kubric's own view renders a second layer for masks, flow, normals and coordinates, and copies all of it through the
     compositor. Object number and Z are what Cycles saw with its first ray through a pixel: never mixed at borders, and
@@ -200,44 +168,25 @@ def enable_passes(scene: Any) -> None:
     (layer,) = scene.view_layers
     layer.name = "Layer"
     layer.use_pass_z = layer.use_pass_object_index = True
+    # Captions name colours, so colours must stay what the texture says: Filmic and AgX, made for cinema, pale them.
+    # White things keep their shape, which the plain sRGB curve clips.
+    scene.view_settings.view_transform = "Khronos PBR Neutral"
+    scene.render.dither_intensity = 0.0
     settings = scene.render.image_settings
     settings.file_format = "OPEN_EXR_MULTILAYER"
     settings.color_depth = "32"
     settings.exr_codec = "NONE"  # it is read once and lies in memory
 
 
-def read_picture(file: Path) -> Picture:
-    """The picture in a file that Blender wrote."""
+def read_picture(passes: Path, colours: Path) -> Picture:
+    """The picture in the files that Blender wrote."""
     import OpenEXR
 
-    channels = OpenEXR.File(str(file)).channels()
+    channels = OpenEXR.File(str(passes)).channels()
     depth = channels["Layer.Depth.Z"].pixels.astype(np.float32)
     depth[depth > SKY] = np.inf
     return Picture(
-        pixels=to_srgb(channels["Layer.Combined"].pixels[..., :3]),
+        pixels=np.asarray(Image.open(colours).convert("RGB")),
         instances=np.rint(channels["Layer.IndexOB.X"].pixels).astype(np.uint8),
         depth=depth,
     )
-
-
-def to_srgb(linear: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Linear light as sRGB, 8 bits a channel, tone-mapped by "Khronos PBR Neutral" (Khronos, 2024).
-
-    Captions name colours, so colours must stay what the texture says: Filmic and AgX, made for cinema, pale them.
-    White things keep their shape, which the plain sRGB curve clips.
-    """
-    light = _tone_mapped(np.maximum(linear, 0.0))
-    curve = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)  # IEC 61966-2-1
-    return np.rint(curve * 255.0).astype(np.uint8)
-
-
-def _tone_mapped(light: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Khronos's formula: take off what a surface mirrors head-on (4 %), then press highlights below 1."""
-    start, desaturation = 0.76, 0.15
-    least = light.min(axis=-1, keepdims=True)
-    light = light - np.where(least < 0.08, least - 6.25 * least**2, 0.04)
-    peak = light.max(axis=-1, keepdims=True)
-    pressed = 1.0 - (1.0 - start) ** 2 / (np.maximum(peak, start) + 1.0 - 2.0 * start)
-    grey = 1.0 - 1.0 / (desaturation * (peak - pressed) + 1.0)
-    mixed = light * (pressed / np.maximum(peak, start)) * (1.0 - grey) + pressed * grey
-    return np.where(peak < start, light, mixed)

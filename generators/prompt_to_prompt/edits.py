@@ -28,7 +28,7 @@ from twinset.contracts.errors import WrongUse
 
 
 class EditError(WrongUse):
-    """An edit that cannot be made: a word that is not in its caption, a caption too long for the model."""
+    """An edit that the model cannot make: a caption is too long for it."""
 
 
 @dataclass(frozen=True)
@@ -39,39 +39,11 @@ class Edit:
     cross_replace_steps: the share of the denoising steps, from the first on, in which the edited image takes the
         source's cross-attention (τ in arXiv 2208.01626, section 3.2). 0: never, 1: always.
     self_replace_steps: the same for self-attention at low resolution (the published code's second knob).
-    region: a word or phrase of each caption, whole and in any case, whose attention shows where the change is. None:
-        everywhere.
-    blend: whether the edited image's latents outside of the region are reset to the source's after each step (local
-        blend).
-
-    Raises EditError if a share is outside 0..1 or a word is not in its caption.
     """
 
     captions: tuple[str, str]
     cross_replace_steps: float = 0.8
     self_replace_steps: float = 0.4
-    region: tuple[str, str] | None = None
-    blend: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("cross_replace_steps", "self_replace_steps"):
-            if not 0 <= (share := getattr(self, name)) <= 1:
-                raise EditError(f"{name} is {share}: it is a share of the denoising steps, give it between 0 and 1")
-        for caption, word in zip(self.captions, self.region or (), strict=False):
-            occurrences(caption, word)
-
-
-def occurrences(caption: str, word: str) -> list[tuple[int, int]]:
-    """Where a word or phrase stands in a caption: (start, end) in characters, left to right.
-
-    A word ends at punctuation too, so that "dog" is found in "A photo of a dog." Raises EditError if it is nowhere.
-    """
-    if word.strip():
-        whole_word = rf"(?<!\w){re.escape(word.strip())}(?!\w)"
-        spans = [match.span() for match in re.finditer(whole_word, caption, re.IGNORECASE)]
-        if spans:
-            return spans
-    raise EditError(f"{word!r} is not a word of the caption {caption!r}: name a word as it is written there")
 
 
 @dataclass(frozen=True)
@@ -96,10 +68,6 @@ class Tokens:
     def within(self, start: int, end: int) -> list[int]:
         """Positions of the tokens of the characters start..end."""
         return [at for at, (first, last) in enumerate(self.offsets) if max(first, start) < min(last, end)]
-
-    def of_word(self, word: str) -> list[int]:
-        """Positions of the tokens of a word or phrase, wherever it occurs; EditError if it is not in the caption."""
-        return [at for span in occurrences(self.caption, word) for at in self.within(*span)]
 
     def words(self) -> list[tuple[str, list[int]]]:
         """The caption split at white space, each word with the positions of its tokens."""

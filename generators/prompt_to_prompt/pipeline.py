@@ -4,19 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from twinset.contracts.kinds.samples import Pixels
-from twinset.generators.prompt_to_prompt.attention import Injection, LocalBlend, cross_attention_sizes, injected
+from twinset.generators.prompt_to_prompt.attention import Injection, injected
 from twinset.generators.prompt_to_prompt.edits import Alignment, Edit, EditError, Schedule, align
 from twinset.models.diffusion.model import decode
 from twinset.models.diffusion.models import Parts, load_parts, new_scheduler
 from twinset.models.diffusion.text import encode, unconditional
 
 SchedulerName = Literal["ddim", "dpm-solver++"]
-MAP_SIDE = 16  # the published code injects self-attention up to, and blends at, 16 x 16: a 32nd of 512 pixels
 
 
 @dataclass(frozen=True)
@@ -24,13 +21,11 @@ class DrawnPair:
     """A pair as drawn.
 
     images: the source image and the edited image, (height, width, 3). finite: False where latents or pixels were
-    infinite or not a number; such pixels are black. region: (height, width), where the words of `Edit.region` have
-    their attention; everywhere without such words.
+    infinite or not a number; such pixels are black.
     """
 
     images: tuple[Pixels, Pixels]
     finite: bool
-    region: NDArray[np.bool_]
 
 
 class PromptToPrompt:
@@ -42,7 +37,7 @@ class PromptToPrompt:
     Memory, beside the weights: 4 UNet rows a pair (2 without guidance), all attention fused, so that no layer holds its
     probabilities. In half precision the published code holds 4 rows x 8 heads x 4096 x 4096 x 2 bytes = 1 GiB at once
     for each 64 x 64 self-attention of Stable Diffusion; here such a layer holds its queries, keys, values and output,
-    4 x 4 rows x 4096 x 320 x 2 bytes = 42 MB. Words to look for add 2 x 8 x 256 x 77 x 4 bytes = 1.3 MB a pair.
+    4 x 4 rows x 4096 x 320 x 2 bytes = 42 MB.
 
     parts: the loaded model. scheduler: of diffusers, deterministic.
     """
@@ -56,8 +51,7 @@ class PromptToPrompt:
     ) -> list[DrawnPair]:
         """Draw one pair an edit, both images of a pair from one noise.
 
-        Local blend reads the cross-attention maps whose size is nearest to 16 x 16. Self-attention is injected in
-        feature maps up to that size, and where they have up to 256 pixels.
+        Self-attention is injected in feature maps up to a 32nd of the picture's sides, and of up to 256 pixels.
 
         Args:
             alignments: n edits, as `align` gives them.
@@ -74,11 +68,9 @@ class PromptToPrompt:
         scheduler = type(self.scheduler).from_config(self.scheduler.config)
         scheduler.set_timesteps(steps, device=device)
         schedule = Schedule(alignments, len(scheduler.timesteps))
-        sizes = cross_attention_sizes(unet, height, width)
-        size = min(sizes, key=lambda size: abs(size[0] * size[1] - MAP_SIDE**2))
-        located = any(alignment.edit.region is not None for alignment in alignments)
-        blend = LocalBlend(alignments, size, device) if located else None
-        injection = Injection(n, max(size[0] * size[1], MAP_SIDE**2), blend)
+        # The published code injects self-attention up to 16 x 16: a 32nd of the sides of its 512 x 512 pixels.
+        most = max(16**2, height * width * self.parts.scale**2 // 32**2)
+        injection = Injection(n, most)
 
         captions = [alignment.edit.captions[side] for side in (0, 1) for alignment in alignments]
         conditions = self._conditions(captions, guided, (height * self.parts.scale, width * self.parts.scale))
@@ -92,9 +84,11 @@ class PromptToPrompt:
                     without, conditional = predicted.chunk(2)
                     predicted = without + guidance * (conditional - without)
                 latents = scheduler.step(predicted, timestep, latents).prev_sample
-                if blend is not None:
-                    latents = blend.blend(latents, index, len(scheduler.timesteps))
-        return self._decoded(latents, blend)
+        decoded = [decode(self.parts.vae, latent) for latent in latents]
+        return [
+            DrawnPair((source, edited), finite0 and finite1)
+            for (source, finite0), (edited, finite1) in zip(decoded[:n], decoded[n:], strict=True)
+        ]
 
     def align(self, edit: Edit) -> Alignment:
         """An edit aligned for this model.
@@ -124,17 +118,6 @@ class PromptToPrompt:
         ids = torch.tensor([[*size, 0, 0, *size]], dtype=states.dtype, device=states.device).expand(len(states), -1)
         added = {"text_embeds": torch.cat(pooled), "time_ids": ids}
         return {"encoder_hidden_states": states, "added_cond_kwargs": added}
-
-    def _decoded(self, latents: torch.Tensor, blend: LocalBlend | None) -> list[DrawnPair]:
-        decoded = [decode(self.parts.vae, latent) for latent in latents]
-        n, (height, width, _) = len(decoded) // 2, decoded[0][0].shape
-        masks = np.ones((n, height, width), np.bool_)
-        if blend is not None:
-            masks = blend.masks((height, width)).cpu().numpy()
-        return [
-            DrawnPair((source, edited), finite0 and finite1, mask)
-            for (source, finite0), (edited, finite1), mask in zip(decoded[:n], decoded[n:], masks, strict=True)
-        ]
 
 
 def load_model(

@@ -40,12 +40,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EVERYWHERE = "region-everywhere"  # a flag
-LEVELS = 255  # of a colour channel
-#: Where a similarity has nothing to compare: no similarity is negative. Not null, since loaders take the type of a
-#: field from the first samples, and fail at a number where those were null.
-NO_SIMILARITY = -1.0
-
 
 def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:
     """The reason why a pair cannot be used whatever its captions say, or "". Images are (height, width, 3).
@@ -60,32 +54,13 @@ def broken(image0: Pixels, image1: Pixels, finite: bool) -> str:
     return "identical" if np.array_equal(image0, image1) else ""
 
 
-def similarity(image0: Pixels, image1: Pixels, region: NDArray[np.bool_]) -> dict[str, float]:
-    """How much of the picture the edited thing takes, and how alike the two images are within and without.
-
-    region: (height, width), where the words that name the edited thing have their attention; everywhere for an edit of
-    the whole picture. Gives ``region`` (its share of the picture, 0-1), ``similarity_inside`` and
-    ``similarity_outside``: 1 less the mean absolute difference of colour channels as a share of their range, so that 1
-    is equal; `NO_SIMILARITY` where there is nothing to compare. A good edit of a thing is less alike inside than
-    outside; an edit that hardly changes the inside has failed. Sums are whole numbers: the same on every machine for
-    the same images.
-    """
-    differences = np.abs(image0.astype(np.int16) - image1.astype(np.int16)).sum(axis=2, dtype=np.int64)
-    inside, outside = (
-        1 - int(part.sum()) / (part.size * 3 * LEVELS) if part.size else NO_SIMILARITY
-        for part in (differences[region], differences[~region])
-    )
-    return {"region": float(region.mean()), "similarity_inside": inside, "similarity_outside": outside}
-
-
 class DrawnPairs(DerivingTerms, DiffusionModel, Source):
     """Settings of pairs that prompt-to-prompt draws: the second image of a pair under the attention of the first.
 
     model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`.
     guidance: scale of classifier-free guidance. scheduler: the sampler.
     cross_replace_steps, self_replace_steps: share of the steps in which the edited image takes cross- and
-    self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`). blend: whether what lies outside of
-    the edited object is taken from the other image (local blend), of pairs whose captions name one.
+    self-attention of the other one (`generators.prompt_to_prompt.edits.Edit`).
     precision: of the network; ``auto`` is float16 on a GPU and float32 on the CPU.
     licence: of what the model draws, copied into every sample and the card; must be given for a model not known
     here.
@@ -95,7 +70,6 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
     scheduler: Literal["ddim", "dpm-solver++"] = "ddim"
     cross_replace_steps: float = Field(default=0.8, ge=0, le=1)
     self_replace_steps: float = Field(default=0.4, ge=0, le=1)
-    blend: bool = False
     precision: Literal["auto", "float32", "float16"] = "auto"
     licence: str
 
@@ -112,13 +86,6 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
         },
     }
     reasons: ClassVar[Mapping[str, str]] = reasons_beside(__file__, "stable-diffusion")
-    scored: ClassVar[Mapping[str, str]] = {
-        "region": "share of the picture (0-1) that was edited: where the words of the edited object have the model's "
-        "attention; 1 where all of the picture was edited, on purpose or with the flag `region-everywhere`",
-        "similarity_inside": "likeness of both images there: 1 less the mean difference of colours (0-1)",
-        "similarity_outside": "likeness of both images elsewhere (0-1); -1 where all of the picture was edited",
-    }
-    unmeasured: ClassVar[Mapping[str, float]] = {"region": 1.0, "similarity_outside": -1.0}
 
     @property
     def brought_model(self) -> ModelFolder | None:
@@ -178,8 +145,6 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
                     captions=_in_order(candidate.captions0[0], candidate.captions1[0], candidate.plain),
                     cross_replace_steps=self.cross_replace_steps,
                     self_replace_steps=self.self_replace_steps,
-                    region=_in_order(*candidate.region, candidate.plain) if candidate.region else None,
-                    blend=self.blend,
                 )
                 aligned.append((candidate, self._model.align(edit)))
             except EditError as error:
@@ -211,9 +176,7 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
             image0=Frame(f"{candidate.key}#0", image0, -1.0, unet),
             image1=Frame(f"{candidate.key}#1", image1, -1.0, unet),
             provenance=self._provenance(candidate, alignment.kind),
-            scores=similarity(image0, image1, drawn.region),
             sources=tuple(others),
-            flags=(EVERYWHERE,) if candidate.region and drawn.region.all() else (),
         )
 
     def _provenance(self, candidate: EditedCandidate, alignment: str) -> dict[str, Json]:
@@ -224,8 +187,6 @@ class DrawnPairs(DerivingTerms, DiffusionModel, Source):
             "weights": model_digest(self.model),
             **{name: getattr(self, name) for name in settings},
             "alignment": alignment,
-            "blend0": candidate.region0 if self.blend else "",
-            "blend1": candidate.region1 if self.blend else "",
             "plain": candidate.plain,
             "words0": candidate.words0,
             "words1": candidate.words1,
@@ -276,7 +237,7 @@ class StableDiffusion(DrawnPairs):
     """Pairs of captions of a vocabulary, drawn with a text-to-image model (EqBen's EQ-SD, section B.5).
 
     model, resolution, steps, micro_batch: as `DiffusionModel`; device, threads: as `OnDevice`. guidance, scheduler,
-    cross_replace_steps, self_replace_steps, blend, precision, licence: as `DrawnPairs`.
+    cross_replace_steps, self_replace_steps, precision, licence: as `DrawnPairs`.
     vocabulary: of captions: ``figure-15`` (the paper's), a name that a package brings with its model, or the path of a
     YAML file in the form of ``manifests/vocabularies/eq_sd.yaml``.
     """
@@ -314,7 +275,7 @@ class StableDiffusion(DrawnPairs):
                 load_captions(vocabulary_file(self.vocabulary))
         super().check_inputs(key, needs)
 
-    version = 4
+    version = 5
 
     def inputs(self) -> str:
         return digest([sha256_of_file(vocabulary_file(self.vocabulary))[0]])
@@ -322,7 +283,6 @@ class StableDiffusion(DrawnPairs):
     def plan(self) -> Iterator[EditedCandidate]:
         """Pairs without end; how many are taken does not change the first ones."""
         for drawn in draw_edits(load_captions(vocabulary_file(self.vocabulary)), self.stage.seed, self.stage.name):
-            region0, region1 = drawn.region or ("", "")
             yield EditedCandidate(
                 **self.identified(drawn.index, group=f"drawing-{drawn.index:06d}"),
                 captions0=(drawn.captions[0],),
@@ -330,7 +290,5 @@ class StableDiffusion(DrawnPairs):
                 change=drawn.kind,
                 words0=drawn.words[0],
                 words1=drawn.words[1],
-                region0=region0,
-                region1=region1,
                 plain=drawn.plain,
             )

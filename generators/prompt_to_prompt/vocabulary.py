@@ -35,14 +35,12 @@ class CaptionRow(Settings):
     """One way to word a pair.
 
     kind: what changes. template: a caption with slots in braces. changes: the slot in which the two captions differ.
-    region: the slot whose words name the thing that is edited, which local blend keeps the edit to; None where the
-    whole picture changes. words: what each slot can take.
+    words: what each slot can take.
     """
 
     kind: Kind
     template: str = Field(max_length=300)
     changes: str
-    region: str | None = None
     words: dict[str, Annotated[tuple[Words, ...], Field(min_length=1)]]
 
     def caption(self, chosen: Mapping[str, str]) -> str:
@@ -63,13 +61,10 @@ class CaptionRow(Settings):
         for slot, words in self.words.items():
             if len(set(words)) != len(words):
                 raise ValueError(f"{slot}: a word stands twice, and would be drawn twice as often")
-        for role, named in (("changes", self.changes), ("region", self.region)):
-            if named is not None and named not in self.words:
-                raise ValueError(f"{role}: {named!r} is no slot of {self.template!r}")
+        if self.changes not in self.words:
+            raise ValueError(f"changes: {self.changes!r} is no slot of {self.template!r}")
         if len(self.words[self.changes]) < 2:
             raise ValueError(f"changes: {self.changes!r} needs two words that can differ")
-        if self.region is not None and "" in self.words[self.region]:
-            raise ValueError(f"region: {self.region!r} must be said in both captions")
         return self
 
 
@@ -117,9 +112,8 @@ def load_captions(path: Path) -> CaptionVocabulary:
 class DrawnEdit:
     """The index-th pair of a stream; tuples are of image 0 and image 1.
 
-    row: of the vocabulary. words: what the captions differ in, "" where it is left out. region: the words that name the
-    edited thing, None where the whole picture changes. plain: the image that is drawn from its caption alone; the other
-    one is its edited version.
+    row: of the vocabulary. words: what the captions differ in, "" where it is left out. plain: the image that is drawn
+    from its caption alone; the other one is its edited version.
     """
 
     index: int
@@ -127,7 +121,6 @@ class DrawnEdit:
     row: int
     captions: tuple[str, str]
     words: tuple[str, str]
-    region: tuple[str, str] | None
     plain: Literal[0, 1]
 
 
@@ -135,21 +128,14 @@ class DrawnEdit:
 class EditedCandidate(CaptionedCandidate):
     """A drawn pair of captions (`DrawnEdit`).
 
-    change: the kind of edit. words0, words1: what the captions differ in. region0, region1: what names the edited
-    thing, "" where the whole picture changes. plain: 0 or 1, the image that is drawn from its caption alone.
+    change: the kind of edit. words0, words1: what the captions differ in. plain: 0 or 1, the image that is drawn from
+    its caption alone.
     """
 
     change: str
     words0: str
     words1: str
-    region0: str
-    region1: str
     plain: int
-
-    @property
-    def region(self) -> tuple[str, str] | None:
-        """What names the edited thing; None where the whole picture changes."""
-        return (self.region0, self.region1) if self.region0 else None
 
 
 def draw_edits(vocabulary: CaptionVocabulary, seed: int, subset: str) -> Iterator[DrawnEdit]:
@@ -175,5 +161,4 @@ def draw_edits(vocabulary: CaptionVocabulary, seed: int, subset: str) -> Iterato
         sides = [{**chosen, row.changes: word} for word in words]
         plain = words.index("") if "" in words else balance.pick("plain", (0, 1), kind)
         captions = (row.caption(sides[0]), row.caption(sides[1]))
-        region = None if row.region is None else (sides[0][row.region], sides[1][row.region])
-        yield DrawnEdit(index, kind, number, captions, words, region, 1 if plain else 0)
+        yield DrawnEdit(index, kind, number, captions, words, 1 if plain else 0)

@@ -1,13 +1,11 @@
 """Pairs from one Studio against a process a picture with a fresh Kubric scene each: goal >= 3 times as fast.
 
     python tests/benchmarks/bench_kubric.py [--pairs N] [--size N] [--samples N] [--memory N]
-                                           [--devices A B]
 
 The other way is that of Kubric's examples: `kb.Scene`, `Blender(scene, scratch_dir, …)` and PyBullet attached,
 `render_still()` with its default layers; same assets, samples, noise threshold and size, both denoised. The two
 alternate pair by pair, so that other work on the machine slows both alike, and each has all cores. Then two Studios of
-one thread against one of two. --memory N: the memory of one process over N small pairs, instead. --devices gpu cpu: one
-pair on the first of two devices against the second, instead; each has rendered another pair before.
+one thread against one of two. --memory N: the memory of one process over N small pairs, instead.
 """
 
 import argparse
@@ -27,11 +25,18 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from twinset.generators.kubric_scenes.assets import AssetShelf  # noqa: E402
-from twinset.generators.kubric_scenes.geometry import FOCAL_LENGTH, SENSOR_WIDTH, Placement, View  # noqa: E402
+from twinset.generators.kubric_scenes.geometry import (  # noqa: E402
+    FOCAL_LENGTH,
+    SENSOR_WIDTH,
+    SUN,
+    SUN_STRENGTH,
+    Placement,
+    View,
+)
 from twinset.generators.kubric_scenes.studio import AMBIENT, NOISE, set_up_cycles  # noqa: E402
 
 GOAL, MOST_OUTSIDE = 3.0, 0.1
-VIEW = View((0.0, -7.8, 4.4), (0.0, 0.0, 0.35), (-3.0, -4.0, 6.0), 2.2, (0.45, 0.42, 0.38))
+VIEW = View((0.0, -7.8, 4.4), (0.0, 0.0, 0.35), (0.45, 0.42, 0.38))
 
 
 def pair(shelf: AssetShelf, number: int) -> list[list[Placement]]:
@@ -61,7 +66,7 @@ def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int
         renderer = load_renderer().Blender(scene, scratch, adaptive_sampling=True, samples_per_pixel=samples)
         set_up_cycles(renderer.blender_scene, threads=0)  # the same noise threshold
         scene += kb.Cube(name="floor", scale=(100, 100, 0.1), position=(0, 0, -0.1), static=True)
-        scene += kb.DirectionalLight(position=VIEW.sun, look_at=(0, 0, 0), intensity=VIEW.sun_strength)
+        scene += kb.DirectionalLight(position=SUN, look_at=(0, 0, 0), intensity=SUN_STRENGTH)
         scene.ambient_illumination = scene.background = kb.Color(*AMBIENT)
         scene += kb.PerspectiveCamera(
             position=VIEW.camera, look_at=VIEW.target, focal_length=FOCAL_LENGTH, sensor_width=SENSOR_WIDTH
@@ -75,7 +80,7 @@ def kubric_way(manifest: str, number: int, picture: int, size: int, samples: int
         kb.write_image_dict({"rgba": frame["rgba"][None], "segmentation": frame["segmentation"][None]}, Path(scratch))
 
 
-def studio_way(manifest: str, size: int, samples: int, threads: int, device: Any) -> None:
+def studio_way(manifest: str, size: int, samples: int, threads: int) -> None:
     """Pairs from one Studio: a number comes in a line, and what it took goes out, until there are no more."""
     import psutil
 
@@ -86,7 +91,7 @@ def studio_way(manifest: str, size: int, samples: int, threads: int, device: Any
 
     marks = {"cycles": 0.0, "at": 0.0}
     shelf = AssetShelf(manifest)
-    studio = Studio(shelf, (size, size), samples, device=device, threads=threads)
+    studio = Studio(shelf, (size, size), samples, threads=threads)
     bpy.app.handlers.render_pre.append(lambda *_: marks.update(at=time.perf_counter()))
     bpy.app.handlers.render_post.append(
         lambda *_: marks.update(cycles=marks["cycles"] + time.perf_counter() - marks["at"])
@@ -103,9 +108,9 @@ def studio_way(manifest: str, size: int, samples: int, threads: int, device: Any
 class StudioProcess:
     """A Studio in a process of its own. started: seconds until it was open, the start of Python included."""
 
-    def __init__(self, manifest: str, size: int, samples: int, threads: int = 0, device: str = "cpu") -> None:
+    def __init__(self, manifest: str, size: int, samples: int, threads: int = 0) -> None:
         began = time.perf_counter()
-        self._process = child("--studio", manifest, size, samples, threads, device)
+        self._process = child("--studio", manifest, size, samples, threads)
         self._answer()
         self.started = time.perf_counter() - began
 
@@ -181,32 +186,18 @@ def threads(manifest: str, pairs: int, size: int, samples: int) -> None:
         print(f"{count} Studio(s) with {each} thread(s) each: {(time.perf_counter() - began) / pairs:.2f} s a pair")
 
 
-def on_devices(manifest: str, size: int, samples: int, devices: list[str]) -> None:
-    """A pair on one device against another. The first pair on a GPU waits for its kernels."""
-    taken = []
-    for device in devices:
-        studio = StudioProcess(manifest, size, samples, device=device)
-        first, second = (studio.render(number)["seconds"] for number in (0, 1))
-        studio.finish()
-        print(f"{device}: {second:.2f} s a pair, the first {first:.1f} s, started in {studio.started:.1f} s")
-        taken.append(second)
-    what, more = f"a pair of {size} × {size}, {samples} samples, Cycles", f"{taken[0]:.2f} and {taken[1]:.2f} s"
-    row(f"{what}, {devices[0]}", devices[1], [taken[1] / taken[0]], more)
-
-
 def main() -> None:
     if sys.argv[1:2] == ["--kubric"]:
         kubric_way(sys.argv[2], *map(int, sys.argv[3:]))
         return
     if sys.argv[1:2] == ["--studio"]:
-        studio_way(sys.argv[2], *map(int, sys.argv[3:6]), sys.argv[6])
+        studio_way(sys.argv[2], *map(int, sys.argv[3:]))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=8)
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--samples", type=int, default=128)
     parser.add_argument("--memory", type=int, default=0, metavar="PAIRS")
-    parser.add_argument("--devices", nargs=2, choices=("gpu", "cpu"))
     options = parser.parse_args()
 
     from twinset_demo import PROCEDURAL
@@ -217,9 +208,6 @@ def main() -> None:
         memory = [studio.render(number)["memory"] for number in range(options.memory)]
         studio.finish()
         print("MB resident after every tenth pair:", *memory[9::10])
-        return
-    if options.devices:
-        on_devices(manifest, options.size, options.samples, options.devices)
         return
     compare(manifest, options.pairs, options.size, options.samples)
     threads(manifest, options.pairs, options.size, options.samples)

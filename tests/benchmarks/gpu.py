@@ -57,7 +57,6 @@ ROWS = {
     "training-l14": Row(
         "clip_training", "--batch 128 --steps 5 --gpu --model ViT-L-14", "--batch 2 --steps 1 --repeats 1", 40
     ),
-    "cycles": Row("kubric", "--size 512 --devices gpu cpu", "--size 32 --samples 1 --devices cpu cpu", 60),
 }
 TRIAL = 600  # seconds of a tiny row
 SECONDS_OF_TESTS = 480 - sum(row.seconds for row in ROWS.values())  # those with the marker ``gpu``

@@ -30,7 +30,7 @@ def another_process() -> None:
 @pytest.fixture
 def planned(tmp_path: Path) -> Any:
     """Gives the worker of a plan of scenes as a worker opens it."""
-    entries = {use.id: {} for entry in load_vocabulary().objects.values() for use in entry.assets.procedural}
+    entries = {asset: {} for entry in load_vocabulary().objects.values() for asset in entry.assets.procedural}
     (tmp_path / "assets.json").write_text(json.dumps({"assets": entries}))
     source = {
         "kind": "kubric",

@@ -62,7 +62,7 @@ def unpack(folder: Path) -> None:
     from twinset.generators.kubric_scenes.assets import unpack as unpacked
 
     try:
-        unpacked(folder / "box.tar.gz", "box", folder / "unpacked")
+        unpacked(folder / "box.tar.gz", folder / "unpacked")
     except ValueError as error:  # what its caller takes
         raise WrongUse(str(error)) from error
 

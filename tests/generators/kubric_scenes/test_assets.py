@@ -24,14 +24,6 @@ from twinset.shards.storage.store import Store
 TRIANGLE = b"v 1 0 0\nv 0 1 0\nv 1 1 0\nf 1 2 3\n"
 
 
-def test_what_was_unpacked_goes_with_the_shelf(manifest: Path) -> None:
-    shelf = AssetShelf(manifest)
-    path = Path(shelf.create("box").render_filename)
-    assert path.is_file()
-    del shelf
-    assert not path.exists()
-
-
 def test_a_manifest_that_is_none(tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.json"
     with pytest.raises(WrongUse, match=r"manifest\.json cannot be read: .*mirror"):
@@ -50,7 +42,7 @@ def test_a_manifest_that_is_none(tmp_path: Path) -> None:
 def test_a_manifest_that_asks_for_the_wrong_thing(manifest: Path) -> None:
     content = json.loads(manifest.read_text())
     for kwargs, said in (
-        ({"render_filename": "{asset_dir}/../../x.obj"}, "render_filename leaves its archive"),
+        ({"render_filename": "{asset_dir}/../../x.obj"}, "render_filename is no .obj file of its archive"),
         ({"simulation_filename": "{asset_dir}/none.urdf"}, "it holds no none.urdf"),
         ({"mass": "heavy"}, "is no asset of Kubric's"),
         ({"velocity": "abc"}, "is no asset of Kubric's"),
@@ -73,12 +65,10 @@ def file(name: str, size: int = 0, target: str = "") -> tarfile.TarInfo:
 @pytest.mark.parametrize(
     ("members", "said"),
     [
-        ([file("../up.txt")], "outside its folder"),
-        ([file("box//tmp/up.txt")], "outside its folder"),
-        ([file("box", target=".."), file("box/up.txt")], "a link or a device"),
+        *(([file(name)], "no file with a plain name") for name in ("../up.txt", "/tmp/up.txt", "..", "x" * 300)),
+        ([file("box", target=".."), file("up.txt")], "no file with a plain name"),
         ([file(f"{n}.txt") for n in range(200)], "more than 100 files"),
         ([file("bomb.bin", 1 << 40)], "it is damaged"),
-        ([file("x" * 300)], "is no name of a file"),
     ],
 )
 def test_a_hostile_archive_is_not_unpacked(members: list[tarfile.TarInfo], said: str, tmp_path: Path) -> None:
@@ -86,7 +76,7 @@ def test_a_hostile_archive_is_not_unpacked(members: list[tarfile.TarInfo], said:
         for member in members:
             tar.addfile(member, io.BytesIO(b"") if member.size == 0 else None)
     with pytest.raises(ValueError, match=said):
-        unpack(tmp_path / "box.tar.gz", "box", tmp_path / "in" / "box")
+        unpack(tmp_path / "box.tar.gz", tmp_path / "box")
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["box.tar.gz"]
 
 
@@ -104,18 +94,18 @@ def test_a_damaged_archive(shelf: AssetShelf, manifest: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("texture.png", None, "visual_geometry.mtl refers to texture.png, which is absent"),
+        ("texture.png", None, "visual_geometry.mtl refers to 'texture.png', which is not in"),
         ("texture.png", b"no picture", "texture.png cannot be read"),
         ("visual_geometry.obj", bytes(range(256)), "holds no mesh"),
         ("visual_geometry.obj", b"v 1e300 0 0\nv 0 1 0\nv 1 0 0\nf 1 2 3\n", "without size"),
         ("visual_geometry.obj", TRIANGLE + b"f 1 2 9\n", "out of bounds"),
         # Attack: Blender or PyBullet reads a file of the user's, or expands for ever.
-        ("object.urdf", b"<robot><mesh filename='&#46;&#x2e;/&#46;./x.obj'/></robot>", "holds entities"),
+        ("object.urdf", b"<robot><mesh filename='&#46;&#x2e;/&#46;./x.obj'/></robot>", "not understood"),
         ("object.urdf", b"<?xml version='1.0' encoding='cp037'?><r><mesh filename='/etc/x'/></r>", "refers to '"),
         ("object.urdf", b"<r a='filename=\"'><mesh filename='/etc/x'/><r b='\"'/></r>", "is not understood"),
         ("visual_geometry.mtl", b"newmtl a\nmap_Kd \\\n../../x.png\n", "refers to '"),
         ("visual_geometry.mtl", b"  map_Kd -bm 1 /etc/x.png\r", "refers to '"),
-        ("visual_geometry.mtl", b"map_Kd \xff.png\n", "not UTF-8"),
+        ("visual_geometry.mtl", b"map_Kd \xff.png\n", "refers to '"),
         ("visual_geometry.obj", b" mtllib ../../x.mtl\n" + TRIANGLE, "refers to '"),
         ("visual_geometry.obj", b"mtllib texture.png\n" + TRIANGLE, "is no .mtl file"),
         ("visual_geometry.obj", b"\x1cmtllib ../../x.mtl\n" + TRIANGLE, "holds control characters"),
@@ -168,7 +158,7 @@ def test_a_header_that_expands_is_refused_before_it_fills_the_memory(tmp_path: P
     tracemalloc.start()
     try:
         with pytest.raises(ValueError, match="more than 256 MiB"):
-            unpack(archive, "box", tmp_path / "box")
+            unpack(archive, tmp_path / "box")
         assert tracemalloc.get_traced_memory()[1] < 3 * MAX_BYTES
     finally:
         tracemalloc.stop()

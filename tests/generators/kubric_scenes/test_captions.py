@@ -68,22 +68,22 @@ def test_the_vocabulary_says_one_thing_of_a_name_and_gives_an_asset_to_one() -> 
     for kind, members in VOCABULARY.sets.items():
         for name, entry in members.items():
             assert entry.kind == kind and VOCABULARY.objects.get(name, entry) == entry, name
-    shown = Counter(use.id for entry in ENTRIES.values() for use in entry.assets.gso + entry.assets.procedural)
+    shown = Counter(asset for entry in ENTRIES.values() for asset in entry.assets.gso + entry.assets.procedural)
     assert set(shown.values()) == {1} and set(ASSETS) == PROCEDURAL_IDS
 
 
 def test_the_demos_assets_are_as_wide_and_deep_as_said() -> None:
     """The plan puts only what fits on top; it believes the vocabulary."""
     for name, entry in ENTRIES.items():
-        for use in entry.assets.procedural:
-            assert (use.id, use.up, use.yaw) == (name.replace(" ", "-"), "z", 0)  # their front is towards -y
-            size = np.ptp(ASSETS[use.id]["kwargs"]["bounds"], axis=0)
+        for asset in entry.assets.procedural:
+            assert asset == name.replace(" ", "-")
+            size = np.ptp(ASSETS[asset]["kwargs"]["bounds"], axis=0)
             footprint = size[:2] * entry.extent / size.max()
             assert np.allclose(footprint, entry.footprint, atol=0.05), (name, footprint)
 
 
-PROCEDURAL_IDS = frozenset(use.id for entry in ENTRIES.values() for use in entry.assets.procedural)
-GSO_IDS = frozenset(use.id for entry in ENTRIES.values() for use in entry.assets.gso)
+PROCEDURAL_IDS = frozenset(asset for entry in ENTRIES.values() for asset in entry.assets.procedural)
+GSO_IDS = frozenset(asset for entry in ENTRIES.values() for asset in entry.assets.gso)
 Pairs = list[tuple[Drawn, str, str]]
 
 

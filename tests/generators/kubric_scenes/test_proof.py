@@ -17,7 +17,7 @@ from twinset.generators.kubric_scenes.geometry import Model, Picture, Refuted, V
 RESOLUTION = 200
 SPOTS = {"left": (-1.4, 0.0), "right": (1.4, 0.0), "in-front": (0.1, -2.6), "behind": (0.1, 2.6)}
 BOX, CAN = NamedAsset("red box", "box"), NamedAsset("blue can", "can")
-VIEW = View((0, -1, 1), (0, 0, 0), (0, -1, 1), 2.5, (0.4, 0.4, 0.4))
+GREY = (0.4, 0.4, 0.4)
 
 
 def standing(
@@ -25,7 +25,7 @@ def standing(
 ) -> Standing:
     mesh = trimesh.creation.box(extents=(size, size, size))
     points = np.asarray(mesh.vertices, dtype=np.float64)
-    shape = Model("box", 1.0, (1.0, 0.0, 0.0, 0.0), points, np.asarray(mesh.faces, dtype=np.int32))
+    shape = Model("box", 1.0, points, np.asarray(mesh.faces, dtype=np.int32))
     return Standing(thing, shape, shape.on_floor(x, y, 0.0, height), carried)
 
 
@@ -39,8 +39,12 @@ def related(relation: Relation) -> list[Standing]:
     return beside_can(*SPOTS[relation])
 
 
-def seen(things: list[Standing], framed: list[Standing] | None = None) -> tuple[list[proof.Instance], Picture]:
-    view = frame_things(VIEW, np.concatenate([thing.points for thing in framed or things]), 0.5)
+def view_of(things: list[Standing]) -> View:
+    return frame_things(np.concatenate([thing.points for thing in things]), 0.5, GREY)
+
+
+def seen(things: list[Standing]) -> tuple[list[proof.Instance], Picture]:
+    view = view_of(things)
     picture = proof.foresee(things, view, RESOLUTION)
     return proof.measure(things, view, picture), picture
 
@@ -71,9 +75,7 @@ def test_a_relation_is_proved_and_every_other_refuted(shown: Relation) -> None:
     instances, picture = seen(related(shown))
     proof.prove_image(says(shown), 0, instances, picture)
     for other in set(RELATIONS) - {shown}:
-        assert reason_of(proof.prove_image, says(other), 1, instances, picture) == (
-            "not-on-top" if other == "on-top" else "wrong-relation"
-        )
+        assert reason_of(proof.prove_image, says(other), 1, instances, picture) == "wrong-relation"
 
 
 def test_what_seems_to_stand_on_what_is_before_it_is_refuted() -> None:
@@ -89,8 +91,7 @@ def test_what_lies_on_top_shows_its_foot() -> None:
     rows, columns = np.nonzero(picture.instances == 1)
     below = rows > rows.max() - 0.3 * np.ptp(rows)
     picture.instances[rows[below], columns[below]] = 2
-    view = frame_things(VIEW, np.concatenate([thing.points for thing in things]), 0.5)
-    instances = proof.measure(things, view, picture)
+    instances = proof.measure(things, view_of(things), picture)
     assert reason_of(proof.prove_image, says("on-top"), 0, instances, picture) == "foot-hidden"
 
 
@@ -99,25 +100,21 @@ SIZES = Drawn("attribute", SMALL, SMALL, LARGE, "left", "left", 1, 1)
 
 
 @pytest.mark.parametrize(
-    ("drawn", "things", "framed", "reason"),
+    ("drawn", "things", "reason"),
     [
-        *((says("behind"), beside_can(x, 2.6), None, "") for x in (0.0, 0.2)),
-        *((says("behind"), beside_can(x, 2.6), None, "off-axis") for x in (0.63, -0.63)),
-        *((says(relation), beside_can(1.2, -1.6), None, "wrong-relation") for relation in RELATIONS[:4]),
-        (SIZES, [standing(SMALL, -1.4, 0.0, size=0.6), standing(LARGE, 0.0, 0.0, size=1.0)], None, ""),
-        (SIZES, [standing(SMALL, -1.4, 0.0, size=1.0), standing(LARGE, 0.0, 0.0, size=1.0)], None, "size-not-seen"),
-        (counts(2), row(2), row(1), "cut-off"),
-        (counts(2), [standing(BOX, 0.0, 0.0, size=0.1), standing(BOX, 4.0, 0.0, size=2.0)], None, "too-small"),
-        *((counts(said), row(4), None, "" if said == 4 else "wrong-count") for said in range(1, 6)),
+        *((says("behind"), beside_can(x, 2.6), "") for x in (0.0, 0.2)),
+        *((says("behind"), beside_can(x, 2.6), "wrong-relation") for x in (0.63, -0.63)),
+        *((says(relation), beside_can(1.2, -1.6), "wrong-relation") for relation in RELATIONS[:4]),
+        (SIZES, [standing(SMALL, -1.4, 0.0, size=0.6), standing(LARGE, 0.0, 0.0, size=1.0)], ""),
+        (SIZES, [standing(SMALL, -1.4, 0.0, size=1.0), standing(LARGE, 0.0, 0.0, size=1.0)], "size-not-seen"),
+        (counts(2), [standing(BOX, 0.0, 0.0, size=0.1), standing(BOX, 4.0, 0.0, size=2.0)], "too-small"),
+        *((counts(said), row(4), "" if said == 4 else "wrong-count") for said in range(1, 6)),
     ],
 )
-def test_what_an_image_must_show(
-    drawn: Drawn, things: list[Standing], framed: list[Standing] | None, reason: str
-) -> None:
-    assert reason_of(proof.prove_image, drawn, 0, *seen(things, framed)) == reason
+def test_what_an_image_must_show(drawn: Drawn, things: list[Standing], reason: str) -> None:
+    assert reason_of(proof.prove_image, drawn, 0, *seen(things)) == reason
 
 
-SUN = replace(VIEW, sun=(-1.0, 0.0, 1.0))  # from the left: shadows fall to the right, as long as things are high
 LEFT, RIGHT, CENTRE = standing(BOX, -2.2, 0.0), standing(BOX, 2.2, 0.0), standing(CAN, 0.0, 0.0)
 GREEN = replace(LEFT, placement=replace(LEFT.placement, asset="green"))
 LOCATION = Drawn("location", BOX, BOX, CAN, "left", "right", 1, 1)
@@ -134,7 +131,7 @@ def change_of(drawn: Drawn, first: Things, second: Things, *areas: Any) -> str:
     areas: parts of the floor (x and y from where to where, scene units), and what is lightened of what is seen before
     them: an instance (0: the floor) by so many steps.
     """
-    view = frame_things(SUN, np.array([[-5.0, -2.0, 0.0], [5.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), 0.9)
+    view = frame_things(np.array([[-5.0, -2.0, 0.0], [5.0, 2.0, 0.0], [0.0, 0.0, 1.0]]), 0.9, GREY)
     pictures = [proof.foresee(things, view, RESOLUTION) for things in (first, second)]
     for x, y, instance, by in areas:
         corners = project(np.array([[*corner, 0.0] for corner in product(x, y)]), view, RESOLUTION)[0]
@@ -164,7 +161,8 @@ def test_what_does_not_change_may_not_differ(drawn: Drawn, first: Things, second
     assert shown((EVERYWHERE, EVERYWHERE, unchanged, proof.SEEN + 1)) == "differs-elsewhere"
 
 
-def test_a_shadow_may_differ_on_the_floor_but_not_on_other_things() -> None:
+def test_a_shadow_may_differ_on_the_floor_but_not_on_other_things(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proof, "SUN", (-1.0, 0.0, 1.0))  # from the left: shadows fall to the right, as long as high
     shadows = [((x, x + 1.3), (-0.4, 0.4), 0, 200) for x in (-2.2, 2.2)]  # 0.8 wide and high
     towards_the_sun = ((-6.0, -3.0), EVERYWHERE, 0, 200)
     both = (LEFT, CENTRE), (RIGHT, CENTRE)

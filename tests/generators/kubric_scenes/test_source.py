@@ -1,10 +1,8 @@
-"""Plans grow at their end, nearly all pairs find a scene, and what cannot be shown is rejected with the reason.
+"""Plans grow at their end, nearly all pairs are kept, and what cannot be shown is rejected with the reason.
 
-Scenes are of the real vocabulary, with the real assets and physics, foreseen without light. Points come to lie where a
-pinhole camera shows them, and things fall and come to rest.
+Scenes are of the real vocabulary, with the real assets and physics.
 """
 
-from contextlib import suppress
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
@@ -12,18 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tests.generators.kubric_scenes.tiny_assets import files, pack
 from twinset.contracts.canonical import canonical_json, digest, generator_for
 from twinset.contracts.errors import WrongUse
+from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Rejected
 from twinset.generators.kubric_scenes.assets import AssetShelf
 from twinset.generators.kubric_scenes.captions import Drawn, NamedAsset
-from twinset.generators.kubric_scenes.composition import Things, compose, settle
+from twinset.generators.kubric_scenes.composition import compose, settle
 from twinset.generators.kubric_scenes.geometry import FILLED, Placement, Refuted, View, frame_things, project
-from twinset.generators.kubric_scenes.proof import foresee, measure, prove_image, prove_spot
-from twinset.generators.kubric_scenes.source import FORESEEN, Kubric, KubricCandidate
+from twinset.generators.kubric_scenes.source import Kubric, KubricCandidate
 from twinset.shards.contracts import Context
 
 ASSETS = "procedural:manifest.json"
@@ -31,7 +29,7 @@ ASPECTS = ("location", "counting", "attribute")
 
 # Of the first scenes of every aspect, positions rounded to a thousandth of a scene unit. When this changes, so do the
 # pictures: raise `Kubric.version`.
-GOLDEN = {6: "2fe556ba9381168a0cc29ae23571301d"}
+GOLDEN = {7: "52c95cd6fd59b2586ab9323180781aab"}
 
 
 def opened(aspect: str, **settings: Any) -> Kubric:
@@ -56,11 +54,6 @@ def test_more_pairs_begin_with_the_same_ones(aspect: str) -> None:
     assert {drawn_of(candidate).aspect for candidate in many} == {aspect}
 
 
-def test_sizes_that_differ_are_of_attributes() -> None:
-    with pytest.raises(ValidationError, match="sizes"):
-        opened("counting", sizes="each")
-
-
 @pytest.mark.slow
 def test_scenes_do_not_change_without_a_new_version() -> None:
     placements = []
@@ -68,7 +61,7 @@ def test_scenes_do_not_change_without_a_new_version() -> None:
         kubric = opened(aspect)
         for candidate in planned(kubric, 8):
             rng = generator_for(0, kubric.stage.name, candidate.key)
-            view, things0, things1 = compose(drawn_of(candidate), kubric.shelf, kubric.size_ratio, rng)
+            view, things0, things1 = compose(drawn_of(candidate), kubric.shelf, rng)
             for standing in (*things0, *things1):
                 placement = standing.placement
                 numbers = [placement.scale, *placement.position, *placement.quaternion, *view.camera]
@@ -88,40 +81,28 @@ def test_what_cannot_be_shown_is_rejected_with_its_reason() -> None:
     assert result.reason == "size-not-seen" and "the last of 2 tries" in result.detail
 
 
-def composed(drawn: Drawn, shelf: AssetShelf, key: str) -> tuple[Things, Things] | None:
-    """What stands in both images at the first try that outlines do not refute; None where all are refuted."""
-    for attempt in range(8):
-        with suppress(Refuted):
-            view, *both = compose(drawn, shelf, 1.8, generator_for(0, "test", f"{key}/{attempt}"), attempt)
-            prove_spot(drawn, both[0][0], both[1][0])
-            for number, things in enumerate(both):
-                expected = foresee(things, view, FORESEEN)
-                prove_image(drawn, number, measure(things, view, expected), expected)
-            return both[0], both[1]
-    return None
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("aspect", ASPECTS)
-def test_nearly_every_pair_finds_its_scene(aspect: str) -> None:
-    kubric = opened(aspect)
-    pairs = [drawn_of(candidate) for candidate in planned(kubric, 15)]
-    scenes = [(drawn, composed(drawn, kubric.shelf, str(index))) for index, drawn in enumerate(pairs)]
-    assert sum(scene is None for _, scene in scenes) <= 1
-    for drawn, (things0, things1) in ((drawn, scene) for drawn, scene in scenes if scene is not None):
+def test_nearly_every_pair_is_kept_and_only_the_object_that_changes_moves(aspect: str) -> None:
+    kubric = opened(aspect, resolution=256, samples=4)
+    candidates = planned(kubric, 8)
+    kept = [pair for pair in kubric.make(candidates) if isinstance(pair, Pair)]
+    assert len(kept) >= len(candidates) - 1
+    for pair in kept:
+        provenance: Any = pair.provenance
+        first, second = ([one["position"] for one in provenance[f"instances{n}"]] for n in (0, 1))
         if aspect == "counting":  # the larger number shows all that the smaller one does
-            assert (len(things0), len(things1)) == (drawn.count0, drawn.count1)
-            assert all(one.placement == other.placement for one, other in zip(things0, things1, strict=False))
+            few, many = sorted((first, second), key=len)
+            assert (len(first), len(second)) == (provenance["count0"], provenance["count1"])
+            assert many[: len(few)] == few
         else:
-            assert things0[1] is things1[1]
-            assert things0[0].placement != things1[0].placement
-
-
-VIEW = View((0.0, -10.0, 0.0), (0.0, 0.0, 0.0), (0, 0, 1), 1.0, (1, 1, 1))
+            assert first[1] == second[1]
+            assert aspect == "attribute" or first[0] != second[0]
 
 
 def test_a_pinhole_camera() -> None:
-    pixels, distances = project(np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 10.0, 1.0]]), VIEW, 360)
+    view = View((0.0, -10.0, 0.0), (0.0, 0.0, 0.0), (1, 1, 1))
+    pixels, distances = project(np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 10.0, 1.0]]), view, 360)
     # 80 mm before a sensor of 36 mm and 360 pixels: 800 pixels a unit at distance 1.
     assert pixels == pytest.approx(np.array([[180, 180], [260, 180], [180, 140]]))
     assert distances == pytest.approx([10, 10, 20])
@@ -131,10 +112,9 @@ def test_everything_fits_and_nothing_is_small() -> None:
     rng = np.random.default_rng(7)
     for elevation in np.linspace(0.3, 0.7, 40):
         points = rng.uniform(-1, 1, (50, 3)) * rng.uniform(0.2, 3, 3) + [0, 0, 3]
-        view = frame_things(VIEW, points, float(elevation))
+        view = frame_things(points, float(elevation), (1, 1, 1))
         pixels, distances = project(points, view, 2)
-        extent = np.abs(pixels - 1).max()
-        assert (distances > 0).all() and FILLED * 0.93 < extent < FILLED * 1.07
+        assert (distances > 0).all() and np.abs(pixels - 1).max() == pytest.approx(FILLED)
 
 
 BOX = Placement("box", 0.5, (0.0, 0.0, 0.25), (1.0, 0.0, 0.0, 0.0))  # 1 × 0.7 × 0.5 units, standing on the floor

@@ -1,10 +1,5 @@
-"""What is rendered: the right things at the right places, and the same bytes however it comes about.
+"""What is rendered: the right things at the right places, and the same bytes however it comes about."""
 
-Kubric without TensorFlow: the stand-in is gone when Kubric has been imported.
-"""
-
-import hashlib
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from twinset.contracts.errors import WrongUse
 from twinset.generators.kubric_scenes import kubric_import
 from twinset.generators.kubric_scenes.assets import AssetShelf
 from twinset.generators.kubric_scenes.geometry import Picture, Placement, View
 from twinset.generators.kubric_scenes.studio import Studio
 
-VIEW = View((0.0, -8.1, 3.8), (0.0, 0.0, 0.3), (-2.0, -3.0, 4.0), 2.5, (0.5, 0.48, 0.45))
+VIEW = View((0.0, -8.1, 3.8), (0.0, 0.0, 0.3), (0.5, 0.48, 0.45))
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 BOX = Placement("box", 0.5, (-1.0, 0.0, 0.25), UPRIGHT)
 CAN = Placement("can", 0.5, (0.0, 0.0, 0.4), UPRIGHT)
@@ -31,9 +25,8 @@ def open_studio(shelf: AssetShelf, threads: int = 0) -> Studio:
     return Studio(shelf, SIZE, samples=4, threads=threads)
 
 
-def sha256(picture: Picture) -> str:
-    parts = (picture.pixels, picture.instances, picture.depth)
-    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()
+def content(picture: Picture) -> list[bytes]:
+    return [part.tobytes() for part in (picture.pixels, picture.instances, picture.depth)]
 
 
 def test_a_picture_shows_its_placements_and_standard_output_stays_clean(
@@ -51,33 +44,12 @@ def test_a_picture_shows_its_placements_and_standard_output_stays_clean(
     assert picture.depth[masks[1]].min() == pytest.approx(8.3, abs=0.5)
 
 
-def test_depth_is_measured_along_the_camera(shelf: AssetShelf) -> None:
-    level = replace(VIEW, camera=(0.0, -4.0, 0.4), target=(0.0, 0.0, 0.4))
-    slab = Placement("box", 4.0, (0.0, 4.0, 0.4), UPRIGHT)  # its front is a wall 4 units wide at y = 4 - 2.8
-    picture = open_studio(shelf).render(level, [slab], seed=0)
-    assert (picture.instances == 1).sum() > 1000
-    np.testing.assert_allclose(picture.depth[picture.instances == 1], 5.2, atol=1e-3)
-
-
 def test_a_picture_is_the_same_bytes_whatever_came_before_and_on_any_threads(shelf: AssetShelf) -> None:
-    first = sha256(open_studio(shelf, 1).render(VIEW, THINGS, seed=1))
+    first = content(open_studio(shelf, 1).render(VIEW, THINGS, seed=1))
     studio = open_studio(shelf, 2)
     studio.render(replace(VIEW, camera=(1.0, -5.0, 3.0), floor=(0.1, 0.5, 0.2)), [CAN, CAN], seed=9)
-    assert sha256(studio.render(VIEW, THINGS, seed=1)) == first
-    assert sha256(studio.render(VIEW, THINGS, seed=2)) != first
-
-
-def test_a_studio_is_closed_by_the_next(shelf: AssetShelf) -> None:
-    first = open_studio(shelf)
-    open_studio(shelf)
-    with pytest.raises(RuntimeError, match="another Studio was opened"):
-        first.render(VIEW, THINGS, seed=1)
-
-
-@pytest.mark.skipif(shutil.which("nvidia-smi") is not None, reason="there is a GPU here")
-def test_a_gpu_that_is_not_there(shelf: AssetShelf) -> None:
-    with pytest.raises(WrongUse, match="neither an OptiX nor a CUDA device"):
-        Studio(shelf, SIZE, samples=1, device="gpu")
+    assert content(studio.render(VIEW, THINGS, seed=1)) == first
+    assert content(studio.render(VIEW, THINGS, seed=2)) != first
 
 
 def test_importing_kubric_leaves_no_folder_no_semaphore_and_no_stand_in(tmp_path: Path) -> None:

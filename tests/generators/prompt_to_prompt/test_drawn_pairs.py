@@ -1,4 +1,4 @@
-"""Pairs as the source gives them, drawn by a tiny model of random weights: what is measured, flagged and rejected."""
+"""Pairs as the source gives them, drawn by a tiny model of random weights: order, sources, rejections."""
 
 import json
 from collections.abc import Sequence
@@ -7,12 +7,11 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from twinset.contracts.kinds.pair import Pair
 from twinset.contracts.kinds.samples import Pixels, Rejected
-from twinset.generators.prompt_to_prompt.source import NO_SIMILARITY, StableDiffusion, broken, similarity
+from twinset.generators.prompt_to_prompt.source import StableDiffusion, broken
 from twinset.generators.prompt_to_prompt.vocabulary import EditedCandidate
 
 
@@ -26,7 +25,7 @@ def images(made: Sequence[Any]) -> list[Pixels]:
 
 
 def test_every_candidate_gets_its_pair_in_order(drawing_with: Any) -> None:
-    generator = drawing_with(micro_batch=2, blend=True, resolution=96)
+    generator = drawing_with(micro_batch=2, resolution=96)
     candidates = planned(generator, 5)
     made = list(generator.make(candidates))
     assert [one.key for one in made] == [one.key for one in candidates]
@@ -36,13 +35,6 @@ def test_every_candidate_gets_its_pair_in_order(drawing_with: Any) -> None:
     # Tables of samples are read by their first row: the same names and types everywhere.
     shapes = [{name: type(value) for name, value in one.provenance.items()} for one in made]
     assert all(shape == shapes[0] for shape in shapes) and set(shapes[0].values()) <= {str, int, float}
-    assert all(one.scores.keys() == {"region", "similarity_inside", "similarity_outside"} for one in made)
-    assert all(0 < one.scores["region"] <= 1 and 0 <= one.scores["similarity_inside"] <= 1 for one in made)
-    whole = [one for one in candidates if not one.region0]
-    assert whole and all(made[candidates.index(one)].scores["region"] == 1 for one in whole)
-    # Where the whole picture changes by design there is nothing to look at.
-    assert all(made[candidates.index(one)].scores["similarity_outside"] == NO_SIMILARITY for one in whole)
-    assert not any(made[candidates.index(one)].flags for one in whole)
 
 
 def test_pixels_come_from_the_weights(drawing_with: Any, saved: Any) -> None:
@@ -56,7 +48,7 @@ def test_pixels_come_from_the_weights(drawing_with: Any, saved: Any) -> None:
 
 
 def test_a_pair_does_not_depend_on_how_many_others_are_made(drawing_with: Any) -> None:
-    generator = drawing_with(micro_batch=4, blend=True)
+    generator = drawing_with(micro_batch=4)
     candidates = planned(generator, 4)
     whole = images(list(generator.make(candidates)))
     fewer = images(list(generator.make(candidates[:3])))
@@ -68,15 +60,13 @@ def test_a_pair_does_not_depend_on_how_many_others_are_made(drawing_with: Any) -
 
 
 def test_either_image_can_be_the_edited_one(drawing_with: Any) -> None:
-    generator = drawing_with(blend=True)
-    candidate = next(one for one in generator.plan() if one.plain == 1 and one.region0)
+    generator = drawing_with()
+    candidate = next(one for one in generator.plan() if one.plain == 1)
     sides = {"captions0": candidate.captions1, "captions1": candidate.captions0}
-    turned = replace(candidate, **sides, region0=candidate.region1, region1=candidate.region0, plain=0)
+    turned = replace(candidate, **sides, plain=0)
     (pair,), (mirrored,) = generator.make([candidate]), generator.make([turned])
     assert np.array_equal(pair.image0.pixels, mirrored.image1.pixels)
     assert np.array_equal(pair.image1.pixels, mirrored.image0.pixels)
-    assert (pair.provenance["blend0"], pair.provenance["blend1"]) == (candidate.region0, candidate.region1)
-    assert pair.scores == mirrored.scores
 
 
 def test_numbers_that_overflow_are_rejected(drawing_with: Any) -> None:
@@ -100,15 +90,3 @@ def test_only_the_broken_is_rejected() -> None:
     nearly[3, 3, 0] += 1
     almost[0, 0, 0] ^= 1
     assert broken(nearly, first, True) == broken(first, almost, True) == ""
-
-
-def test_similarity_is_measured_within_and_without() -> None:
-    black, changed = np.zeros((8, 8, 3), np.uint8), np.zeros((8, 8, 3), np.uint8)
-    region = np.zeros((8, 8), np.bool_)
-    region[:2] = True
-    changed[0] = 255
-    changed[7, 0] = (51, 0, 0)
-    found, outside = similarity(black, changed, region), pytest.approx(1 - 51 / (48 * 3 * 255))
-    assert found == {"region": 0.25, "similarity_inside": 0.5, "similarity_outside": outside}
-    assert similarity(changed, black, region) == found
-    assert similarity(NOISE[0], NOISE[1], np.ones((8, 8), np.bool_))["similarity_outside"] == NO_SIMILARITY

@@ -1,10 +1,9 @@
-"""Edits: words, alignment, injection against its definition, and the tensors of google/prompt-to-prompt.
+"""Edits: alignment, injection against its definition, and the tensors of google/prompt-to-prompt.
 
 Fused injection equals probabilities made, edited and used. reference/make_fixture.py says how the tensors were made.
 """
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,26 +12,14 @@ from safetensors import safe_open
 from transformers import CLIPTokenizer
 
 from tests.models.diffusion.tiny_models import CHANNELS_14, unet_14, unet_xl
-from twinset.generators.prompt_to_prompt.attention import Injection, LocalBlend, cross_attention_sizes
-from twinset.generators.prompt_to_prompt.edits import Alignment, Edit, EditError, Schedule, Step, align, occurrences
-
-CAPTIONS = ("A photo of a cat.", "A photo of a dog, a big Dog.")
-
-
-def test_words_are_found_whole_in_any_case_and_before_punctuation() -> None:
-    assert [CAPTIONS[1][slice(*span)] for span in occurrences(CAPTIONS[1], "dog")] == ["dog", "Dog"]
-    assert occurrences(CAPTIONS[0], "photo of") == [(2, 10)]
-    with pytest.raises(EditError, match="'pho' is not a word of the caption 'A photo of a cat"):
-        Edit(CAPTIONS, region=("pho", "dog"))
-    with pytest.raises(EditError, match="self_replace_steps is nan"):
-        Edit(CAPTIONS, self_replace_steps=float("nan"))
-
+from twinset.generators.prompt_to_prompt.attention import Injection
+from twinset.generators.prompt_to_prompt.edits import Alignment, Edit, Schedule, align
 
 EDITS = [
     Edit(("a cat eating soup", "a giraffe eating soup"), 0.5, 0.4),
     Edit(("a photo of a cat", "a photo of a red cat in the winter"), 0.8, 0.0),
     Edit(("a cat", "a dog"), 0.0, 0.0),
-    Edit(("a red circle", "a blue circle"), 1.0, 1.0, region=("red", "blue"), blend=True),
+    Edit(("a red circle", "a blue circle"), 1.0, 1.0),
     Edit(("a cat", "a cat in the winter"), 0.4, 0.0),
 ]
 N, HEADS, PIXELS, WIDTH, STEPS = len(EDITS), 3, 16, 8, 10
@@ -50,7 +37,7 @@ def test_cross_attention(words: CLIPTokenizer, index: int, guided: bool) -> None
     alignments = [align(edit, words) for edit in EDITS]
     rows = 4 * N if guided else 2 * N
     q, k, v = random(rows, PIXELS, 1), random(rows, 77, 2), random(rows, 77, 3)
-    injection = Injection(N, 256, LocalBlend(alignments, (4, 4), CPU))
+    injection = Injection(N, 256)
     injection.step = Schedule(alignments, STEPS).step(index, CPU, torch.float64)
     fused = injection.cross_attention(q, k, v, SCALE)
 
@@ -60,11 +47,6 @@ def test_cross_attention(words: CLIPTokenizer, index: int, guided: bool) -> None
         if index < int(edit.cross_replace_steps * (STEPS + 1)):
             probabilities[rows - N + n] = source @ alignment.source.double() + own * alignment.edited
     torch.testing.assert_close(fused, probabilities @ v, atol=1e-6, rtol=0)
-    assert injection.blend is not None
-    for side, word in enumerate(("red", "blue")):
-        (token,) = alignments[3].captions[side].of_word(word)
-        of_word = probabilities[rows - (2 - side) * N + 3, :, :, token].mean(0).reshape(4, 4)
-        torch.testing.assert_close(injection.blend.maps[side, 3], of_word.float(), atol=1e-5, rtol=0)
 
 
 def test_self_attention_takes_the_sources_maps_where_and_when_asked(words: CLIPTokenizer) -> None:
@@ -77,35 +59,11 @@ def test_self_attention_takes_the_sources_maps_where_and_when_asked(words: CLIPT
         for n in range(N):
             if taken[n]:
                 expected[3 * N + n] = probabilities[2 * N + n] @ v[3 * N + n]
-        injection = Injection(N, PIXELS, None)
+        injection = Injection(N, PIXELS)
         injection.step = schedule.step(index, CPU, torch.float64)
         torch.testing.assert_close(injection.self_attention(q, k, v, SCALE), expected)
         injection.max_self_tokens = PIXELS - 1
         torch.testing.assert_close(injection.self_attention(q, k, v, SCALE), own)
-
-
-def test_local_blend_keeps_what_is_outside_the_words_attention(words: CLIPTokenizer) -> None:
-    alignments = [align(edit, words) for edit in EDITS]
-    blend = LocalBlend(alignments, (4, 4), CPU)
-    q, k = random(4 * N, PIXELS, 1).float(), random(4 * N, 77, 2).float()
-    (red,) = alignments[3].captions[0].of_word("red")
-    (blue,) = alignments[3].captions[1].of_word("blue")
-    q[:, :, :, 0], k[:, :, :, 0] = 0.0, 0.0
-    q[:, :, 0, 0], k[2 * N + 3, :, red, 0], k[3 * N + 3, :, blue, 0] = 40.0, 40.0, 40.0  # all at the upper left pixel
-    blend.observe(q, k, SCALE, Schedule(alignments, STEPS).step(9, CPU, torch.float32))
-    masks = blend.masks((8, 8))
-    assert masks[:3].all()  # no blend was asked for there
-    assert masks[3].nonzero().amax(0).tolist() == [3, 3]  # a pixel wider, at twice the size
-    latents = random(2 * N, 64, 5).float().reshape(2 * N, -1, 8, 8)
-    blended = blend.blend(latents, 9, STEPS)
-    assert torch.equal(blended[: N + 3], latents[: N + 3])
-    assert torch.equal(blended[N + 4], latents[N + 4])
-    assert torch.equal(blended[N + 3], torch.where(masks[3], latents[N + 3], latents[3]))
-    assert torch.equal(blend.blend(latents, 1, STEPS), latents)  # too early
-    alignments[3] = replace(alignments[3], edit=replace(EDITS[3], blend=False))
-    region = LocalBlend(alignments, (4, 4), CPU)
-    region.observe(q, k, SCALE, Schedule(alignments, STEPS).step(9, CPU, torch.float32))
-    assert torch.equal(region.masks((8, 8)), masks) and torch.equal(region.blend(latents, 9, STEPS), latents)
 
 
 def test_the_random_unets_are_built_as_the_real_ones() -> None:
@@ -115,19 +73,17 @@ def test_the_random_unets_are_built_as_the_real_ones() -> None:
         xl = unet_xl((320, 640, 1280), heads=(5, 10, 20), context=2048, pooled=1280, sizes=256, groups=32)
     assert unet.num_parameters() == 859_520_964
     assert xl.num_parameters() == 2_567_463_684
-    assert cross_attention_sizes(unet, 64, 64) == [(64, 64), (32, 32), (16, 16), (8, 8)]
-    assert cross_attention_sizes(unet, 7, 12) == [(7, 12), (4, 6), (2, 3), (1, 2)]
-    assert cross_attention_sizes(xl, 128, 128) == [(64, 64), (32, 32)]
 
 
 def test_a_longer_word_shares_the_source_words_attention_and_the_rest_follows_its_words(words: CLIPTokenizer) -> None:
     alignment = align(Edit(("a cat eating soup", "a giraffe eating soup")), words)  # giraffe: 7 tokens
     source, edited = alignment.captions
-    giraffe, cat = edited.of_word("giraffe"), source.of_word("cat")
+    sources, words_of_edited = dict(source.words()), dict(edited.words())
+    giraffe, cat = words_of_edited["giraffe"], sources["cat"]
     assert len(giraffe) == 7
     assert alignment.source[cat][:, giraffe].tolist() == [pytest.approx([1 / 7] * 7)]
     ends = [(len(source.ids) - 1, len(edited.ids) - 1), (len(edited.ids), len(edited.ids))]  # the mark, a padding
-    same = [(*source.of_word(word), *edited.of_word(word)) for word in ("a", "eating", "soup")]
+    same = [(*sources[word], *words_of_edited[word]) for word in ("a", "eating", "soup")]
     for place, token in same + ends:
         assert alignment.source[:, token].nonzero().tolist() == [[place]]
 
@@ -169,16 +125,3 @@ def moved(alignment: Alignment) -> torch.Tensor:
         tokens[changed[-1] + 1 : len(edited.ids)] = True
         tokens[edited.length - max(shorter, 0) :] = True
     return tokens
-
-
-def test_local_blend(words: CLIPTokenizer) -> None:
-    blend = json.loads(FIXTURE.metadata()["blend"])
-    captions = (blend["captions"][0], blend["captions"][1])
-    edit = Edit(captions, region=(blend["words"][0], blend["words"][1]), blend=True)
-    ours = LocalBlend([align(edit, words)], (16, 16), CPU)
-    for queries, keys in zip(FIXTURE.get_tensor("blend.queries"), FIXTURE.get_tensor("blend.keys"), strict=True):
-        ours.observe(queries, keys, 1.0, Step(None, None, None))
-    latents = FIXTURE.get_tensor("blend.latents")
-    blended = ours.blend(latents, STEPS - 1, STEPS)
-    torch.testing.assert_close(blended, FIXTURE.get_tensor("blend.blended"), atol=1e-5, rtol=0)
-    assert 0.02 < (blended[1] == latents[0]).float().mean() < 0.98

@@ -21,7 +21,7 @@ from twinset.generators.prompt_to_prompt.vocabulary import (
 )
 
 WORDS = {"thing": ["cat", "dog"]}
-GOLDEN = {"figure-15": "51bfd7d16c451d26343ce779069a5e43", "small-world": "cd7af4b3fc2e0b3792c974aae8c4b8d4"}
+GOLDEN = {"figure-15": "4ea14156d5668c277878a8a6cf4922fd", "small-world": "71bbccfce4759279fd6f8d6712190961"}
 
 
 def _without(caption: str, word: str) -> list[str]:
@@ -40,8 +40,6 @@ def test_the_captions_of_a_pair_differ_in_its_words_alone(name: str) -> None:
         assert "" not in pair.words or pair.words[pair.plain] == "", "a phrase is added to the picture without it"
         rest = [_without(caption, word) for caption, word in zip(pair.captions, pair.words, strict=True)]
         assert pair.words[0] != pair.words[1] and rest[0] == rest[1]
-        for caption, word in zip(pair.captions, pair.region or (), strict=False):
-            assert f" {word} " in f" {caption.rstrip('.')} "
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -61,7 +59,7 @@ def test_kinds_rows_and_words_come_equally_often(name: str) -> None:
 def test_the_stream_of_a_version_never_changes() -> None:
     # Raise the version of `StableDiffusion` with these.
     found = {name: digest([asdict(pair) for pair in drawn(name, 100)]) for name in GOLDEN}
-    assert (StableDiffusion.version, found) == (4, GOLDEN)
+    assert (StableDiffusion.version, found) == (5, GOLDEN)
     assert drawn("figure-15", 50) not in (drawn("figure-15", 50, seed=1), drawn("figure-15", 50, subset="eq-sd-2"))
 
 
@@ -86,8 +84,8 @@ def test_a_row_that_does_not_hang_together_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "words.yaml"
     for change, message in (
         ({"template": "A {thing.__class__}."}, "each of its slots needs words"),
-        ({"region": "place"}, "'place' is no slot"),
-        ({"words": {"thing": ["cat", ""]}, "region": "thing"}, "must be said in both captions"),
+        ({"changes": "place"}, "'place' is no slot"),
+        ({"words": {"thing": ["cat"]}}, "needs two words that can differ"),
     ):
         path.write_text(json.dumps({"rows": [{**rows[0], **change}, *rows]}))
         with pytest.raises(WrongUse, match=rf"words\.yaml: not a vocabulary(.|\n)*{message}"):

@@ -9,8 +9,8 @@ follows (its imports, a device, a tokenizer, 77 words). ``ptp_utils`` and ``seq_
 without the notebook display that they import. Each case holds the random probabilities of a source and an edited image
 (2, heads, pixels, tokens) and those that the controller's ``forward`` makes of the edited ones, at some steps.
 
-The tensors kept here are of a longer list of cases, less those of re-weighting and of steps by word, which twinset does
-not have: a new run draws other random numbers.
+The tensors kept here are of a longer list of cases, less those of what twinset does not have (re-weighting, steps by
+word, local blend): a new run draws other random numbers.
 """
 
 import abc
@@ -38,7 +38,6 @@ CASES: list[dict[str, Any]] = [
     {"captions": ["a photo of a cat", "a photo of a red cat in the winter"], "cross": {"default_": 0.5}},
     {"captions": ["a red cat in the winter", "a cat"], "cross": {"default_": 0.8}},
 ]
-BLEND = {"captions": ["a red cat", "a blue giraffe"], "words": ["cat", "giraffe"]}
 
 
 def random_probabilities(random: np.random.Generator, *shape: int) -> NDArray[np.float32]:
@@ -96,18 +95,7 @@ def main(checkout: Path) -> None:
                 made.append(out.reshape(given.shape)[1].numpy())
             arrays |= {f"{number}.given": given, f"{number}.edited": np.stack(made)}
 
-        layers = 2  # of 16 x 16, as queries and keys: probabilities would be many times larger
-        queries = 3 * random.standard_normal((layers, 2, HEADS, 256, 4)).astype(np.float32)
-        keys = random.standard_normal((layers, 2, HEADS, TOKENS, 4)).astype(np.float32)
-        maps = torch.softmax(torch.from_numpy(queries @ keys.swapaxes(-1, -2)), -1).flatten(1, 2)
-        latents = random.standard_normal((2, 2, 32, 32)).astype(np.float32)
-        blend = published.LocalBlend(BLEND["captions"], BLEND["words"])
-        store = {"down_cross": [torch.empty(0), torch.empty(0), maps[0]], "up_cross": [maps[1]]}
-        if hasattr(blend, "counter"):  # later versions count the steps themselves
-            blend.counter = STEPS
-        blended = blend(torch.from_numpy(latents), store).numpy()
-        arrays |= {"blend.queries": queries, "blend.keys": keys, "blend.latents": latents, "blend.blended": blended}
-    save_file(arrays, FIXTURE, {"cases": json.dumps(CASES), "at": json.dumps(AT), "blend": json.dumps(BLEND)})
+    save_file(arrays, FIXTURE, {"cases": json.dumps(CASES), "at": json.dumps(AT)})
     print(f"{FIXTURE.name}: {FIXTURE.stat().st_size} bytes")
 
 
