@@ -21,12 +21,11 @@ from twinset.contracts.parts import Isolation
 from twinset.contracts.references import reasons_beside
 from twinset.generators.captions.tables import CAPTION_REASONS, Caption
 from twinset.generators.negative_captions.asking import FILE, SCHEMA, chat, judged
-from twinset.generators.negative_captions.changes import problem
 from twinset.generators.negative_captions.exchange.choice import Exchange, balanced, said_of
 from twinset.generators.negative_captions.exchange.counts import COUNTS, counts
 from twinset.generators.negative_captions.exchange.sites import Reading, reading
 from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
-from twinset.generators.negative_captions.kinds import CAPTIONS, COLUMNS, KINDS, Kind, NegativeCandidate
+from twinset.generators.negative_captions.kinds import CAPTIONS, COLUMNS, Kind, NegativeCandidate
 from twinset.generators.negative_captions.wording import Edit, edited
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, places_in
@@ -178,13 +177,10 @@ class NegativeCaptions(EngineSource, ParsedCaptions):
                 edits = exchange.change(candidate.negative_kind, readings[candidate.caption], said, random)
                 places = places_in(candidate.caption)  # the parser reads captions with one blank between words
                 there = [Edit(places[edit.start], places[edit.end], edit.text) for edit in edits]
-                text = edited(candidate.caption, there)
-                if not edits:
-                    yield Rejected(candidate.key, "nothing-to-change")
-                elif reason := problem(KINDS[candidate.negative_kind].type, candidate.caption, text):
-                    yield Rejected(candidate.key, reason, text)
+                if there:
+                    yield candidate.negative(edited(candidate.caption, there))
                 else:
-                    yield candidate.negative(text)
+                    yield Rejected(candidate.key, "nothing-to-change")
 
     def _readings(self, captions: Sequence[str]) -> dict[str, Reading]:
         """What each caption says."""
