@@ -21,7 +21,7 @@ from twinset.generators.captions.tables import LONGEST_CAPTION
 from twinset.generators.negative_captions.changes import problem, words
 from twinset.generators.negative_captions.kinds import KINDS, NegativeCandidate
 from twinset.generators.record_fields import misfit
-from twinset.models.language_models.answers import REFUSED, STOP, Answer, Message
+from twinset.models.language_models.answers import REFUSED, Answer, Message
 
 FILE = VOCABULARIES / "negative_prompts.yaml"
 FIELD = "negative_caption"  # of an answer
@@ -78,17 +78,13 @@ def judged(candidate: NegativeCandidate, answer: Answer) -> TableRows | Rejected
     said = answer.text[:_SHOWN]
     if answer.finish == REFUSED:
         return Rejected(candidate.key, "not-accepted", said)
-    if not answer.text.strip():
-        return Rejected(candidate.key, "no-answer", answer.finish)
-    if answer.finish not in (STOP, ""):
-        return Rejected(candidate.key, "off-format", f"ended by {answer.finish}: {said}")
     try:
         negative = Reply.model_validate_json(answer.text).negative_caption
     except ValidationError as error:
-        return Rejected(candidate.key, "off-format", f"{misfit(error)[1]}: {said}")
+        return Rejected(candidate.key, "off-format", f"{misfit(error)[1]} (ended by {answer.finish}): {said}")
     if negative is None:
         return Rejected(candidate.key, "nothing-to-change")
-    reason, own = problem(KINDS[candidate.negative_kind].type, candidate.caption, negative), words(candidate.caption)
+    reason, own = problem(KINDS[candidate.negative_kind][0], candidate.caption, negative), words(candidate.caption)
     if not reason and len(own) > 1 and not {*own} & {*words(negative)}:
         reason = "too-much-changed"  # it is another caption
     return Rejected(candidate.key, reason, negative[:_SHOWN]) if reason else candidate.negative(negative)

@@ -55,10 +55,7 @@ class ReplayedNegatives(Source):
     reasons: ClassVar[Mapping[str, str]] = {**RECORD_REASONS, **TERM_REASONS, **reasons_beside(__file__, "released")}
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
-        return (
-            "Captions and negative captions were copied as they are from files, which do not say how the negative ones "
-            "were written."
-        )
+        return "Captions were copied from files, which do not say how the negative ones were written."
 
     version = 3
     candidate = NegativeCaption
@@ -71,9 +68,9 @@ class ReplayedNegatives(Source):
     def plan(self) -> Iterator[NegativeCaption]:
         """Records in the order of the files. Raises `WrongUse` for a file of which nothing can be used."""
         for path in self._files:
-            usable, first = False, ""
+            usable, first, stem = False, "", Path(path.name.removesuffix(".gz")).stem
             for record, place, fields in _records(path):
-                read = self._read(_stem(path), record, fields)
+                read = self._read(stem, record, fields)
                 if isinstance(read, str):
                     self.excluded.add(read, place)
                     first = first or f" ({place}: {read})"
@@ -89,8 +86,8 @@ class ReplayedNegatives(Source):
             return fields.reason
         caption, negative, type, subtype = (text_of(fields.get(name)) for name in _TEXTS)
         stated = "type" in fields or "subtype" in fields
-        kind = KINDS.get(f"{type}_{subtype}".lower() if stated else stem)
-        if stated and kind is None:
+        kind = f"{type}_{subtype}".lower() if stated else stem
+        if stated and kind not in KINDS:
             return "unknown-kind"
         if not caption.strip() or not negative.strip():
             return "no-caption"
@@ -100,6 +97,7 @@ class ReplayedNegatives(Source):
             return "unchanged"
         if isinstance(terms := stated_terms(fields), str):
             return terms
+        type, subtype = KINDS.get(kind, ("", ""))
         image = next((text for name in _IMAGE if (text := text_of(fields.get(name)))), "")
         return NegativeCaption(
             **self.identified(f"{stem}/{number}", terms=terms),
@@ -108,8 +106,8 @@ class ReplayedNegatives(Source):
             image=image,
             caption=caption,
             negative_caption=negative,
-            type=kind.type if kind else "",
-            subtype=kind.subtype if kind else "",
+            type=type,
+            subtype=subtype,
         )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows]:
@@ -129,15 +127,10 @@ class ReplayedNegatives(Source):
             if not found:
                 raise WrongUse(f"{path}: holds no negative captions; {_FORMS}")
             files += found
-        stems = [_stem(path) for path in files]
-        if repeated := next((stem for stem in stems if stems.count(stem) > 1), ""):
+        names = [path.name for path in files]
+        if repeated := next((name for name in names if names.count(name) > 1), ""):
             raise WrongUse(f"two files are called {repeated!r}, with which the ids of their records begin; rename one")
         return files
-
-
-def _stem(path: Path) -> str:
-    """The name of a file without its suffixes."""
-    return Path(path.name.removesuffix(".gz")).stem
 
 
 def _records(path: Path) -> Iterator[tuple[str, str, Record]]:

@@ -10,7 +10,6 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Literal, cast, get_args
 
-import pyarrow as pa
 from pydantic import Field, PrivateAttr, SerializeAsAny
 
 from twinset.contracts.candidate import Candidate
@@ -25,7 +24,7 @@ from twinset.generators.negative_captions.exchange.choice import Exchange, balan
 from twinset.generators.negative_captions.exchange.counts import COUNTS, counts
 from twinset.generators.negative_captions.exchange.sites import Reading, reading
 from twinset.generators.negative_captions.exchange.vocabulary import vocabulary
-from twinset.generators.negative_captions.kinds import CAPTIONS, COLUMNS, Kind, NegativeCandidate
+from twinset.generators.negative_captions.kinds import COLUMNS, Kind, NegativeCandidate
 from twinset.generators.negative_captions.wording import Edit, edited
 from twinset.generators.papers import BIVLC
 from twinset.generators.scene_graphs.relations import BATCH, LIBRARIES, places_in
@@ -39,10 +38,7 @@ ALONE = "alone.json"  # how many captions are the only ones of their image
 
 
 class Exchanged(EngineSettings):
-    """Exchanges words of captions as often as captions have them (`generators.negative_captions.exchange`).
-
-    It is its own engine (`models.engines.Engine`): what it needs, its source has.
-    """
+    """Exchanges words of captions as often as captions have them (`generators.negative_captions.exchange`)."""
 
     kind: Literal["exchange"] = "exchange"
 
@@ -51,7 +47,7 @@ class Exchanged(EngineSettings):
     libraries: ClassVar[tuple[str, ...]] = (*LIBRARIES, "inflect")
 
     def open(self) -> Exchanged:
-        return self
+        return self  # what it needs, its source has
 
     def device(self) -> str:
         return "cpu"
@@ -62,14 +58,11 @@ class NegativeCaptions(EngineSource, ParsedCaptions):
 
     captions, pipeline, licence: as `ParsedCaptions`; the exchange uses the pipeline. kinds: that are written, in this
     order. engine: what writes them: the exchange of words, which needs no model, or a language model.
-    least_captions: images with fewer are left out, since no other caption of the image checks that a negative is false
-    of it.
     """
 
     kind: Literal["negative-captions"]
     kinds: tuple[Kind, ...] = Field(default=get_args(Kind), min_length=1)
     engine: Annotated[SerializeAsAny[EngineSettings], OfKind(LANGUAGE_MODELS, {"exchange": Exchanged})] = Exchanged()
-    least_captions: int = Field(default=1, ge=1)
     licence: str = ""
     _alone: int = PrivateAttr(0)
 
@@ -80,16 +73,13 @@ class NegativeCaptions(EngineSource, ParsedCaptions):
 
     version = 6
     candidate = NegativeCandidate
-    row_schema = pa.schema([*COLUMNS, pa.field(CAPTIONS, pa.int64(), nullable=False)])
+    row_schema = COLUMNS
 
     def how_made(self, reports: Mapping[str, Any]) -> str:
         kinds = ", ".join(kind.replace("_", " ") for kind in self.kinds)
         who = f"a language model (engine `{self.engine.kind}`)"
         if self.exchanges:
-            who = (
-                "twinset's exchange of words, in which captions lose each word about as often as they get it; the "
-                f"spaCy pipeline `{self.pipeline}` tells where a word can stand"
-            )
+            who = f"twinset's exchange of words; the spaCy pipeline `{self.pipeline}` tells where a word can stand"
         text = f"One negative caption of each kind ({kinds}) was asked for every caption, of {who}."
         if alone := reports.get(ALONE):
             text += f" {alone:,} captions are the only ones of their image: no other checks their negatives."
@@ -125,8 +115,7 @@ class NegativeCaptions(EngineSource, ParsedCaptions):
     def plan(self) -> Iterator[NegativeCandidate]:
         """The kinds of one caption after the other; those of all captions of an image are a group.
 
-        Images come in the order of their first captions. All captions are held in memory: those of an image are
-        scattered in COCO's files.
+        All captions are held in memory: those of an image are scattered in COCO's files.
         """
         self._alone, by_image = 0, defaultdict[str, list[Caption]](list)
         for read in self.read_captions():
@@ -135,9 +124,6 @@ class NegativeCaptions(EngineSource, ParsedCaptions):
             group = sample_key(self.stage.name, image_id)
             self._alone += len(captions) == 1
             for read in captions:
-                if len(captions) < self.least_captions:
-                    self.excluded.add("few-captions", read.place)
-                    continue
                 for kind in self.kinds:
                     yield NegativeCandidate(
                         **self.identified(read.caption_id, kind, group=group, terms=read.terms),
@@ -145,15 +131,11 @@ class NegativeCaptions(EngineSource, ParsedCaptions):
                         image_id=read.image_id,
                         image=read.image,
                         caption=read.caption,
-                        image_captions=len(captions),
                         negative_kind=kind,
                     )
 
     def make(self, candidates: Sequence[Candidate]) -> Iterator[TableRows | Rejected]:
-        """A row each, or why there is none.
-
-        Raises `WrongUse` when the pipeline, `BuildFailed` when the model cannot be used; else as `Source.make`.
-        """
+        """A row each, or why there is none; raises `WrongUse` without the pipeline, `BuildFailed` without the model."""
         asked = cast(Sequence[NegativeCandidate], candidates)
         yield from self._exchanged(asked) if self.exchanges else self._answered(asked)
 

@@ -14,7 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,6 @@ MORE = 2  # times as many additions to captions with none as to those with one, 
 EQUAL = 5000  # captions of the sample that weigh as much as all that ship
 #: Kinds that add, and the number of words that they add.
 ADDED = {"add_att": 1, "add_obj": 3}
-W = TypeVar("W")
 
 
 def said_of(readings: Sequence[Reading]) -> set[str]:
@@ -121,7 +120,8 @@ class Exchange:
         if not name or name == site.name or (name, site.name) in self.words.overlaps or name in said:
             return False
         if site.kind == "replace_obj":
-            return self._agreed(name, SAID[0]) and self._goes_with(name, reading.named - {site.name})
+            often = self.counts["agreed"].get(name, 0) >= 1000 * SAID[0]
+            return often and self._goes_with(name, reading.named - {site.name})
         if site.kind == "replace_att":
             return f"{word} {site.head}" not in self.words.fixed
         if site.pool.endswith(" 0") and {name, site.name} == {"sit", "lie"}:
@@ -138,10 +138,6 @@ class Exchange:
             of_kind = {"replace_obj": self.words.nouns, "replace_att": self.words.adjectives}
             classes = of_kind.get(site.kind, self.words.verbs).get(word, ())
         return next((name for group, name in classes if group == site.group), "")
-
-    def _agreed(self, name: str, share: float) -> bool:
-        """Whether a thing that is there is named by so many captions."""
-        return self.counts["agreed"].get(name, 0) >= 1000 * share
 
     def _goes_with(self, name: str, named: Iterable[str]) -> bool:
         """Whether a thing goes with all that a caption names, as far as enough captions name it at all."""
@@ -213,12 +209,13 @@ class Exchange:
             if not name or name in people or count < KNOWN or companions[companion] < KNOWN:
                 continue
             new = name == site.name or name not in said
-            if new and self._agreed(name, SAID[1]) and self._goes_with(name, reading.named - {site.name}):
+            often = self.counts["agreed"].get(name, 0) >= 1000 * SAID[1]
+            if new and often and self._goes_with(name, reading.named - {site.name}):
                 fitting[phrase] = count / (of_noun.get("", 0) + 1)
         return fitting
 
 
-def _drawn(weights: Mapping[W, float], random: np.random.Generator) -> W:
+def _drawn(weights: Mapping[Any, float], random: np.random.Generator) -> Any:
     """One of the keys, by their weights."""
     values = np.array([*weights.values()])
     return [*weights][int(random.choice(len(values), p=values / values.sum()))]
