@@ -70,9 +70,7 @@ def test_a_model_that_obeys_a_caption_gives_no_negative(caption: str) -> None:
     ("kind", "negative", "expected"),
     [
         ("replace_obj", "A black cat sleeps on a red bench.", ""),
-        ("replace_rel", "A black dog sleeps under a red bench.", ""),
         ("swap_obj", "A black bench sleeps on a red dog.", ""),
-        ("add_obj", "A black dog and a cat sleeps on a red bench.", ""),
         ("replace_obj", "a black dog sleeps on a red bench", "unchanged"),
         ("replace_obj", "A black cat sleeps on a blue bench.", "changed-elsewhere"),
         ("replace_obj", "A big old fat ugly wet cat sleeps on a red bench.", "too-much-changed"),
@@ -95,7 +93,6 @@ def test_a_negative_is_of_its_kind_or_is_not_taken(kind: str, negative: str | No
         '```json\n{"negative_caption": "A black cat sleeps on a red bench."}\n```',
         '{"negative_caption": "A black cat sleeps on a red bench.", "note": ""}',
         '{"negative_caption": ["A black cat sleeps on a red bench."]}',
-        '{"negative_caption": " "}',
         '{"negative_caption": "A black cat\\nsleeps on a red bench."}',
         '{"negative_caption": "A black \\ud800 sleeps on a red bench."}',
         "[" * 100_000,

@@ -63,7 +63,6 @@ def doc_of(tree: str) -> Doc:
     ("tree", "subject", "predicate", "object_", "expected"),
     [
         (SITS, 1, "with", 4, {"negated": True, "verb": "", "subject_number": "singular", "object_pos": "NOUN"}),
-        (SITS.replace("no/", "a/"), 1, "with", 4, {"negated": False}),
         (WEARS, 1, "wearing", 5, {"negated": True, "verb": ""}),
         (WEARS.replace("not/neg", "now/advmod"), 1, "wearing", 5, {"negated": False}),
         (LOOKS, 0, "at", 4, {"verb": "look", "subject_number": "plural", "contested": False}),
@@ -74,7 +73,6 @@ def doc_of(tree: str) -> Doc:
         (HOLDS, 0, "in", 5, {"contested": True, "verb": "holds"}),
         (HOLDS, 0, "holds", 3, {"contested": False}),
         (JACKET, 2, "holding", 5, {"contested": True}),
-        (JACKET, 0, "in", 2, {"contested": False}),
         (HAT, 0, "with", 6, {"contested": True}),
         (HAT, 0, "in", 3, {"contested": False}),
         (WOMEN, 2, "holding", 4, {"contested": True}),
@@ -84,12 +82,9 @@ def doc_of(tree: str) -> Doc:
         (HOT, 1, "with", 3, {"contested": True}),
         (ROCK, 0, "climbs", 2, {"contested": True}),
         (ROCK.replace("climbing/amod/4/VERB", "and/cc/2/CCONJ"), 0, "climbs", 2, {"contested": False}),
-        (ROCK.replace("climbing/amod/4/VERB ", ""), 0, "climbs", 2, {"contested": True}),
         (BLOWS, 0, "blows", 3, {"contested": True}),
-        (BLOWS.replace("out/prt", "now/advmod"), 0, "blows", 3, {"contested": False}),
         (TAKES, 0, "takes", 2, {"contested": True}),
         (SITS_DOWN, 0, "on", 4, {"contested": False}),
-        (HOT.replace("hot/", "big/"), 1, "with", 3, {"contested": False}),
         (CUP, 1, "holds", 4, {"contested": True, "stand_in": False, "plain": True}),
         (CUP.replace("of/", "'s/"), 1, "holds", 4, {"contested": True}),
         (CUP.replace("of/", "near/"), 1, "Holds", 4, {"contested": False, "plain": True}),
@@ -97,8 +92,6 @@ def doc_of(tree: str) -> Doc:
         (CUP.replace("a/det", "her/poss"), 1, "holds", 4, {"stand_in": False}),
         (CUP.replace("the/det", "the/x").replace("cup/", "person/"), 1, "holds", 4, {"stand_in": True}),
         (CUP, 1, "with", 4, {"plain": False}),
-        (HAT, 0, "with", 6, {"plain": False}),
-        (JACKET, 2, "holding", 5, {"plain": False}),
     ],
 )
 def test_grammar(tree: str, subject: int, predicate: str, object_: int, expected: dict[str, object]) -> None:
@@ -253,14 +246,6 @@ def test_rows_are_the_relations_of_the_captions(own_tsv: Path, small_parser: Sce
     assert [tuple(row.values()) for row in rows] == expected
     assert earlier.record.planned == len(captions) > earlier.record.kept > 3 * BATCH
     assert earlier.record.kept == sum(bool(relations) for relations in found)
-
-
-def test_what_cannot_be_read_is_left_out_with_its_place(own_tsv: Path) -> None:
-    made = graphs(own_tsv)
-    planned = list(made.plan())
-    assert planned[0].place == "captions.tsv line 1"
-    assert made.excluded == {"empty-caption": 1}
-    assert made.excluded.examples == [("empty-caption", "captions.tsv line 2")]
 
 
 def test_a_caption_without_relations_is_rejected(tmp_path: Path) -> None:
