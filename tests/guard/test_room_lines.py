@@ -9,7 +9,7 @@ PACKAGE = CHECKOUT / "src/twinset"
 #: Lines of Python of each room. The tests have none: these may grow.
 LINES = {
     "flows": 1194,
-    "generators": 15315,
+    "generators": 15036,
     "filters": 537,
     "contracts": 4097,
     "stages": 4415,
@@ -21,9 +21,9 @@ LINES = {
     "evaluation": 12391,
     "cli": 2293,
     "demo": 166,
-    "extras": 5250,
+    "extras": 5249,
 }
-OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
+OUTSIDE = {"extras": 5249"extras/twinset_extras"}  # without its tests
 
 
 @pytest.mark.parametrize("room", LINES)
