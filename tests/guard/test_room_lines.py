@@ -23,7 +23,7 @@ LINES = {
     "demo": 166,
     "extras": 5249,
 }
-OUTSIDE = {"extras": 5249"extras/twinset_extras"}  # without its tests
+OUTSIDE = {"extras": "extras/twinset_extras"}  # without its tests
 
 
 @pytest.mark.parametrize("room", LINES)
