@@ -248,13 +248,14 @@ def _relations(doc: Doc, graph: dict[str, Any], places: Sequence[int]) -> list[R
     relations = []
     for edge in graph["relations"]:
         subject, object_ = (graph["entities"][edge[end]] for end in ("subject", "object"))
-        phrases = [doc[slice(*entity["span_bounds"])] for entity in (subject, object_)]
+        first, second = (doc[slice(*entity["span_bounds"])] for entity in (subject, object_))
         relations.append(
             Relation(
                 *(subject["head"], edge["relation"], object_["head"]),
                 *(subject["lemma_head"], edge["lemma_relation"], object_["lemma_head"]),
-                *(places[at] for phrase in phrases for at in (phrase.start_char, phrase.end_char)),
-                grammar_of(phrases[0], edge["relation"], phrases[1]),
+                *(places[first.start_char], places[first.end_char]),
+                *(places[second.start_char], places[second.end_char]),
+                grammar_of(first, edge["relation"], second),
             )
         )
     return relations
