@@ -53,7 +53,7 @@ class Exchanged(EngineSettings):
         return "cpu"
 
 
-class NegativeCaptions(EngineSource, ParsedCaptions):
+class NegativeCaptions(EngineSource, ParsedCaptions):  # type: ignore[override]  # libraries: the engine's
     """Negative captions of every caption, one of each kind that its words allow.
 
     captions, pipeline, licence: as `ParsedCaptions`; the exchange uses the pipeline. kinds: that are written, in this
